@@ -1,6 +1,7 @@
 //! Podbay: a runner for coding agents whose hands are in a box.
 //!
-//! Each module is a crate of its own in the folder of its name, and says in its `Cargo.toml` which others it may name; `docs/architecture.md` is the map.
+//! Each module is a crate of its own in the folder of its name, and says in its `Cargo.toml` which
+//! others it may name; `docs/architecture.md` is the map.
 
 pub use podbay_code as code;
 pub use podbay_egress as egress;

@@ -1,4 +1,5 @@
-//! One program, several roles: in a sandbox it is the guest, before the network the egress gateway, everywhere else the command line.
+//! One program, several roles: in a sandbox it is the guest, before the network the egress gateway,
+//! everywhere else the command line.
 
 use std::process::ExitCode;
 

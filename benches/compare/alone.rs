@@ -25,7 +25,11 @@ impl Asker for Alone {
         Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
-    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+    fn question<'a>(
+        &'a self,
+        _question: &'a str,
+        _options: &'a [String],
+    ) -> Later<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 

@@ -22,9 +22,22 @@ pub(super) fn rows(place: &Place, table: &mut Table, rounds: usize) -> Outcome<(
 
 fn call(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
     let folder = place.project.to_string_lossy().into_owned();
-    let ours_once = || place.podbay(&["call", "-C", &folder, "read_file", r#"{"path":"four_kb.txt"}"#]);
+    let ours_once = || {
+        place.podbay(&[
+            "call",
+            "-C",
+            &folder,
+            "read_file",
+            r#"{"path":"four_kb.txt"}"#,
+        ])
+    };
     let image = podbay::sandbox::DEFAULT_IMAGE;
-    let peer_once = || run("docker", &["run", "--rm", "--network", "none", image, "true"]);
+    let peer_once = || {
+        run(
+            "docker",
+            &["run", "--rm", "--network", "none", image, "true"],
+        )
+    };
     // The first of a build brings the guest's volume along.
     ours_once()?;
     peer_once()?;
@@ -33,7 +46,12 @@ fn call(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
         ours.add(ours_once)?;
         peer.add(peer_once)?;
     }
-    table.row("whole `podbay call` of one read, cold, against `docker run --rm --network none … true`", &ours, &peer, Some(0.7));
+    table.row(
+        "whole `podbay call` of one read, cold, against `docker run --rm --network none … true`",
+        &ours,
+        &peer,
+        Some(0.7),
+    );
     Ok(())
 }
 
@@ -42,7 +60,12 @@ fn version(table: &mut Table, rounds: usize) -> Outcome<()> {
     for _ in 0..rounds {
         ours.add(|| run(program(), &["--version"]))?;
     }
-    table.figure("`podbay --version`", &ours.show(), "≤ 10 ms", ours.at(50) <= Duration::from_millis(10));
+    table.figure(
+        "`podbay --version`",
+        &ours.show(),
+        "≤ 10 ms",
+        ours.at(50) <= Duration::from_millis(10),
+    );
     Ok(())
 }
 
@@ -51,7 +74,13 @@ fn memory(place: &Place, table: &mut Table) -> Outcome<()> {
     let mut all = Vec::new();
     for _ in 0..3 {
         // Bringing the guest's volume along, once a build, takes more.
-        place.podbay(&["call", "-C", &place.project.to_string_lossy(), "read_file", r#"{"path":"four_kb.txt"}"#])?;
+        place.podbay(&[
+            "call",
+            "-C",
+            &place.project.to_string_lossy(),
+            "read_file",
+            r#"{"path":"four_kb.txt"}"#,
+        ])?;
         let script = ScriptedModel::new()
             .calls("read_file", json!({"path": "four_kb.txt"}))
             .calls("bash", json!({"command": "seq 200000; sleep 1"}))
@@ -61,7 +90,12 @@ fn memory(place: &Place, table: &mut Table) -> Outcome<()> {
     all.sort_unstable();
     let megabytes = all[all.len() / 2] as f64 / 1e6;
     let what = "controller's resident memory, at its most during a run (median of three)";
-    table.figure(what, &format!("{megabytes:.1} MB"), "≤ 40 MB", megabytes <= 40.0);
+    table.figure(
+        what,
+        &format!("{megabytes:.1} MB"),
+        "≤ 40 MB",
+        megabytes <= 40.0,
+    );
     Ok(())
 }
 
@@ -78,7 +112,14 @@ pub(super) fn of_a_run(place: &Place, script: ScriptedModel) -> Outcome<Run> {
     let folder = place.project.to_string_lossy().into_owned();
     let begun = std::time::Instant::now();
     let mut child = place
-        .command(&["run", "-C", &folder, "--endpoint", &model.endpoint(), "read and count"])
+        .command(&[
+            "run",
+            "-C",
+            &folder,
+            "--endpoint",
+            &model.endpoint(),
+            "read and count",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
@@ -94,11 +135,23 @@ pub(super) fn of_a_run(place: &Place, script: ScriptedModel) -> Outcome<Run> {
     if !status.success() {
         return Err(format!("the run that was to be measured ended with {status}").into());
     }
-    Ok(Run { memory, time: begun.elapsed() })
+    Ok(Run {
+        memory,
+        time: begun.elapsed(),
+    })
 }
 
 fn high_water_mark(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(
+        line.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()?
+            * 1024,
+    )
 }

@@ -1,4 +1,5 @@
-//! What a session costs that keeps how the project was, and how long it takes to find what it changed.
+//! What a session costs that keeps how the project was, and how long it takes to find what it
+//! changed.
 
 use std::fs;
 use std::thread;
@@ -23,7 +24,12 @@ use super::warm::Warm;
 const N_CHANGED: usize = 100;
 const BAR: Duration = Duration::from_millis(1500);
 
-pub(super) fn rows(runtime: &Runtime, place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
+pub(super) fn rows(
+    runtime: &Runtime,
+    place: &Place,
+    table: &mut Table,
+    rounds: usize,
+) -> Outcome<()> {
     first_call(runtime, place, table, rounds)?;
     review(runtime, place, table)
 }
@@ -40,21 +46,49 @@ struct First {
     is_changing: bool,
 }
 
-const AT_ONCE: First = First { what: "", bar: None, name: "write_file", thought: Duration::ZERO, is_changing: false };
+const AT_ONCE: First = First {
+    what: "",
+    bar: None,
+    name: "write_file",
+    thought: Duration::ZERO,
+    is_changing: false,
+};
 
 const FIRST: [First; 4] = [
-    First { what: "one that reads, nothing to hide that was not hidden before", bar: Some(50), name: "read_file", ..AT_ONCE },
-    First { what: "one that writes, of a model that thought for 0.3 s", bar: Some(50), thought: Duration::from_millis(300), ..AT_ONCE },
-    First { what: "one that writes as soon as the sandbox is there, which no model does", ..AT_ONCE },
-    First { what: "the same, a new file to hide", bar: Some(200), is_changing: true, ..AT_ONCE },
+    First {
+        what: "one that reads, nothing to hide that was not hidden before",
+        bar: Some(50),
+        name: "read_file",
+        ..AT_ONCE
+    },
+    First {
+        what: "one that writes, of a model that thought for 0.3 s",
+        bar: Some(50),
+        thought: Duration::from_millis(300),
+        ..AT_ONCE
+    },
+    First {
+        what: "one that writes as soon as the sandbox is there, which no model does",
+        ..AT_ONCE
+    },
+    First {
+        what: "the same, a new file to hide",
+        bar: Some(200),
+        is_changing: true,
+        ..AT_ONCE
+    },
 ];
 
-/// A turn is begun beside the model's thinking, and the first call that may change something waits for what is kept.
+/// A turn is begun beside the model's thinking, and the first call that may change something waits
+/// for what is kept.
 fn first_call(runtime: &Runtime, place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
     let project = place.project.with_file_name("kept");
     fs::create_dir(&project)?;
     for number in 0..10 {
-        fs::write(project.join(format!("file_{number}.txt")), format!("file {number}\n"))?;
+        fs::write(
+            project.join(format!("file_{number}.txt")),
+            format!("file {number}\n"),
+        )?;
     }
     belongs_to_somebody(&project)?;
     for first in FIRST {
@@ -67,7 +101,11 @@ fn first_call(runtime: &Runtime, place: &Place, table: &mut Table, rounds: usize
                     belongs_to_somebody(&project)?;
                 }
                 let id = SessionId::random();
-                let session = if is_kept { Session::Live(&id) } else { Session::None };
+                let session = if is_kept {
+                    Session::Live(&id)
+                } else {
+                    Session::None
+                };
                 let arguments = match first.name {
                     "read_file" => json!({"path": "file_0.txt"}),
                     _ => json!({"path": "new.txt", "content": format!("{round} {is_kept}\n")}),
@@ -75,17 +113,34 @@ fn first_call(runtime: &Runtime, place: &Place, table: &mut Table, rounds: usize
                 let begun = Instant::now();
                 let warm = runtime.block_on(Warm::start_as(place, &project, session))?;
                 thread::sleep(first.thought);
-                let call = ToolCall { id: "1".to_owned(), name: first.name.to_owned(), arguments: arguments.to_string() };
+                let call = ToolCall {
+                    id: "1".to_owned(),
+                    name: first.name.to_owned(),
+                    arguments: arguments.to_string(),
+                };
                 let done = runtime.block_on(warm.call(&call));
                 times.0.push(begun.elapsed().saturating_sub(first.thought));
                 runtime.block_on(warm.sandbox.close());
                 done?;
             }
         }
-        table.row(&format!("first call of a sandbox with turns kept, against without: {}", first.what), &with, &without, None);
+        table.row(
+            &format!(
+                "first call of a sandbox with turns kept, against without: {}",
+                first.what
+            ),
+            &with,
+            &without,
+            None,
+        );
         let added = with.at(50).saturating_sub(without.at(50)).as_millis();
         match first.bar {
-            Some(bar) => table.figure("what that adds", &format!("{added} ms"), &format!("≤ {bar} ms"), added <= bar),
+            Some(bar) => table.figure(
+                "what that adds",
+                &format!("{added} ms"),
+                &format!("≤ {bar} ms"),
+                added <= bar,
+            ),
             None => table.note("what that adds", &format!("{added} ms"), ""),
         }
     }
@@ -99,7 +154,10 @@ fn review(runtime: &Runtime, place: &Place, table: &mut Table) -> Outcome<()> {
     for round in 0..3 {
         let id = SessionId::random();
         let warm = runtime.block_on(Warm::start_as(place, &project, Session::HeldBack(&id)))?;
-        let command = format!("for n in $(seq 0 {}); do echo round {round} >> folder_$n/file_$n.*; done", N_CHANGED - 1);
+        let command = format!(
+            "for n in $(seq 0 {}); do echo round {round} >> folder_$n/file_$n.*; done",
+            N_CHANGED - 1
+        );
         let changed = runtime.block_on(warm.call(&ToolCall {
             id: "1".to_owned(),
             name: "bash".to_owned(),
@@ -110,11 +168,29 @@ fn review(runtime: &Runtime, place: &Place, table: &mut Table) -> Outcome<()> {
         changed?;
         match pending {
             Some(Ok(pending)) if pending.changes.n == N_CHANGED as u64 => {}
-            other => return Err(format!("{N_CHANGED} changes were made, and this was found: {other:?}").into()),
+            other => {
+                return Err(format!(
+                    "{N_CHANGED} changes were made, and this was found: {other:?}"
+                )
+                .into());
+            }
         }
-        place.podbay(&["review", "discard", "-C", &project.to_string_lossy(), id.as_str()])?;
+        place.podbay(&[
+            "review",
+            "discard",
+            "-C",
+            &project.to_string_lossy(),
+            id.as_str(),
+        ])?;
     }
-    let what = format!("finding the {N_CHANGED} files of 100,000 that a session changed, the end of its sandbox included");
-    table.figure(&what, &format!("{} ms", times.at(50).as_millis()), &format!("≤ {} ms", BAR.as_millis()), times.at(50) <= BAR);
+    let what = format!(
+        "finding the {N_CHANGED} files of 100,000 that a session changed, the end of its sandbox included"
+    );
+    table.figure(
+        &what,
+        &format!("{} ms", times.at(50).as_millis()),
+        &format!("≤ {} ms", BAR.as_millis()),
+        times.at(50) <= BAR,
+    );
     Ok(())
 }

@@ -1,11 +1,20 @@
 //! Measures Podbay against what others do, in turns, and writes the table of `docs/performance.md`.
 //!
-//! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker` command, `python3` and `rg` for the peers, and
-//! the images `podbay/workspace` and `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick` does so
-//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`, `kept`, `model`) measure those alone and print them.
+//! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker`
+//! command, `python3` and `rg` for the peers, and the images `podbay/workspace` and
+//! `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick`
+//! does so with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`,
+//! `kept`, `model`) measure those alone and print them.
 
-#![expect(clippy::disallowed_methods, reason = "the peers are programs, and so are we in some rows")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the peers are programs, and so are we in some rows"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program for a terminal"
+)]
 
 mod alone;
 mod cold;
@@ -35,7 +44,9 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 8] = ["wall", "cold", "many", "search", "patch", "turn", "kept", "model"];
+const GROUPS: [&str; 8] = [
+    "wall", "cold", "many", "search", "patch", "turn", "kept", "model",
+];
 
 fn main() -> ExitCode {
     // The box runs the program that made it, which is this one.
@@ -87,12 +98,19 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     let rounds = |n: usize| if quick { (n / 10).max(2) } else { n };
     let wanted = |group: &str| groups.is_empty() || groups.contains(&group);
     let place = Place::make()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let mut table = Table::new();
 
     let warm = runtime.block_on(Warm::start(&place, &place.project))?;
     let machine = page::Machine::look(warm.cgroup);
-    let result = if wanted("wall") { wall::rows(&runtime, &warm, &mut table, rounds(200)) } else { Ok(()) };
+    let result = if wanted("wall") {
+        wall::rows(&runtime, &warm, &mut table, rounds(200))
+    } else {
+        Ok(())
+    };
     runtime.block_on(warm.sandbox.close());
     result?;
     if wanted("cold") {
@@ -118,6 +136,14 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
 
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
-    let rest = "Other work may have been going on there meanwhile; the ratios say more than the times.";
-    Ok(Measured { text: format!("Measured on {date}: {}. {rest}\n\n{}", machine.text, table.text()), storage: machine.storage })
+    let rest =
+        "Other work may have been going on there meanwhile; the ratios say more than the times.";
+    Ok(Measured {
+        text: format!(
+            "Measured on {date}: {}. {rest}\n\n{}",
+            machine.text,
+            table.text()
+        ),
+        storage: machine.storage,
+    })
 }

@@ -1,5 +1,5 @@
-//! The page with the tables: one for each storage driver, since that decides what starting a program in a container costs, and one for
-//! what needs no engine.
+//! The page with the tables: one for each storage driver, since that decides what starting a
+//! program in a container costs, and one for what needs no engine.
 
 use std::fs;
 use std::path::Path;
@@ -21,15 +21,24 @@ impl Machine {
     pub(super) fn look(cgroup: u8) -> Self {
         let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
         let ask = |format: &str| {
-            let output = Command::new("docker").args(["info", "--format", format]).output();
-            output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+            let output = Command::new("docker")
+                .args(["info", "--format", format])
+                .output();
+            output
+                .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+                .unwrap_or_default()
         };
-        let memory = ask("{{.MemTotal}}").parse::<f64>().map_or(0.0, |bytes| bytes / 1024f64.powi(3));
+        let memory = ask("{{.MemTotal}}")
+            .parse::<f64>()
+            .map_or(0.0, |bytes| bytes / 1024f64.powi(3));
         let storage = ask("{{.Driver}}");
         let text = format!(
             "{cores} cores, {memory:.0} GiB of memory, Docker {}, cgroup v{cgroup}, storage driver {storage}, Linux {}",
             ask("{{.ServerVersion}}"),
-            ask("{{.KernelVersion}}").split('-').next().unwrap_or_default()
+            ask("{{.KernelVersion}}")
+                .split('-')
+                .next()
+                .unwrap_or_default()
         );
         Self { storage, text }
     }
@@ -40,7 +49,11 @@ pub(super) fn write(name: &str, bench: &str, table: &str) -> Outcome<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path)?;
     let begin = format!("<!-- measured on {name}: written by `cargo bench --bench {bench}` -->");
-    let missing = || format!("{PAGE} has no table for {name}: write the lines `{begin}` and `{END}` where it belongs");
+    let missing = || {
+        format!(
+            "{PAGE} has no table for {name}: write the lines `{begin}` and `{END}` where it belongs"
+        )
+    };
     let (before, rest) = page.split_once(&begin).ok_or_else(missing)?;
     let (_old, after) = rest.split_once(END).ok_or_else(missing)?;
     fs::write(&path, format!("{before}{begin}\n\n{table}\n{END}{after}"))?;

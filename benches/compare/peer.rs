@@ -1,4 +1,5 @@
-//! mini-swe-agent's Docker environment, from the Python package index, in a Python process that answers with the time each command took.
+//! mini-swe-agent's Docker environment, from the Python package index, in a Python process that
+//! answers with the time each command took.
 
 use std::fs;
 use std::io::BufRead;
@@ -19,7 +20,8 @@ use super::place::check;
 /// The version that is measured.
 const VERSION: &str = "2.4.6";
 
-/// Reads a command a line and answers with its nanoseconds, by the clock of the process, so that ours is not counted to it.
+/// Reads a command a line and answers with its nanoseconds, by the clock of the process, so that
+/// ours is not counted to it.
 const DRIVER: &str = r#"
 import sys, time
 from minisweagent.environments.docker import DockerEnvironment
@@ -51,7 +53,11 @@ impl MiniSweAgent {
             .spawn()?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        let mut peer = Self { child, input, output };
+        let mut peer = Self {
+            child,
+            input,
+            output,
+        };
         let mut line = peer.line()?;
         while line != "ready" {
             line = peer.line()?;
@@ -61,7 +67,10 @@ impl MiniSweAgent {
         Ok(peer)
     }
 
-    #[expect(clippy::unused_self, reason = "only who has one may speak of its version")]
+    #[expect(
+        clippy::unused_self,
+        reason = "only who has one may speak of its version"
+    )]
     pub(super) fn version(&self) -> &'static str {
         VERSION
     }
@@ -72,7 +81,9 @@ impl MiniSweAgent {
         writeln!(input, "{command}")?;
         input.flush()?;
         let line = self.line()?;
-        let nanoseconds = line.parse().map_err(|_| format!("mini-swe-agent could not run `{command}`: {line}"))?;
+        let nanoseconds = line
+            .parse()
+            .map_err(|_| format!("mini-swe-agent could not run `{command}`: {line}"))?;
         Ok(Duration::from_nanos(nanoseconds))
     }
 
@@ -93,7 +104,8 @@ impl Drop for MiniSweAgent {
     }
 }
 
-/// Returns a Python that has the peer; the first time it is installed from the Python package index, beside what cargo builds.
+/// Returns a Python that has the peer; the first time it is installed from the Python package
+/// index, beside what cargo builds.
 fn installed() -> Outcome<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mini-swe-agent-{VERSION}"));
     let python = home.join("bin/python");
@@ -101,9 +113,17 @@ fn installed() -> Outcome<PathBuf> {
     if ready.exists() {
         return Ok(python);
     }
-    check("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home))?;
+    check(
+        "python3 -m venv",
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&home),
+    )?;
     let package = format!("mini-swe-agent=={VERSION}");
-    check("pip install mini-swe-agent", Command::new(&python).args(["-m", "pip", "install", "--quiet", &package]))?;
+    check(
+        "pip install mini-swe-agent",
+        Command::new(&python).args(["-m", "pip", "install", "--quiet", &package]),
+    )?;
     fs::write(&ready, "")?;
     Ok(python)
 }

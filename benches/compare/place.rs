@@ -25,7 +25,12 @@ pub(super) fn check(name: &str, command: &mut Command) -> Outcome<()> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("{name} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+    Err(format!(
+        "{name} ended with {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    )
+    .into())
 }
 
 /// A project of ten files, and folders for everything that Podbay keeps.
@@ -38,12 +43,22 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn make() -> Outcome<Self> {
         let folder = tempfile::tempdir()?;
-        let place = Self { project: folder.path().join("project"), state: folder.path().join("state"), _folder: folder };
+        let place = Self {
+            project: folder.path().join("project"),
+            state: folder.path().join("state"),
+            _folder: folder,
+        };
         fs::create_dir(&place.project)?;
         for number in 0..9 {
-            fs::write(place.project.join(format!("file_{number}.txt")), format!("file {number}\n"))?;
+            fs::write(
+                place.project.join(format!("file_{number}.txt")),
+                format!("file {number}\n"),
+            )?;
         }
-        fs::write(place.project.join("four_kb.txt"), "sixty-three letters, and one for the end of the line: a page.\n".repeat(66))?;
+        fs::write(
+            place.project.join("four_kb.txt"),
+            "sixty-three letters, and one for the end of the line: a page.\n".repeat(66),
+        )?;
         belongs_to_somebody(&place.project)?;
         Ok(place)
     }
@@ -51,9 +66,15 @@ impl Place {
     /// Returns our own program with nothing of the person's settings.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
-        command.args(arguments).env_clear().env("PODBAY_HOME", &self.state).env("HOME", &self.state).stdin(Stdio::null());
-        let kept: Vec<(OsString, OsString)> =
-            std::env::vars_os().filter(|(name, _)| name == "PATH" || name.to_string_lossy().starts_with("DOCKER_")).collect();
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PODBAY_HOME", &self.state)
+            .env("HOME", &self.state)
+            .stdin(Stdio::null());
+        let kept: Vec<(OsString, OsString)> = std::env::vars_os()
+            .filter(|(name, _)| name == "PATH" || name.to_string_lossy().starts_with("DOCKER_"))
+            .collect();
         command.envs(kept);
         command
     }

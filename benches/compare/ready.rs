@@ -1,4 +1,5 @@
-//! The whole pipeline before a sandbox that has its answer already, so that all that takes time is ours.
+//! The whole pipeline before a sandbox that has its answer already, so that all that takes time is
+//! ours.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -49,8 +50,23 @@ pub(crate) fn file() -> Output {
     let bytes = text.len() as u64;
     let (path, encoding) = (BytesPath::from("src/main.rs"), Encoding::Utf8);
     let (n_lines, total_lines) = (200, Some(200));
-    let file = FileText { path, text, first_line: 1, n_lines, total_lines, bytes, more: false, cut_lines: 0, encoding, fault: None };
-    Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() })
+    let file = FileText {
+        path,
+        text,
+        first_line: 1,
+        n_lines,
+        total_lines,
+        bytes,
+        more: false,
+        cut_lines: 0,
+        encoding,
+        fault: None,
+    };
+    Output::Read(Read {
+        files: vec![file],
+        remaining: 0,
+        memos: Vec::new(),
+    })
 }
 
 /// A sandbox that has the answer already.

@@ -19,7 +19,12 @@ use super::warm::Warm;
 const N_FOLDERS: usize = 1000;
 const N_FILES: usize = 100;
 
-pub(super) fn rows(runtime: &Runtime, place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
+pub(super) fn rows(
+    runtime: &Runtime,
+    place: &Place,
+    table: &mut Table,
+    rounds: usize,
+) -> Outcome<()> {
     let project = place.project.with_file_name("large");
     make(&project)?;
     let warm = runtime.block_on(Warm::start(place, &project))?;
@@ -30,16 +35,34 @@ pub(super) fn rows(runtime: &Runtime, place: &Place, table: &mut Table, rounds: 
 
 fn measure(runtime: &Runtime, warm: &Warm, table: &mut Table, rounds: usize) -> Outcome<()> {
     let call = |name: &str, arguments: serde_json::Value| {
-        runtime.block_on(warm.call(&ToolCall { id: name.to_owned(), name: name.to_owned(), arguments: arguments.to_string() }))
+        runtime.block_on(warm.call(&ToolCall {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_string(),
+        }))
     };
     // By the clock of the sandbox, so that the shell around it is not counted.
     let ripgrep = |arguments: &str| -> Outcome<Duration> {
-        let command = format!("s=$(date +%s%N); .tools/rg {arguments} >/dev/null; e=$(date +%s%N); echo $((e - s))");
-        Ok(Duration::from_nanos(call("bash", json!({"command": command}))?.trim().parse()?))
+        let command = format!(
+            "s=$(date +%s%N); .tools/rg {arguments} >/dev/null; e=$(date +%s%N); echo $((e - s))"
+        );
+        Ok(Duration::from_nanos(
+            call("bash", json!({"command": command}))?.trim().parse()?,
+        ))
     };
     let searches = [
-        ("`grep` over 100,000 files", "grep", json!({"pattern": "needle_[0-9]+"}), "--line-number 'needle_[0-9]+'"),
-        ("`glob` over 100,000 files", "glob", json!({"pattern": "**/file_7*.rs"}), "--files --glob '**/file_7*.rs'"),
+        (
+            "`grep` over 100,000 files",
+            "grep",
+            json!({"pattern": "needle_[0-9]+"}),
+            "--line-number 'needle_[0-9]+'",
+        ),
+        (
+            "`glob` over 100,000 files",
+            "glob",
+            json!({"pattern": "**/file_7*.rs"}),
+            "--files --glob '**/file_7*.rs'",
+        ),
     ];
     for (what, tool, arguments, theirs) in searches {
         let found = call(tool, arguments.clone())?;
@@ -52,7 +75,12 @@ fn measure(runtime: &Runtime, warm: &Warm, table: &mut Table, rounds: usize) -> 
             ours.add(|| call(tool, arguments.clone()))?;
             peer.0.push(ripgrep(theirs)?);
         }
-        table.row(&format!("{what}, against `rg` in the same sandbox"), &ours, &peer, Some(1.1));
+        table.row(
+            &format!("{what}, against `rg` in the same sandbox"),
+            &ours,
+            &peer,
+            Some(1.1),
+        );
     }
     Ok(())
 }
@@ -64,9 +92,16 @@ pub(super) fn make(project: &std::path::Path) -> Outcome<()> {
         let path = project.join(format!("folder_{folder}"));
         fs::create_dir_all(&path)?;
         for file in 0..N_FILES {
-            let needle = if (folder * N_FILES + file).is_multiple_of(1007) { format!("needle_{file}\n") } else { String::new() };
+            let needle = if (folder * N_FILES + file).is_multiple_of(1007) {
+                format!("needle_{file}\n")
+            } else {
+                String::new()
+            };
             let end = if file.is_multiple_of(2) { "rs" } else { "txt" };
-            fs::write(path.join(format!("file_{file}.{end}")), format!("{}{needle}{}", line.repeat(3), line.repeat(2)))?;
+            fs::write(
+                path.join(format!("file_{file}.{end}")),
+                format!("{}{needle}{}", line.repeat(3), line.repeat(2)),
+            )?;
         }
     }
     // So that something is found by name and by content.

@@ -20,18 +20,30 @@ impl Times {
     pub(super) fn at(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
+        sorted
+            .get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Least, median and 95th percentile.
     pub(super) fn show(&self) -> String {
-        format!("{} / **{}** / {}", milliseconds(self.at(0)), milliseconds(self.at(50)), milliseconds(self.at(95)))
+        format!(
+            "{} / **{}** / {}",
+            milliseconds(self.at(0)),
+            milliseconds(self.at(50)),
+            milliseconds(self.at(95))
+        )
     }
 }
 
 fn milliseconds(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1000.0;
-    if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.0}") }
+    if ms < 10.0 {
+        format!("{ms:.2}")
+    } else {
+        format!("{ms:.0}")
+    }
 }
 
 pub(super) fn seconds(time: Duration) -> String {
@@ -53,15 +65,34 @@ impl Table {
     /// A row whose bar is a ratio of medians.
     pub(super) fn row(&mut self, what: &str, ours: &Times, peer: &Times, bar: Option<f64>) {
         let ratio = ours.at(50).as_secs_f64() / peer.at(50).as_secs_f64();
-        let ratio_text = if ratio < 0.1 { format!("1/{:.0}", 1.0 / ratio) } else { format!("{ratio:.2}") };
-        let bar_text = bar.map_or(String::new(), |bar| if bar < 0.1 { format!("≤ 1/{:.0}", 1.0 / bar) } else { format!("≤ {bar}") });
+        let ratio_text = if ratio < 0.1 {
+            format!("1/{:.0}", 1.0 / ratio)
+        } else {
+            format!("{ratio:.2}")
+        };
+        let bar_text = bar.map_or(String::new(), |bar| {
+            if bar < 0.1 {
+                format!("≤ 1/{:.0}", 1.0 / bar)
+            } else {
+                format!("≤ {bar}")
+            }
+        });
         let verdict = bar.map_or("", |bar| verdict(ratio <= bar));
-        let _ = writeln!(self.0, "| {what} | {} | {} | {ratio_text} | {bar_text} | {verdict} |", ours.show(), peer.show());
+        let _ = writeln!(
+            self.0,
+            "| {what} | {} | {} | {ratio_text} | {bar_text} | {verdict} |",
+            ours.show(),
+            peer.show()
+        );
     }
 
     /// A row whose bar is a figure; `bar` says it whole, with `≤` or `≥`.
     pub(super) fn figure(&mut self, what: &str, value: &str, bar: &str, holds: bool) {
-        let _ = writeln!(self.0, "| {what} | {value} | | | {bar} | {} |", verdict(holds));
+        let _ = writeln!(
+            self.0,
+            "| {what} | {value} | | | {bar} | {} |",
+            verdict(holds)
+        );
     }
 
     /// A row without a bar of its own.

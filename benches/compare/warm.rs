@@ -57,22 +57,37 @@ impl Warm {
     }
 
     /// Starts the box of a session, and waits for what must be kept before anything is changed.
-    pub(super) async fn start_as(place: &Place, project: &Path, session: Session<'_>) -> Outcome<Self> {
+    pub(super) async fn start_as(
+        place: &Place,
+        project: &Path,
+        session: Session<'_>,
+    ) -> Outcome<Self> {
         let cancel = CancellationToken::new();
         let options = engine::Options::default();
         let engine = Engine::connect(&options, &cancel).await?;
         let progress: ProgressSink = Arc::new(|step| eprintln!("{}: {}", step.task, step.detail));
         let records = place.state.join("records");
         std::fs::create_dir_all(&records)?;
-        let image = Provision::new(&engine, &options, false, &records, &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
+        let image = Provision::new(&engine, &options, false, &records, &progress)
+            .ensure(sandbox::DEFAULT_IMAGE, &cancel)
+            .await?;
         let project = Project::open(project, None, &place.state)?;
         let box_options = sandbox::Options::default();
-        let spec = Spec::new(&project, &image, engine.facts(&cancel).await?, &box_options, &sandbox::guest_volume_name())?;
+        let spec = Spec::new(
+            &project,
+            &image,
+            engine.facts(&cancel).await?,
+            &box_options,
+            &sandbox::guest_volume_name(),
+        )?;
         let spec = spec.covering_as_before(&records, &box_options.auto_run);
         let (spec, id) = match session {
             Session::None => (spec, None),
             Session::Live(id) => (spec, Some(id)),
-            Session::HeldBack(id) => (sandbox::hold_back(&engine, &spec, &box_options, id, false, &cancel).await?, Some(id)),
+            Session::HeldBack(id) => (
+                sandbox::hold_back(&engine, &spec, &box_options, id, false, &cancel).await?,
+                Some(id),
+            ),
         };
         let labels = Labels {
             instance: Some(InstanceId::random()),
@@ -81,7 +96,16 @@ impl Warm {
             ..Labels::new(Role::Workspace)
         };
         let sink: Sink = Arc::new(|_event| {});
-        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, &records, Arc::clone(&sink), &cancel).await?;
+        let (sandbox, _started) = Sandbox::start(
+            &engine,
+            &spec,
+            &box_options,
+            labels,
+            &records,
+            Arc::clone(&sink),
+            &cancel,
+        )
+        .await?;
         match session {
             Session::None => {}
             Session::Live(id) => sandbox.begin_turn(id.as_str(), 1, "bench"),
@@ -99,12 +123,21 @@ impl Warm {
             sink,
             tool_options,
         );
-        Ok(Self { sandbox, pipeline, container, cgroup: guest.cgroup })
+        Ok(Self {
+            sandbox,
+            pipeline,
+            container,
+            cgroup: guest.cgroup,
+        })
     }
 
     /// Carries a call out and returns what a model would read.
     pub(super) async fn call(&self, call: &ToolCall) -> Outcome<String> {
         let finished = self.pipeline.run(call, &CancellationToken::new()).await?;
-        if finished.status == CallStatus::Ok { Ok(finished.text) } else { Err(format!("{}: {}", call.name, finished.text).into()) }
+        if finished.status == CallStatus::Ok {
+            Ok(finished.text)
+        } else {
+            Err(format!("{}: {}", call.name, finished.text).into())
+        }
     }
 }

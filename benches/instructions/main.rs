@@ -1,11 +1,19 @@
 //! Counts the instructions of our own hot paths, and writes them to `docs/performance.md`.
 //!
-//! `cargo bench --bench instructions` (or `just count`). Times on a machine where others work too say little; the number of instructions
-//! hardly changes. It is valgrind's cachegrind that counts, so no counters of the processor are needed, and no rights. `-- --show` prints
-//! the table and leaves the page as it is. Where valgrind is missing the rows say so.
+//! `cargo bench --bench instructions` (or `just count`). Times on a machine where others work too
+//! say little; the number of instructions hardly changes. It is valgrind's cachegrind that counts,
+//! so no counters of the processor are needed, and no rights. `-- --show` prints the table and
+//! leaves the page as it is. Where valgrind is missing the rows say so.
 
-#![expect(clippy::disallowed_methods, reason = "valgrind is a program, and runs this one and podbay")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "valgrind is a program, and runs this one and podbay"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program for a terminal"
+)]
 
 #[path = "../compare/alone.rs"]
 mod alone;
@@ -56,7 +64,11 @@ fn report(only_show: bool) -> Outcome<()> {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path)?;
-    let missing = || format!("{PAGE} has no place for the table: write the lines `{BEGIN}` and `{END}` where it belongs");
+    let missing = || {
+        format!(
+            "{PAGE} has no place for the table: write the lines `{BEGIN}` and `{END}` where it belongs"
+        )
+    };
     let (before, rest) = page.split_once(BEGIN).ok_or_else(missing)?;
     let (_old, after) = rest.split_once(END).ok_or_else(missing)?;
     fs::write(&path, format!("{before}{BEGIN}\n\n{text}\n{END}{after}"))?;

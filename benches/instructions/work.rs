@@ -73,20 +73,42 @@ pub(super) const ALL: &[Work] = &[
         n_units: || N_FRAMES,
         run: encode_frames,
     },
-    Work { name: "frame-decode", what: "the same frame read", unit: "frame", n_units: || N_FRAMES, run: decode_frames },
+    Work {
+        name: "frame-decode",
+        what: "the same frame read",
+        unit: "frame",
+        n_units: || N_FRAMES,
+        run: decode_frames,
+    },
     Work {
         name: "read-file",
         what: "`read_file` of 200 lines (12.6 KB): schema, policy, events, rendering; without the sandbox",
         unit: "call",
         n_units: || N_PIPELINE,
-        run: |rounds| pipeline(rounds, "read_file", r#"{"path":"src/main.rs"}"#, &ready::file(), "200"),
+        run: |rounds| {
+            pipeline(
+                rounds,
+                "read_file",
+                r#"{"path":"src/main.rs"}"#,
+                &ready::file(),
+                "200",
+            )
+        },
     },
     Work {
         name: "grep",
         what: "`grep` with 100 matches in 20 files, the same way",
         unit: "call",
         n_units: || N_PIPELINE,
-        run: |rounds| pipeline(rounds, "grep", r#"{"pattern":"needle"}"#, &matches(), "src/file_19.rs"),
+        run: |rounds| {
+            pipeline(
+                rounds,
+                "grep",
+                r#"{"pattern":"needle"}"#,
+                &matches(),
+                "src/file_19.rs",
+            )
+        },
     },
     Work {
         name: "prompt",
@@ -100,7 +122,10 @@ pub(super) const ALL: &[Work] = &[
 /// Does the rounds of a piece of work that the command line names.
 pub(super) fn run(name: Option<&str>, rounds: Option<&str>) -> Outcome<()> {
     let name = name.ok_or("no work is named")?;
-    let work = ALL.iter().find(|work| work.name == name).ok_or_else(|| format!("there is no work `{name}`"))?;
+    let work = ALL
+        .iter()
+        .find(|work| work.name == name)
+        .ok_or_else(|| format!("there is no work `{name}`"))?;
     let rounds = rounds.ok_or("the number of rounds is missing")?.parse()?;
     (work.run)(rounds)
 }
@@ -114,8 +139,7 @@ fn prose() -> String {
 const N_CALLS: u64 = 100;
 
 fn calls() -> String {
-    let call =
-        "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"src/main.rs\", \"offset\": 5, \"limit\": 40}}\n</tool_call>\n";
+    let call = "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"src/main.rs\", \"offset\": 5, \"limit\": 40}}\n</tool_call>\n";
     format!("{SENTENCE}{call}").repeat(N_CALLS as usize)
 }
 
@@ -126,7 +150,11 @@ fn specs() -> Vec<ToolSpec> {
         description: tool.description.to_owned(),
         parameters: tool.parameters.clone(),
     };
-    Catalogue::new(&tools::Options::default()).tools().iter().map(spec).collect()
+    Catalogue::new(&tools::Options::default())
+        .tools()
+        .iter()
+        .map(spec)
+        .collect()
 }
 
 fn parse(text: &str, rounds: u64, n_calls: usize) -> Outcome<()> {
@@ -134,7 +162,8 @@ fn parse(text: &str, rounds: u64, n_calls: usize) -> Outcome<()> {
     for _ in 0..rounds {
         let mut parser = text::Parser::new(&known, None);
         let mut n_found = 0;
-        let mut on = |piece| n_found += usize::from(matches!(black_box(piece), text::Piece::Call(_)));
+        let mut on =
+            |piece| n_found += usize::from(matches!(black_box(piece), text::Piece::Call(_)));
         // A token of English is about four characters.
         let mut rest = black_box(text);
         while !rest.is_empty() {
@@ -144,9 +173,11 @@ fn parse(text: &str, rounds: u64, n_calls: usize) -> Outcome<()> {
         }
         let incomplete = parser.finish(&mut on);
         if n_found != n_calls || incomplete.is_some() {
-            return Err(
-                format!("{n_found} calls were found instead of {n_calls}, and something incomplete: {}", incomplete.is_some()).into()
-            );
+            return Err(format!(
+                "{n_found} calls were found instead of {n_calls}, and something incomplete: {}",
+                incomplete.is_some()
+            )
+            .into());
         }
     }
     Ok(())
@@ -180,7 +211,11 @@ const N_FRAMES: u64 = 200;
 
 fn chunk() -> ToHost {
     let data = SENTENCE.bytes().cycle().take(4096).collect();
-    ToHost::Chunk { id: CallId(7), stream: Stream::Stdout, data: Data(data) }
+    ToHost::Chunk {
+        id: CallId(7),
+        stream: Stream::Stdout,
+        data: Data(data),
+    }
 }
 
 fn encode_frames(rounds: u64) -> Outcome<()> {
@@ -197,13 +232,22 @@ fn decode_frames(rounds: u64) -> Outcome<()> {
     for _ in 0..rounds * N_FRAMES {
         black_box(frame::decode::<ToHost>(black_box(&bytes))?);
     }
-    if frame::decode::<ToHost>(&bytes)? == chunk { Ok(()) } else { Err("the frame read back is another".into()) }
+    if frame::decode::<ToHost>(&bytes)? == chunk {
+        Ok(())
+    } else {
+        Err("the frame read back is another".into())
+    }
 }
 
 const N_PIPELINE: u64 = 20;
 
 fn matches() -> Output {
-    let line = |number| MatchedLine { number, text: "    let needle = haystack.find(\"needle\");".to_owned(), cut: false, matched: true };
+    let line = |number| MatchedLine {
+        number,
+        text: "    let needle = haystack.find(\"needle\");".to_owned(),
+        cut: false,
+        matched: true,
+    };
     let file = |number| MatchedFile {
         path: BytesPath::from(format!("src/file_{number}.rs").as_str()),
         count: 5,
@@ -228,10 +272,22 @@ fn matches() -> Output {
 }
 
 /// Carries calls out with a sandbox that answers at once, so that all that is counted is ours.
-fn pipeline(rounds: u64, name: &str, arguments: &str, output: &Output, expected: &str) -> Outcome<()> {
+fn pipeline(
+    rounds: u64,
+    name: &str,
+    arguments: &str,
+    output: &Output,
+    expected: &str,
+) -> Outcome<()> {
     let pipeline = ready::pipeline(output.clone())?;
-    let call = ToolCall { id: "c1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let call = ToolCall {
+        id: "c1".to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
     runtime.block_on(async {
         let cancel = CancellationToken::new();
         for _ in 0..rounds * N_PIPELINE {
@@ -248,17 +304,33 @@ const N_MESSAGES: usize = 200;
 
 /// A task, then calls and their results in turns.
 fn history() -> Vec<Message> {
-    let mut messages = vec![Message::user("Fix the failing test and say what was wrong.")];
+    let mut messages = vec![Message::user(
+        "Fix the failing test and say what was wrong.",
+    )];
     let page = SENTENCE.repeat(20);
     for at in 1..N_MESSAGES {
         let id = format!("call_{}", at / 2);
         messages.push(if at % 2 == 1 {
             let arguments = format!(r#"{{"path":"src/file_{at}.rs","offset":1,"limit":40}}"#);
-            let call = ToolCall { id, name: "read_file".to_owned(), arguments };
-            Message::Assistant { text: "I look at the next one.".to_owned(), thinking: String::new(), calls: vec![call], raw: None }
+            let call = ToolCall {
+                id,
+                name: "read_file".to_owned(),
+                arguments,
+            };
+            Message::Assistant {
+                text: "I look at the next one.".to_owned(),
+                thinking: String::new(),
+                calls: vec![call],
+                raw: None,
+            }
         } else {
             let call = format!("call_{}", at / 2 - 1);
-            Message::ToolResult { call, name: "read_file".to_owned(), text: page.clone(), is_error: false }
+            Message::ToolResult {
+                call,
+                name: "read_file".to_owned(),
+                text: page.clone(),
+                is_error: false,
+            }
         });
     }
     messages

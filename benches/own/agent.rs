@@ -36,7 +36,9 @@ pub(super) async fn agent(
     options: agent::Options,
 ) -> Outcome<Agent> {
     let client = Client::new(Endpoint::parse(endpoint)?, None, llm::Options::default())?;
-    let probed = client.probe(&CancellationToken::new(), Duration::from_secs(10)).await?;
+    let probed = client
+        .probe(&CancellationToken::new(), Duration::from_secs(10))
+        .await?;
     let of_tools = tools::Options::default();
     let catalogue = Catalogue::new(&of_tools);
     let spec = |tool: &tools::Tool| ToolSpec {
@@ -45,9 +47,27 @@ pub(super) async fn agent(
         parameters: tool.parameters.clone(),
     };
     let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
-    let conversation = Conversation::over(Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools), history);
+    let conversation = Conversation::over(
+        Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools),
+        history,
+    );
     let policy = Policy::new(Mode::Auto, &policy::Options::default())?;
-    let pipeline = Pipeline::new(catalogue, policy, workspace, Arc::new(Alone), Arc::new(Alone), Arc::clone(&sink), of_tools);
+    let pipeline = Pipeline::new(
+        catalogue,
+        policy,
+        workspace,
+        Arc::new(Alone),
+        Arc::new(Alone),
+        Arc::clone(&sink),
+        of_tools,
+    );
     pipeline.set_window(probed.context);
-    Ok(Agent::new(client, conversation, Arc::new(pipeline), 8, options, sink))
+    Ok(Agent::new(
+        client,
+        conversation,
+        Arc::new(pipeline),
+        8,
+        options,
+        sink,
+    ))
 }

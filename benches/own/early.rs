@@ -33,10 +33,14 @@ const WRITES: Duration = Duration::from_millis(100);
 const READS: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 15;
 
-/// Two answers of the same pieces at the same times. In the one the call that reads is complete before the model goes on, in the other its
-/// last brace comes with the end of the answer, so that nobody could begin it before.
+/// Two answers of the same pieces at the same times. In the one the call that reads is complete
+/// before the model goes on, in the other its last brace comes with the end of the answer, so that
+/// nobody could begin it before.
 pub(super) fn rows(table: &mut Table) -> Outcome<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let (mut early, mut late) = (Times::default(), Times::default());
     for _ in 0..ROUNDS {
         turn(&runtime, &mut early, true)?;
@@ -55,14 +59,31 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
 fn turn(runtime: &Runtime, times: &mut Times, is_early: bool) -> Outcome<()> {
     let go_on = CancellationToken::new();
     let brace = more(0, "}");
-    let (before, behind) = if is_early { (brace.as_str(), "") } else { ("", brace.as_str()) };
-    let first = begun(0, "grep", "{\"pattern\": \"x\"") + before + &begun(1, "write_file", "{\"path\": \"a.txt\", ");
+    let (before, behind) = if is_early {
+        (brace.as_str(), "")
+    } else {
+        ("", brace.as_str())
+    };
+    let first = begun(0, "grep", "{\"pattern\": \"x\"")
+        + before
+        + &begun(1, "write_file", "{\"path\": \"a.txt\", ");
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
-    let second = more(1, "\"content\": \"one line\\n\"}") + behind + &format!("data: {end}\n\ndata: [DONE]\n\n");
-    let model = ScriptedModel::new().raw_sse_in_halves(&first, &go_on, &second).says("Done.").start_blocking();
+    let second = more(1, "\"content\": \"one line\\n\"}")
+        + behind
+        + &format!("data: {end}\n\ndata: [DONE]\n\n");
+    let model = ScriptedModel::new()
+        .raw_sse_in_halves(&first, &go_on, &second)
+        .says("Done.")
+        .start_blocking();
     let sink: podbay::event::Sink = Arc::new(|_event| {});
     let options = agent::Options::default();
-    let mut agent = runtime.block_on(agent(&model.endpoint(), History::default(), Arc::new(Slow), sink, options))?;
+    let mut agent = runtime.block_on(agent(
+        &model.endpoint(),
+        History::default(),
+        Arc::new(Slow),
+        sink,
+        options,
+    ))?;
     let interrupt = Interrupt::new();
     let outcome = times.add(|| {
         runtime.block_on(async {
@@ -80,11 +101,16 @@ fn turn(runtime: &Runtime, times: &mut Times, is_early: bool) -> Outcome<()> {
 }
 
 fn delta(delta: &Value) -> String {
-    format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}))
+    format!(
+        "data: {}\n\n",
+        json!({"choices": [{"index": 0, "delta": delta}]})
+    )
 }
 
 fn begun(index: u32, name: &str, arguments: &str) -> String {
-    delta(&json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": {"name": name, "arguments": arguments}}]}))
+    delta(
+        &json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": {"name": name, "arguments": arguments}}]}),
+    )
 }
 
 fn more(index: u32, arguments: &str) -> String {

@@ -1,7 +1,8 @@
-//! What the egress gateway costs a client: through it against direct, both over loopback on this machine.
+//! What the egress gateway costs a client: through it against direct, both over loopback on this
+//! machine.
 //!
-//! Servers and clients have a runtime of their own, and the gateway one like that of its role. A name and an address are made up for the
-//! servers, since the gateway reaches no loopback.
+//! Servers and clients have a runtime of their own, and the gateway one like that of its role. A
+//! name and an address are made up for the servers, since the gateway reaches no loopback.
 
 use std::future::Future;
 use std::io;
@@ -43,7 +44,8 @@ use super::table::Table;
 use super::table::Times;
 
 const NAME: &str = "a.example";
-/// What the name resolves to, and the ports of its servers: bytes without end, answers of plain HTTP, TLS.
+/// What the name resolves to, and the ports of its servers: bytes without end, answers of plain
+/// HTTP, TLS.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 const FLOOD: u16 = 1;
 const WEB: u16 = 80;
@@ -92,7 +94,10 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
     let servers = around.block_on(serve(acceptor))?;
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("egress.sock");
-    let gateway = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let gateway = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     start(&gateway, servers, socket.clone())?;
     around.block_on(measure(table, &socket, servers, &connector))?;
     gateway.shutdown_background();
@@ -100,16 +105,35 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
 }
 
 fn start(runtime: &Runtime, servers: Servers, socket: PathBuf) -> Outcome<()> {
-    let raw = EgressRule { host: format!("{NAME}:{FLOOD}"), raw: true, ..EgressRule::default() };
-    let rules = Rules::parse(&[raw, EgressRule { host: NAME.to_owned(), ..EgressRule::default() }])?;
-    let (in_force, rules) = tokio::sync::watch::channel(RuleSet { rules, upstream: None });
+    let raw = EgressRule {
+        host: format!("{NAME}:{FLOOD}"),
+        raw: true,
+        ..EgressRule::default()
+    };
+    let rules = Rules::parse(&[
+        raw,
+        EgressRule {
+            host: NAME.to_owned(),
+            ..EgressRule::default()
+        },
+    ])?;
+    let (in_force, rules) = tokio::sync::watch::channel(RuleSet {
+        rules,
+        upstream: None,
+    });
     let (told, mut attempts) = tokio::sync::mpsc::channel(ATTEMPTS);
     let listener = {
         let _runtime = runtime.enter();
         UnixListener::bind(socket)?
     };
     runtime.spawn(async move {
-        let gateway = Gateway::new(Limits::default(), Arc::new(Names), Arc::new(servers), rules, told);
+        let gateway = Gateway::new(
+            Limits::default(),
+            Arc::new(Names),
+            Arc::new(servers),
+            rules,
+            told,
+        );
         gateway.serve(listener, std::future::pending()).await;
         drop(in_force);
     });
@@ -117,24 +141,45 @@ fn start(runtime: &Runtime, servers: Servers, socket: PathBuf) -> Outcome<()> {
     Ok(())
 }
 
-async fn measure(table: &mut Table, socket: &Path, servers: Servers, connector: &TlsConnector) -> Outcome<()> {
+async fn measure(
+    table: &mut Table,
+    socket: &Path,
+    servers: Servers,
+    connector: &TlsConnector,
+) -> Outcome<()> {
     let (mut direct, mut through) = (Times::default(), Times::default());
     for _ in 0..BODIES {
-        direct.0.push(read_body(&mut dial(servers.flood).await?).await?);
-        through.0.push(read_body(&mut tunnel(socket, FLOOD).await?).await?);
+        direct
+            .0
+            .push(read_body(&mut dial(servers.flood).await?).await?);
+        through
+            .0
+            .push(read_body(&mut tunnel(socket, FLOOD).await?).await?);
     }
     let share = direct.at(50).as_secs_f64() / through.at(50).as_secs_f64() * 100.0;
     let rate = |times: &Times| BODY as f64 / times.at(50).as_secs_f64() / 1e9;
-    let what = format!("1 GiB through the egress gateway at {:.1} GB/s, of what it is direct, {:.1} GB/s", rate(&through), rate(&direct));
+    let what = format!(
+        "1 GiB through the egress gateway at {:.1} GB/s, of what it is direct, {:.1} GB/s",
+        rate(&through),
+        rate(&direct)
+    );
     table.figure(&what, &format!("{share:.0} %"), "≥ 80 %", share >= 80.0);
 
     let (mut near, mut far) = (UnixStream::connect(socket).await?, dial(servers.web).await?);
     let (mut direct, mut through) = (Times::default(), Times::default());
     for _ in 0..REQUESTS {
         direct.0.push(request(&mut far, "/").await?);
-        through.0.push(request(&mut near, &format!("http://{NAME}/")).await?);
+        through
+            .0
+            .push(request(&mut near, &format!("http://{NAME}/")).await?);
     }
-    added(table, "a plain HTTP request on a kept connection through the gateway", &through, &direct, Duration::from_micros(500));
+    added(
+        table,
+        "a plain HTTP request on a kept connection through the gateway",
+        &through,
+        &direct,
+        Duration::from_micros(500),
+    );
 
     let (mut direct, mut through) = (Times::default(), Times::default());
     for _ in 0..HANDSHAKES {
@@ -145,15 +190,29 @@ async fn measure(table: &mut Table, socket: &Path, servers: Servers, connector: 
         greet(connector, tunnel(socket, TLS).await?).await?;
         through.0.push(begun.elapsed());
     }
-    added(table, "a new TLS connection with its first answer through the gateway", &through, &direct, Duration::from_millis(3));
+    added(
+        table,
+        "a new TLS connection with its first answer through the gateway",
+        &through,
+        &direct,
+        Duration::from_millis(3),
+    );
     Ok(())
 }
 
 fn added(table: &mut Table, what: &str, through: &Times, direct: &Times, bar: Duration) {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
     let added = milliseconds(through.at(50)) - milliseconds(direct.at(50));
-    let what = format!("{what}, less the same direct, which takes {:.2} ms", milliseconds(direct.at(50)));
-    table.figure(&what, &format!("{added:.2} ms"), &format!("≤ {} ms", milliseconds(bar)), added <= milliseconds(bar));
+    let what = format!(
+        "{what}, less the same direct, which takes {:.2} ms",
+        milliseconds(direct.at(50))
+    );
+    table.figure(
+        &what,
+        &format!("{added:.2} ms"),
+        &format!("≤ {} ms", milliseconds(bar)),
+        added <= milliseconds(bar),
+    );
 }
 
 async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
@@ -164,7 +223,11 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
 
 async fn tunnel(socket: &Path, port: u16) -> io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket).await?;
-    stream.write_all(format!("CONNECT {NAME}:{port} HTTP/1.1\r\nHost: {NAME}:{port}\r\n\r\n").as_bytes()).await?;
+    stream
+        .write_all(
+            format!("CONNECT {NAME}:{port} HTTP/1.1\r\nHost: {NAME}:{port}\r\n\r\n").as_bytes(),
+        )
+        .await?;
     read_head(&mut stream).await?;
     Ok(stream)
 }
@@ -183,9 +246,14 @@ async fn read_body(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Re
     Ok(begun.elapsed())
 }
 
-async fn request(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), target: &str) -> io::Result<Duration> {
+async fn request(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    target: &str,
+) -> io::Result<Duration> {
     let begun = Instant::now();
-    stream.write_all(format!("GET {target} HTTP/1.1\r\nHost: {NAME}\r\n\r\n").as_bytes()).await?;
+    stream
+        .write_all(format!("GET {target} HTTP/1.1\r\nHost: {NAME}\r\n\r\n").as_bytes())
+        .await?;
     read_head(stream).await?;
     Ok(begun.elapsed())
 }
@@ -201,7 +269,10 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     Ok(())
 }
 
-async fn greet(connector: &TlsConnector, stream: impl AsyncRead + AsyncWrite + Unpin) -> Outcome<()> {
+async fn greet(
+    connector: &TlsConnector,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) -> Outcome<()> {
     let mut stream = connector.connect(NAME.try_into()?, stream).await?;
     request(&mut stream, "/").await?;
     Ok(())
@@ -222,11 +293,20 @@ async fn serve(acceptor: TlsAcceptor) -> io::Result<Servers> {
             }
         }
     });
-    Ok(Servers { flood: flood.await?, web: listen(answer).await?, tls: tls.await? })
+    Ok(Servers {
+        flood: flood.await?,
+        web: listen(answer).await?,
+        tls: tls.await?,
+    })
 }
 
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    while read_head(&mut stream).await.is_ok() && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.is_ok() {}
+    while read_head(&mut stream).await.is_ok()
+        && stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .await
+            .is_ok()
+    {}
 }
 
 async fn listen<F, T>(each: F) -> io::Result<SocketAddr>
@@ -246,7 +326,8 @@ where
     Ok(address)
 }
 
-/// A server's side and a client's that trusts it. Sessions are not resumed, so that each connection is a new one.
+/// A server's side and a client's that trusts it. Sessions are not resumed, so that each connection
+/// is a new one.
 fn tls() -> Outcome<(TlsAcceptor, TlsConnector)> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
@@ -262,5 +343,8 @@ fn tls() -> Outcome<(TlsAcceptor, TlsConnector)> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.resumption = rustls::client::Resumption::disabled();
-    Ok((TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client))))
+    Ok((
+        TlsAcceptor::from(Arc::new(server)),
+        TlsConnector::from(Arc::new(client)),
+    ))
 }

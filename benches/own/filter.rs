@@ -1,7 +1,8 @@
 //! What it costs a command to run under the filter on commands.
 //!
-//! A sandbox puts the filter on once, on the process that starts commands, and each command inherits it: so it costs a command what its
-//! system calls take longer. Here two threads start the same command in turns, and one of them has the filter on, as that process has.
+//! A sandbox puts the filter on once, on the process that starts commands, and each command
+//! inherits it: so it costs a command what its system calls take longer. Here two threads start the
+//! same command in turns, and one of them has the filter on, as that process has.
 
 use std::process::Command;
 use std::process::Stdio;
@@ -35,15 +36,33 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
             pairs.push((with, without));
         }
     }
-    let mut differences: Vec<f64> = pairs.iter().map(|(with, without)| with.as_secs_f64() - without.as_secs_f64()).collect();
+    let mut differences: Vec<f64> = pairs
+        .iter()
+        .map(|(with, without)| with.as_secs_f64() - without.as_secs_f64())
+        .collect();
     differences.sort_unstable_by(f64::total_cmp);
-    let middle = differences.get(differences.len() / 2).copied().unwrap_or_default();
+    let middle = differences
+        .get(differences.len() / 2)
+        .copied()
+        .unwrap_or_default();
     let mut without: Vec<Duration> = pairs.into_iter().map(|(_, without)| without).collect();
     without.sort_unstable();
     let whole = without.get(without.len() / 2).copied().unwrap_or_default();
-    let what = format!("`bash -c true` under the filter on commands, less the same without it, which takes {:.2} ms", milliseconds(whole));
-    table.figure(&what, &format!("{:.3} ms", middle * 1000.0), "≤ 0.3 ms", middle <= BAR.as_secs_f64());
-    table.note("making that filter and putting it on, once for each sandbox", &format!("{:.2} ms", milliseconds(putting_on)), "");
+    let what = format!(
+        "`bash -c true` under the filter on commands, less the same without it, which takes {:.2} ms",
+        milliseconds(whole)
+    );
+    table.figure(
+        &what,
+        &format!("{:.3} ms", middle * 1000.0),
+        "≤ 0.3 ms",
+        middle <= BAR.as_secs_f64(),
+    );
+    table.note(
+        "making that filter and putting it on, once for each sandbox",
+        &format!("{:.2} ms", milliseconds(putting_on)),
+        "",
+    );
     Ok(())
 }
 
@@ -51,7 +70,8 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A thread that starts commands. A filter is a thread's own, and passes to what that thread starts.
+/// A thread that starts commands. A filter is a thread's own, and passes to what that thread
+/// starts.
 struct Starter {
     ask: mpsc::Sender<()>,
     answers: mpsc::Receiver<Result<Duration, String>>,
@@ -64,7 +84,11 @@ impl Starter {
         let (tell, answers) = mpsc::channel();
         thread::spawn(move || {
             let begun = Instant::now();
-            let ready = if is_filtered { podbay::guest::filter_commands().map_err(|error| error.to_string()) } else { Ok(()) };
+            let ready = if is_filtered {
+                podbay::guest::filter_commands().map_err(|error| error.to_string())
+            } else {
+                Ok(())
+            };
             let took = begun.elapsed();
             let mut said = tell.send(ready.and_then(|()| is_as_said(is_filtered)).map(|()| took));
             while said.is_ok() && asked.recv().is_ok() {
@@ -84,7 +108,10 @@ impl Starter {
 
 /// The kernel's own word on whether what this thread starts has a filter on.
 fn is_as_said(is_filtered: bool) -> Result<(), String> {
-    let output = Command::new("grep").args(["-c", "^Seccomp:.2", "/proc/self/status"]).output().map_err(|error| error.to_string())?;
+    let output = Command::new("grep")
+        .args(["-c", "^Seccomp:.2", "/proc/self/status"])
+        .output()
+        .map_err(|error| error.to_string())?;
     match (output.stdout.starts_with(b"1"), is_filtered) {
         (has, wanted) if has == wanted => Ok(()),
         (true, _) => Err("there is a filter on this machine's processes already, and no command without one to compare with".to_owned()),
@@ -94,7 +121,15 @@ fn is_as_said(is_filtered: bool) -> Result<(), String> {
 
 fn run() -> Result<Duration, String> {
     let begun = Instant::now();
-    let status = Command::new("bash").args(["-c", "true"]).stdin(Stdio::null()).status().map_err(|error| error.to_string())?;
+    let status = Command::new("bash")
+        .args(["-c", "true"])
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| error.to_string())?;
     let took = begun.elapsed();
-    if status.success() { Ok(took) } else { Err(format!("`bash -c true`: {status}")) }
+    if status.success() {
+        Ok(took)
+    } else {
+        Err(format!("`bash -c true`: {status}"))
+    }
 }

@@ -1,5 +1,5 @@
-//! What the gate costs the programs of a call: a command under rules, each of its programs looked at before and after its exec, against the same
-//! command of a person's own, which has no gate.
+//! What the gate costs the programs of a call: a command under rules, each of its programs looked
+//! at before and after its exec, against the same command of a person's own, which has no gate.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,10 @@ const N_EXECS: u32 = 500;
 const MAX_PER_EXEC_MS: f64 = 0.25;
 
 pub(super) fn rows(table: &mut Table) -> Outcome<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let guest = TestGuest::start().await;
         if guest.link.exec_gate() != ExecGate::Works {
@@ -51,14 +54,30 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
 
 /// Writes what `make` is given.
 fn prepare(folder: &Path) -> Outcome<()> {
-    let names = |stem: &str, n: usize| (0..n).map(|n| format!("{stem}{n}")).collect::<Vec<_>>().join(" ");
-    let execs = format!("all: {0}\n{0}:\n\t@/bin/true\n\t@/bin/true\n\t@/bin/true\n.PHONY: {0}\n", names("t", 400));
+    let names = |stem: &str, n: usize| {
+        (0..n)
+            .map(|n| format!("{stem}{n}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let execs = format!(
+        "all: {0}\n{0}:\n\t@/bin/true\n\t@/bin/true\n\t@/bin/true\n.PHONY: {0}\n",
+        names("t", 400)
+    );
     std::fs::write(folder.join("execs.mk"), execs)?;
     let objects: String = (0..24).map(|n| format!("f{n}.o ")).collect();
-    std::fs::write(folder.join("objects.mk"), format!("all: {objects}\n%.o: %.c\n\tgcc -O1 -c $< -o $@\n"))?;
+    std::fs::write(
+        folder.join("objects.mk"),
+        format!("all: {objects}\n%.o: %.c\n\tgcc -O1 -c $< -o $@\n"),
+    )?;
     for n in 0..24 {
-        let functions: String = (0..40).map(|f| format!("int f{n}_{f}(int x) {{ return x * {f} + printf(\"%d\", x); }}\n")).collect();
-        std::fs::write(folder.join(format!("f{n}.c")), format!("#include <stdio.h>\n#include <stdlib.h>\n{functions}"))?;
+        let functions: String = (0..40)
+            .map(|f| format!("int f{n}_{f}(int x) {{ return x * {f} + printf(\"%d\", x); }}\n"))
+            .collect();
+        std::fs::write(
+            folder.join(format!("f{n}.c")),
+            format!("#include <stdio.h>\n#include <stdlib.h>\n{functions}"),
+        )?;
     }
     Ok(())
 }
@@ -68,7 +87,13 @@ async fn compare(guest: &TestGuest, command: &str) -> Outcome<(Times, Times)> {
     let (mut gated, mut free) = (Times::default(), Times::default());
     // The first of each brings the files into the kernel's caches.
     for round in 0..=ROUNDS {
-        let calls = [Call::Bash(Bash { rules: vec![rule()], ..bash(command) }), Call::Exec(exec(&["bash", "-c", command]))];
+        let calls = [
+            Call::Bash(Bash {
+                rules: vec![rule()],
+                ..bash(command)
+            }),
+            Call::Exec(exec(&["bash", "-c", command])),
+        ];
         for (call, times) in calls.into_iter().zip([&mut gated, &mut free]) {
             let begun = std::time::Instant::now();
             let output = guest.call(call, &mut Vec::new()).await?;
@@ -87,7 +112,9 @@ async fn compare(guest: &TestGuest, command: &str) -> Outcome<(Times, Times)> {
 
 /// A rule that none of the programs is about, so that each is judged and goes on.
 fn rule() -> ExecRule {
-    let words = [&["git"][..], &["push"]].map(|words| words.iter().map(|&word| word.to_owned()).collect()).to_vec();
+    let words = [&["git"][..], &["push"]]
+        .map(|words| words.iter().map(|&word| word.to_owned()).collect())
+        .to_vec();
     let (rule, justification) = ("bash(git push*)".to_owned(), String::new());
     ExecRule {
         effect: ExecEffect::Deny,

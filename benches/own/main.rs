@@ -1,11 +1,20 @@
-//! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
+//! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md`
+//! that says so.
 //!
-//! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `early`, `shell`, `pipeline`, `filter`, `gate`, which needs gcc and make, `egress`, `kept`, which needs git, `turns`, which mounts) measure
-//! those alone and print them.
+//! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of
+//! groups (`parser`, `session`, `history`, `early`, `shell`, `pipeline`, `filter`, `gate`, which
+//! needs gcc and make, `egress`, `kept`, which needs git, `turns`, which mounts) measure those
+//! alone and print them.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
-#![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program for a terminal"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the page's writer, which is shared, asks the engine's program about the machine"
+)]
 
 mod agent;
 #[path = "../compare/alone.rs"]
@@ -20,7 +29,10 @@ mod guest;
 mod history;
 mod kept;
 #[path = "../compare/page.rs"]
-#[expect(dead_code, reason = "shared: what looks at the engine is for the other bench")]
+#[expect(
+    dead_code,
+    reason = "shared: what looks at the engine is for the other bench"
+)]
 mod page;
 mod parser;
 mod pipeline;
@@ -46,7 +58,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// What the page calls the table.
 const NAME: &str = "no engine";
 
-const GROUPS: [&str; 11] = ["parser", "session", "history", "early", "shell", "pipeline", "filter", "gate", "egress", "kept", "turns"];
+const GROUPS: [&str; 11] = [
+    "parser", "session", "history", "early", "shell", "pipeline", "filter", "gate", "egress",
+    "kept", "turns",
+];
 
 fn main() -> ExitCode {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
@@ -113,6 +128,10 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let rest = "Other work may have been going on there meanwhile; the ratios say more than the times.";
-    Ok(format!("Measured on {date}: {cores} cores. {rest}\n\n{}", table.text()))
+    let rest =
+        "Other work may have been going on there meanwhile; the ratios say more than the times.";
+    Ok(format!(
+        "Measured on {date}: {cores} cores. {rest}\n\n{}",
+        table.text()
+    ))
 }

@@ -27,17 +27,36 @@ const ORDINARY: &str = "The function `load` reads the file and returns each line
 
 fn tools() -> Tools {
     let parameters = json!({"type": "object", "properties": {"command": {"type": "string"}, "path": {"type": "string"}}});
-    let names = ["bash", "read_file", "write_file", "edit_file", "list_directory", "grep", "glob"];
-    let specs = names.map(|name| ToolSpec { name: name.into(), description: String::new(), parameters: parameters.clone() });
+    let names = [
+        "bash",
+        "read_file",
+        "write_file",
+        "edit_file",
+        "list_directory",
+        "grep",
+        "glob",
+    ];
+    let specs = names.map(|name| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters: parameters.clone(),
+    });
     Tools::new(&specs)
 }
 
-/// The peer is what every client does with such a text anyway: reading it from the JSON string that it comes in.
+/// The peer is what every client does with such a text anyway: reading it from the JSON string that
+/// it comes in.
 pub(super) fn rows(table: &mut Table) {
     let tools = tools();
     let call = "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"cargo test --lib notes\"}}\n</tool_call>\n";
-    let texts =
-        [("ordinary text", ORDINARY.to_owned(), true), ("text with a call after each half a kilobyte", format!("{ORDINARY}{call}"), false)];
+    let texts = [
+        ("ordinary text", ORDINARY.to_owned(), true),
+        (
+            "text with a call after each half a kilobyte",
+            format!("{ORDINARY}{call}"),
+            false,
+        ),
+    ];
     for (what, piece, has_bar) in texts {
         let text = piece.repeat(SIZE / piece.len());
         let quoted = json!(text).to_string();
@@ -55,7 +74,12 @@ pub(super) fn rows(table: &mut Table) {
         );
         if has_bar {
             let speed = text.len() as f64 / ours.at(50).as_secs_f64();
-            table.figure(&format!("the same, {what}"), &format!("{:.0} MB/s", speed / 1e6), "≥ 100 MB/s", speed >= BAR);
+            table.figure(
+                &format!("the same, {what}"),
+                &format!("{:.0} MB/s", speed / 1e6),
+                "≥ 100 MB/s",
+                speed >= BAR,
+            );
         }
     }
 }

@@ -15,8 +15,14 @@ const BAR: f64 = 0.2;
 
 pub(super) fn rows(table: &mut Table) -> Outcome<()> {
     let pipeline = ready::pipeline(ready::file())?;
-    let call = ToolCall { id: "c1".to_owned(), name: "read_file".to_owned(), arguments: r#"{"path": "src/main.rs"}"#.to_owned() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let call = ToolCall {
+        id: "c1".to_owned(),
+        name: "read_file".to_owned(),
+        arguments: r#"{"path": "src/main.rs"}"#.to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
     let cancel = CancellationToken::new();
     let mut ours = Times::default();
     for _ in 0..ROUNDS {
@@ -26,6 +32,11 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
         }
     }
     let what = "a call through the pipeline before a sandbox that answers at once: `read_file` of 200 lines, 12.6 KB";
-    table.figure(what, &ours.show(), "≤ 0.2 ms", ours.at(50).as_secs_f64() * 1000.0 <= BAR);
+    table.figure(
+        what,
+        &ours.show(),
+        "≤ 0.2 ms",
+        ours.at(50).as_secs_f64() * 1000.0 <= BAR,
+    );
     Ok(())
 }

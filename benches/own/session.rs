@@ -39,19 +39,31 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
         n_messages = ours.add(|| resume(&state, &path))?;
         peer.add(|| fs::read(&path).map(|bytes| bytes.len()))?;
     }
-    let what = format!("going on with a session of {:.1} MB and {n_messages} messages, against reading the file", size as f64 / 1e6);
+    let what = format!(
+        "going on with a session of {:.1} MB and {n_messages} messages, against reading the file",
+        size as f64 / 1e6
+    );
     table.row(&what, &ours, &peer, None);
-    table.figure("the same", &format!("{} ms", ours.at(50).as_millis()), "≤ 300 ms", ours.at(50) <= Duration::from_millis(300));
+    table.figure(
+        "the same",
+        &format!("{} ms", ours.at(50).as_millis()),
+        "≤ 300 ms",
+        ours.at(50) <= Duration::from_millis(300),
+    );
     Ok(())
 }
 
-/// All that `--continue` does with the log: it is looked at before it is opened, and the conversation is made as it was sent.
+/// All that `--continue` does with the log: it is looked at before it is opened, and the
+/// conversation is made as it was sent.
 fn resume(state: &State, path: &std::path::Path) -> Outcome<usize> {
     let before = session::read(path)?;
     let _status = Past::of(&before.events).status;
     let (_log, records, _repair) = Log::resume(state, path, &Options::default())?;
     let past = Past::of(&records.events);
-    let conversation = Conversation::over(Prompt::new("You work.", &[], ToolMode::Native), past.history);
+    let conversation = Conversation::over(
+        Prompt::new("You work.", &[], ToolMode::Native),
+        past.history,
+    );
     Ok(conversation.history().messages().len())
 }
 
@@ -69,12 +81,18 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
     let mut log = Log::create(state, &Event::now(header), &Options::default(), None)?;
     let line = "pub(crate) fn name(&self) -> &str { self.names.first().map_or(\"\", String::as_str) } // \u{e9}\t\n";
     let result = line.repeat(RESULT / line.len());
-    log.append(&Event::now(Kind::UserMessage { text: "Read all of it.".to_owned(), images: 0 }))?;
+    log.append(&Event::now(Kind::UserMessage {
+        text: "Read all of it.".to_owned(),
+        images: 0,
+    }))?;
     let mut n_bytes = 0;
     let mut number = 0;
     while n_bytes < SIZE {
-        let call =
-            ToolCall { id: format!("call_{number}"), name: "read_file".to_owned(), arguments: format!("{{\"path\":\"{number}.rs\"}}") };
+        let call = ToolCall {
+            id: format!("call_{number}"),
+            name: "read_file".to_owned(),
+            arguments: format!("{{\"path\":\"{number}.rs\"}}"),
+        };
         let answer = Kind::AssistantMessage {
             text: "I read on.".to_owned(),
             thinking: "The next one.".to_owned(),
@@ -85,7 +103,11 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
             cut: false,
             duration_ms: 1,
         };
-        let started = Kind::CallStarted { call: call.id.clone(), name: call.name.clone(), arguments: call.arguments };
+        let started = Kind::CallStarted {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments,
+        };
         let finished = Kind::CallFinished {
             call: call.id,
             name: call.name,

@@ -1,4 +1,5 @@
-//! Bytes from a guest, or from a host: frames are bounded, messages are what the protocol says or an error.
+//! Bytes from a guest, or from a host: frames are bounded, messages are what the protocol says or
+//! an error.
 #![no_main]
 
 use bytes::BytesMut;

@@ -15,18 +15,29 @@ use serde_json::json;
 
 static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
     let parameters = json!({"properties": {"command": {"type": "string"}, "limit": {"type": "integer"}, "path": {"type": "string"}}});
-    let spec = |name: &str| ToolSpec { name: name.into(), description: String::new(), parameters: parameters.clone() };
+    let spec = |name: &str| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters: parameters.clone(),
+    };
     Tools::new(&[spec("bash"), spec("read_file")])
 });
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&first, rest)) = data.split_first() else { return };
+    let Some((&first, rest)) = data.split_first() else {
+        return;
+    };
     let text = String::from_utf8_lossy(rest);
     let names = Hint::names();
-    let hint = names.get(usize::from(first >> 2)).and_then(|name| Hint::find(name));
+    let hint = names
+        .get(usize::from(first >> 2))
+        .and_then(|name| Hint::find(name));
     let whole = parse(&text, &TOOLS, hint);
     for call in &whole.calls {
-        assert!(call.arguments.starts_with('{') && serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok());
+        assert!(
+            call.arguments.starts_with('{')
+                && serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok()
+        );
     }
     let step = usize::from(first & 3) + 1;
     let mut pieces = Parsed::default();

@@ -1,5 +1,5 @@
-//! A session's log as somebody may have left it: reading, showing and repairing never panic, what was repaired reads, and whoever goes on
-//! with it leaves no call without an end.
+//! A session's log as somebody may have left it: reading, showing and repairing never panic, what
+//! was repaired reads, and whoever goes on with it leaves no call without an end.
 #![no_main]
 
 use std::fs;
@@ -13,7 +13,9 @@ use podbay::session;
 use podbay::session::Open;
 use podbay::session::Past;
 
-static FILE: LazyLock<PathBuf> = LazyLock::new(|| std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id())));
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+    std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id()))
+});
 
 fuzz_target!(|data: &[u8]| {
     fs::write(&*FILE, data).expect("the temp folder can be written");
@@ -23,11 +25,17 @@ fuzz_target!(|data: &[u8]| {
         let mut events = records.events.clone();
         let ends: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
         events.extend(ends.into_iter().map(Event::now));
-        assert!(Past::of(&events).open.is_empty(), "what was closed is open again");
+        assert!(
+            Past::of(&events).open.is_empty(),
+            "what was closed is open again"
+        );
     }
     let repaired = session::repair_tail(&FILE);
     let after = session::read(&FILE);
     if before.is_ok() && repaired.is_ok() {
-        assert!(after.is_ok(), "a repair must not lose a log that could be read");
+        assert!(
+            after.is_ok(),
+            "a repair must not lose a log that could be read"
+        );
     }
 });

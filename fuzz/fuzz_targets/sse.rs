@@ -19,7 +19,9 @@ fn decode(data: &[u8], step: usize) -> (Vec<Event>, Option<TooLarge>) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&first, rest)) = data.split_first() else { return };
+    let Some((&first, rest)) = data.split_first() else {
+        return;
+    };
     let (events, error) = decode(rest, usize::from(first & 15) + 1);
     assert!(events.iter().all(|event| event.data.len() <= 3 * 256));
     // Where a bound was passed, how far it got depends on the pieces.

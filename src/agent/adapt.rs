@@ -1,7 +1,9 @@
-//! Asks otherwise where a model or its server cannot do what was asked: by the evidence of what came back, and for the rest of the session.
+//! Asks otherwise where a model or its server cannot do what was asked: by the evidence of what
+//! came back, and for the rest of the session.
 //!
-//! Each step goes one way, from the server's own calls over a schema to plain text, so it ends. A person's `llm.tool_mode` holds: then only
-//! where the system prompt stands is changed, which costs the model nothing.
+//! Each step goes one way, from the server's own calls over a schema to plain text, so it ends. A
+//! person's `llm.tool_mode` holds: then only where the system prompt stands is changed, which costs
+//! the model nothing.
 
 use std::time::Duration;
 
@@ -29,7 +31,8 @@ use podbay_tools::Lack;
 const MAX_LACKING: u32 = 2;
 /// Answers in a row that a schema should have made otherwise, until nothing is asked by one.
 const MAX_UNHELD: u32 = 2;
-/// How often one answer whose rest was lost is asked for again, unless the settings allow fewer retries.
+/// How often one answer whose rest was lost is asked for again, unless the settings allow fewer
+/// retries.
 const MAX_LOST: u32 = 2;
 /// Said then.
 const LOST: &str = "The rest of your last answer was lost. Give the whole answer again.";
@@ -37,9 +40,11 @@ const LOST: &str = "The rest of your last answer was lost. Give the whole answer
 /// What was learnt of the way this model has to be asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
-    /// Answers are held to a schema although tools are told by the server's own means: what was sent stays as it is.
+    /// Answers are held to a schema although tools are told by the server's own means: what was
+    /// sent stays as it is.
     pub(super) is_held: bool,
-    /// Tools were told by a schema before they were told by text: the model sees its own objects, and may go on with them.
+    /// Tools were told by a schema before they were told by text: the model sees its own objects,
+    /// and may go on with them.
     pub(super) was_held: bool,
     /// The system prompt goes with the first words of the person.
     pub(super) is_folded: bool,
@@ -52,7 +57,11 @@ pub(super) struct Learnt {
 
 impl Agent {
     /// Asks, and asks otherwise where the server objects to the way it was asked.
-    pub(super) async fn ask_adapting(&mut self, task: &mut Task, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
+    pub(super) async fn ask_adapting(
+        &mut self,
+        task: &mut Task,
+        interrupt: &Interrupt,
+    ) -> Result<Reply, llm::Error> {
         self.tell_by_text();
         let mut n_lost = 0;
         loop {
@@ -60,9 +69,20 @@ impl Agent {
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
             let goes_on = !task.open.pieces.is_empty();
             let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
-            let request = Request { held, was_held, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
-            let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
-            task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
+            let request = Request {
+                held,
+                was_held,
+                at_most,
+                no_tools: task.is_talk,
+                goes_on,
+                ..Request::default()
+            };
+            let outcome = self
+                .ask(task, &request, self.time_left(task), interrupt)
+                .await;
+            task.cut = left
+                .map(|(kind, _)| kind)
+                .filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };
             if interrupt.is_ended() || self.time_left(task).is_zero() {
                 return outcome;
@@ -84,16 +104,21 @@ impl Agent {
         }
     }
 
-    /// Returns after how long an answer whose rest was lost is asked for again, if it is, and says so.
+    /// Returns after how long an answer whose rest was lost is asked for again, if it is, and says
+    /// so.
     ///
-    /// Nothing of it was carried out: calls that only read and had begun early are taken back by now, and nobody heard of them.
+    /// Nothing of it was carried out: calls that only read and had begun early are taken back by
+    /// now, and nobody heard of them.
     fn asks_again(&self, error: &llm::Error, n_lost: &mut u32, left: Duration) -> Option<Duration> {
         // The model may write the next one so that its server can read it.
         let is_unreadable = error.objection() == Some(Objection::Unreadable);
-        if error.partial().is_none() && !is_unreadable || *n_lost >= MAX_LOST.min(self.client.options().retries) {
+        if error.partial().is_none() && !is_unreadable
+            || *n_lost >= MAX_LOST.min(self.client.options().retries)
+        {
             return None;
         }
-        // A server that says itself that it failed gets a moment; a connection is made anew at once.
+        // A server that says itself that it failed gets a moment; a connection is made anew at
+        // once.
         let (pause, when) = if error.is_lost() || is_unreadable {
             (Duration::ZERO, String::new())
         } else if error.is_given_up() {
@@ -103,8 +128,16 @@ impl Agent {
             return None;
         };
         *n_lost += 1;
-        let then = if left <= pause { too_late(pause, left) } else { format!("the model is asked for all of it again{when}") };
-        let what = if is_unreadable { "no answer came" } else { "the answer broke off" };
+        let then = if left <= pause {
+            too_late(pause, left)
+        } else {
+            format!("the model is asked for all of it again{when}")
+        };
+        let what = if is_unreadable {
+            "no answer came"
+        } else {
+            "the answer broke off"
+        };
         let message = format!("{what}: {}; {then}", error.root());
         self.emit(Kind::Warning { message });
         Some(pause)
@@ -116,18 +149,33 @@ impl Agent {
             return true;
         }
         let step = interrupt.step();
-        let goes_on = tokio::time::timeout(pause.min(self.time_left(task)), step.cancelled()).await.is_err();
+        let goes_on = tokio::time::timeout(pause.min(self.time_left(task)), step.cancelled())
+            .await
+            .is_err();
         interrupt.idle();
         goes_on
     }
 
-    /// Returns how many tokens the next answer may have, where the task has a limit, and which limit that is.
-    pub(super) async fn left(&mut self, task: &Task, interrupt: &Interrupt) -> Option<(LimitKind, u64)> {
+    /// Returns how many tokens the next answer may have, where the task has a limit, and which
+    /// limit that is.
+    pub(super) async fn left(
+        &mut self,
+        task: &Task,
+        interrupt: &Interrupt,
+    ) -> Option<(LimitKind, u64)> {
         if self.options.max_tokens == 0 && self.options.max_cost <= 0.0 {
             return None;
         }
-        let prompt = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
-        left(prompt, &task.spent, &self.options, &self.client.options().price)
+        let prompt = self
+            .gauge
+            .used(&self.conversation, &self.client, interrupt.run())
+            .await;
+        left(
+            prompt,
+            &task.spent,
+            &self.options,
+            &self.client.options().price,
+        )
     }
 
     /// Changes the way of asking; returns whether there is another one.
@@ -136,27 +184,43 @@ impl Agent {
         match objection {
             Objection::Image => return self.take_images_out(why),
             Objection::Thinking if !self.conversation.prompt().replays_thinking() => {
-                self.emit(Kind::Warning { message: format!("the model's thinking goes back with its answers from here on: {why}") });
+                self.emit(Kind::Warning {
+                    message: format!(
+                        "the model's thinking goes back with its answers from here on: {why}"
+                    ),
+                });
                 self.conversation.replay_thinking();
                 self.retell(mode);
             }
-            Objection::Roles | Objection::Tools if mode == ToolMode::Native && self.may_change() => {
+            Objection::Roles | Objection::Tools
+                if mode == ToolMode::Native && self.may_change() =>
+            {
                 self.change_mode(ToolMode::Constrained, why);
             }
             Objection::Roles | Objection::System if !self.learnt.is_folded => {
                 self.learnt.is_folded = true;
-                self.emit(Kind::Warning { message: format!("the system prompt goes with the task from here on: {why}") });
+                self.emit(Kind::Warning {
+                    message: format!("the system prompt goes with the task from here on: {why}"),
+                });
                 self.retell(mode);
             }
             Objection::Schema if self.learnt.is_held => {
                 self.learnt.is_held = false;
                 self.change_mode(ToolMode::Constrained, why);
             }
-            Objection::Schema | Objection::Unreadable if mode == ToolMode::Constrained && self.may_change() => {
+            Objection::Schema | Objection::Unreadable
+                if mode == ToolMode::Constrained && self.may_change() =>
+            {
                 self.change_mode(ToolMode::Text, why);
             }
-            Objection::Unreadable if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() => {
-                if self.client.probed().is_some_and(|probed| probed.holds_calls()) {
+            Objection::Unreadable
+                if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() =>
+            {
+                if self
+                    .client
+                    .probed()
+                    .is_some_and(|probed| probed.holds_calls())
+                {
                     self.learnt.is_held = true;
                     self.announce(mode, ToolMode::Constrained, why);
                 } else {
@@ -172,7 +236,8 @@ impl Agent {
         true
     }
 
-    /// Takes the images out of the conversation, since every later request would be refused for them too; returns whether there were any.
+    /// Takes the images out of the conversation, since every later request would be refused for
+    /// them too; returns whether there were any.
     fn take_images_out(&mut self, why: &str) -> bool {
         let n_images = self.conversation.take_images_out();
         if n_images == 0 {
@@ -182,11 +247,18 @@ impl Agent {
         let blind = why.to_ascii_lowercase().contains("support");
         self.emit(Kind::ImagesTakenOut { blind });
         if blind {
-            // None is shown from here on: what can be done instead is the result of reading one then.
+            // None is shown from here on: what can be done instead is the result of reading one
+            // then.
             self.pipeline.set_images(false);
         }
-        let images = if n_images == 1 { "an image was".to_owned() } else { format!("{n_images} images were") };
-        self.emit(Kind::Warning { message: format!("{images} taken out of the conversation: {why}") });
+        let images = if n_images == 1 {
+            "an image was".to_owned()
+        } else {
+            format!("{n_images} images were")
+        };
+        self.emit(Kind::Warning {
+            message: format!("{images} taken out of the conversation: {why}"),
+        });
         self.note(
             "The model server cannot read an image that you asked for, so you are shown none of those above. Do not describe what you have \
              not seen; go on without it.",
@@ -194,9 +266,12 @@ impl Agent {
         true
     }
 
-    /// Looks whether an answer without a word may come of the tools: a server that cannot tell its model about them may say nothing at all.
+    /// Looks whether an answer without a word may come of the tools: a server that cannot tell its
+    /// model about them may say nothing at all.
     pub(super) fn learn_from_silence(&mut self, reply: &Reply) {
-        let is_mute = reply.text.trim().is_empty() && reply.thinking.trim().is_empty() && reply.finish != Finish::Length;
+        let is_mute = reply.text.trim().is_empty()
+            && reply.thinking.trim().is_empty()
+            && reply.finish != Finish::Length;
         if is_mute && self.is_plainly_native() && !self.learnt.calls_work {
             self.change_mode(
                 ToolMode::Constrained,
@@ -208,36 +283,58 @@ impl Agent {
     /// Looks whether answers come that a schema would not have let through.
     pub(super) fn learn_from_form(&mut self, reply: &Reply) {
         let is_asked = self.conversation.prompt().mode() == ToolMode::Constrained;
-        self.learnt.n_unheld = if is_asked && reply.is_unheld { self.learnt.n_unheld + 1 } else { 0 };
+        self.learnt.n_unheld = if is_asked && reply.is_unheld {
+            self.learnt.n_unheld + 1
+        } else {
+            0
+        };
     }
 
-    /// Tells of tools by text where a server takes a schema and holds its model to none. To be called where every call has its result.
+    /// Tells of tools by text where a server takes a schema and holds its model to none. To be
+    /// called where every call has its result.
     fn tell_by_text(&mut self) {
-        if self.learnt.n_unheld >= MAX_UNHELD && self.conversation.prompt().mode() == ToolMode::Constrained && self.may_change() {
+        if self.learnt.n_unheld >= MAX_UNHELD
+            && self.conversation.prompt().mode() == ToolMode::Constrained
+            && self.may_change()
+        {
             self.learnt.n_unheld = 0;
-            self.change_mode(ToolMode::Text, "answers came that are not held to the schema they were asked for by");
+            self.change_mode(
+                ToolMode::Text,
+                "answers came that are not held to the schema they were asked for by",
+            );
         }
     }
 
     /// Looks whether calls come without what they must have, which a schema would not let happen.
     pub(super) fn learn_from_calls(&mut self, calls: &[ToolCall], statuses: &[CallStatus]) {
         self.learnt.calls_work |= statuses.contains(&CallStatus::Ok);
-        let invalid = calls.iter().zip(statuses).filter(|(_, status)| **status == CallStatus::Invalid);
-        let lacks = invalid.filter_map(|(call, _)| self.pipeline.catalogue.lack(&call.name, &call.arguments));
+        let invalid = calls
+            .iter()
+            .zip(statuses)
+            .filter(|(_, status)| **status == CallStatus::Invalid);
+        let lacks = invalid
+            .filter_map(|(call, _)| self.pipeline.catalogue.lack(&call.name, &call.arguments));
         self.learnt.n_lacking = match lacks.max() {
             None => 0,
             Some(Lack::Some) => self.learnt.n_lacking + 1,
             Some(Lack::All) => MAX_LACKING,
         };
         if self.learnt.n_lacking >= MAX_LACKING && self.is_plainly_native() {
-            self.change_mode(ToolMode::Constrained, "calls came without arguments that they must have");
+            self.change_mode(
+                ToolMode::Constrained,
+                "calls came without arguments that they must have",
+            );
         }
     }
 
-    /// Returns whether tools are told, and answers read, by the server's own means alone, and that may change.
+    /// Returns whether tools are told, and answers read, by the server's own means alone, and that
+    /// may change.
     fn is_plainly_native(&self) -> bool {
         let prompt = self.conversation.prompt();
-        prompt.mode() == ToolMode::Native && !prompt.tools().is_empty() && !self.learnt.is_held && self.may_change()
+        prompt.mode() == ToolMode::Native
+            && !prompt.tools().is_empty()
+            && !self.learnt.is_held
+            && self.may_change()
     }
 
     pub(super) fn may_change(&self) -> bool {
@@ -245,13 +342,18 @@ impl Agent {
     }
 
     fn change_mode(&mut self, to: ToolMode, why: &str) {
-        self.learnt.was_held |= (self.conversation.prompt().mode(), to) == (ToolMode::Constrained, ToolMode::Text);
+        self.learnt.was_held |=
+            (self.conversation.prompt().mode(), to) == (ToolMode::Constrained, ToolMode::Text);
         self.announce(self.conversation.prompt().mode(), to, why);
         self.retell(to);
     }
 
     fn announce(&self, from: ToolMode, to: ToolMode, why: &str) {
-        self.emit(Kind::ToolModeChanged { from, to, reason: why.to_owned() });
+        self.emit(Kind::ToolModeChanged {
+            from,
+            to,
+            reason: why.to_owned(),
+        });
     }
 
     /// Writes the conversation anew; the server reads all of it again.

@@ -27,7 +27,8 @@ use podbay_llm::Request;
 use podbay_llm::Update;
 
 /// Said where the last words of a task that met a limit have no end.
-const INCOMPLETE: &str = "the last answer is incomplete: it reached the most tokens that it may have";
+const INCOMPLETE: &str =
+    "the last answer is incomplete: it reached the most tokens that it may have";
 /// So many tokens are kept free for a last answer where the window is nearly full.
 const SHORT: u64 = 512;
 /// What is waited for, as bars call it.
@@ -35,8 +36,15 @@ const LOADS: &str = "the model server loads its model";
 const AWAY: &str = "waiting for the model server";
 
 impl Agent {
-    /// Lets the model say where things stand, without tools. That it fails now is no news worth an error of its own.
-    pub(super) async fn last_answer(&mut self, task: &mut Task, kind: LimitKind, text: &str, interrupt: &Interrupt) -> Option<Failure> {
+    /// Lets the model say where things stand, without tools. That it fails now is no news worth an
+    /// error of its own.
+    pub(super) async fn last_answer(
+        &mut self,
+        task: &mut Task,
+        kind: LimitKind,
+        text: &str,
+        interrupt: &Interrupt,
+    ) -> Option<Failure> {
         if kind == LimitKind::Context {
             // There is no room for another word; what was said last stands.
             return None;
@@ -47,30 +55,60 @@ impl Agent {
         }
         self.note(&last_word(kind, text));
         let max_tokens = self.last_answer_tokens();
-        self.make_last_room(max_tokens.min(SHORT), None, interrupt).await;
-        let at_most = self.left(task, interrupt).await.map(|(_, left)| left.max(LEAST_ANSWER));
+        self.make_last_room(max_tokens.min(SHORT), None, interrupt)
+            .await;
+        let at_most = self
+            .left(task, interrupt)
+            .await
+            .map(|(_, left)| left.max(LEAST_ANSWER));
         let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
-        let request = Request { no_tools: true, held, was_held, max_tokens: Some(max_tokens), at_most, ..Request::default() };
+        let request = Request {
+            no_tools: true,
+            held,
+            was_held,
+            max_tokens: Some(max_tokens),
+            at_most,
+            ..Request::default()
+        };
         let was_cut = task.cut.is_some() && !task.response.is_empty();
         task.spent.turns += 1;
         let begun = Instant::now();
-        let mut outcome = self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await;
+        let mut outcome = self
+            .ask(
+                task,
+                &request,
+                self.options.time_for_last_answer(),
+                interrupt,
+            )
+            .await;
         if let Err(error) = &outcome
             && let llm::Error::ContextExceeded { prompt, context } = error.root()
             && error.partial().is_none()
         {
-            self.make_last_room(max_tokens.min(SHORT), Some((*prompt, *context)), interrupt).await;
-            let left = self.options.time_for_last_answer().saturating_sub(begun.elapsed());
+            self.make_last_room(max_tokens.min(SHORT), Some((*prompt, *context)), interrupt)
+                .await;
+            let left = self
+                .options
+                .time_for_last_answer()
+                .saturating_sub(begun.elapsed());
             outcome = self.ask(task, &request, left, interrupt).await;
         }
         match outcome {
             Ok(reply) => {
                 if reply.finish == Finish::ContentFilter {
-                    self.emit(Kind::Warning { message: "the model server's content filter cut the last answer".to_owned() });
+                    self.emit(Kind::Warning {
+                        message: "the model server's content filter cut the last answer".to_owned(),
+                    });
                 }
-                let words = before_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known());
+                let words = before_call(
+                    reply.written.as_ref().unwrap_or(&reply.text),
+                    self.conversation.prompt().known(),
+                );
                 if words.is_some() {
-                    self.emit(Kind::Warning { message: "the last answer ends with a call, which is not carried out".to_owned() });
+                    self.emit(Kind::Warning {
+                        message: "the last answer ends with a call, which is not carried out"
+                            .to_owned(),
+                    });
                 }
                 let said = words.unwrap_or(reply.text);
                 // Half an answer from before is more than none, and so are words that are no call.
@@ -79,18 +117,26 @@ impl Agent {
                     task.response = said;
                 }
                 if is_said && reply.finish == Finish::Length || !is_said && was_cut {
-                    self.emit(Kind::Warning { message: INCOMPLETE.to_owned() });
+                    self.emit(Kind::Warning {
+                        message: INCOMPLETE.to_owned(),
+                    });
                 }
                 None
             }
-            Err(error) if matches!(error.root(), llm::Error::Cancelled) => Some(Failure::Model(error)),
+            Err(error) if matches!(error.root(), llm::Error::Cancelled) => {
+                Some(Failure::Model(error))
+            }
             Err(error) => {
                 if error.partial().is_none() {
                     task.spent.turns -= 1;
                 }
-                self.emit(Kind::Warning { message: format!("no summary: {}", error.root()) });
+                self.emit(Kind::Warning {
+                    message: format!("no summary: {}", error.root()),
+                });
                 if was_cut {
-                    self.emit(Kind::Warning { message: INCOMPLETE.to_owned() });
+                    self.emit(Kind::Warning {
+                        message: INCOMPLETE.to_owned(),
+                    });
                 }
                 None
             }
@@ -113,7 +159,9 @@ impl Agent {
         let mut show = |update: Update| {
             match &update {
                 Update::CallReady(ready) => early.take(ready),
-                Update::Retrying { .. } | Update::Loading { .. } | Update::Away { .. } => early.anew(),
+                Update::Retrying { .. } | Update::Loading { .. } | Update::Away { .. } => {
+                    early.anew()
+                }
                 _ => {}
             }
             let awaits = match &update {
@@ -130,13 +178,28 @@ impl Agent {
                 sink(kind.into());
             }
         };
-        let request = &Request { room: self.room_for_answer(interrupt).await, ..request.clone() };
+        let request = &Request {
+            room: self.room_for_answer(interrupt).await,
+            ..request.clone()
+        };
         self.emit(Kind::ModelAsked);
         self.conversation.asked();
-        let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
+        let outcome = self
+            .client
+            .stream(
+                self.conversation.prompt(),
+                request,
+                &mut show,
+                &cancel,
+                within,
+            )
+            .await;
         if let Some(task) = awaited {
             // A wait that brought nothing is not done.
-            let is_in_vain = outcome.as_ref().map_or_else(|error| error.partial().is_none(), |reply| reply.finish == Finish::Interrupted);
+            let is_in_vain = outcome.as_ref().map_or_else(
+                |error| error.partial().is_none(),
+                |reply| reply.finish == Finish::Interrupted,
+            );
             self.emit(waited_for(task, if is_in_vain { GIVEN_UP } else { "" }));
         }
         interrupt.idle();
@@ -149,7 +212,8 @@ impl Agent {
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
         if interrupted || request.no_tools || reply.finish == Finish::ContentFilter {
-            // They will not be carried out, and a conversation in which a call has no result is refused.
+            // They will not be carried out, and a conversation in which a call has no result is
+            // refused.
             reply.calls.clear();
         }
         task.early = early.end(&reply.calls).await;
@@ -174,12 +238,14 @@ impl Agent {
         // A figure that cannot be true says nothing; the conversation is counted otherwise then.
         if error.is_none() && gauge::is_possible(&reply.usage, self.gauge.told(&self.client)) {
             self.warn_of_truncation(n_bytes, reply.usage.prompt);
-            self.gauge.counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
+            self.gauge
+                .counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
         }
         error.map_or(Ok(reply), Err)
     }
 
-    /// Says so where the server counts less of a conversation that only grew: it may read no more than its end.
+    /// Says so where the server counts less of a conversation that only grew: it may read no more
+    /// than its end.
     fn warn_of_truncation(&mut self, n_bytes: usize, prompt: u64) {
         let prompt_now = self.conversation.prompt();
         if prompt_now.replays_thinking() {
@@ -204,9 +270,14 @@ impl Agent {
         }
     }
 
-    /// Returns how long a last answer may be: a few paragraphs, unless answers are to be shorter still.
+    /// Returns how long a last answer may be: a few paragraphs, unless answers are to be shorter
+    /// still.
     fn last_answer_tokens(&self) -> u64 {
-        let set = self.client.options().max_output_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        let set = self
+            .client
+            .options()
+            .max_output_tokens
+            .and_then(|tokens| u64::try_from(tokens).ok());
         set.unwrap_or(1024).min(1024)
     }
 
@@ -214,7 +285,9 @@ impl Agent {
         let most = self.client.options().request_timeout();
         match self.options.timeout.get() {
             0 => most,
-            seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()).min(most),
+            seconds => Duration::from_secs(seconds)
+                .saturating_sub(task.begun.elapsed())
+                .min(most),
         }
     }
 }
@@ -229,13 +302,27 @@ pub(super) fn too_late(pause: Duration, left: Duration) -> String {
 fn waiting(task: &str, waited: Duration, most: Option<Duration>) -> Kind {
     let total = most.map(|most| most.as_secs());
     let done = waited.as_secs().min(total.unwrap_or(u64::MAX));
-    Kind::Progress(Progress { task: task.to_owned(), done, total, unit: Unit::Seconds, detail: String::new(), finished: false })
+    Kind::Progress(Progress {
+        task: task.to_owned(),
+        done,
+        total,
+        unit: Unit::Seconds,
+        detail: String::new(),
+        finished: false,
+    })
 }
 
 /// Says that it is no longer waited for, and how that ended where it brought nothing.
 fn waited_for(task: &str, how: &str) -> Kind {
     let (task, detail) = (task.to_owned(), how.to_owned());
-    Kind::Progress(Progress { task, done: 0, total: None, unit: Unit::Seconds, detail, finished: true })
+    Kind::Progress(Progress {
+        task,
+        done: 0,
+        total: None,
+        unit: Unit::Seconds,
+        detail,
+        finished: true,
+    })
 }
 
 /// Returns what is said of an update.
@@ -255,19 +342,36 @@ fn shown(update: Update) -> Vec<Kind> {
             finished: done >= total,
         }),
         Update::Loading { waited } => waiting(LOADS, waited, None),
-        Update::Away { waited, most, reason } => {
+        Update::Away {
+            waited,
+            most,
+            reason,
+        } => {
             let mut kinds = vec![waiting(AWAY, waited, Some(most))];
             if waited.is_zero() {
-                let message = format!("{reason}; trying again for up to {} s", most.as_secs_f64().round());
+                let message = format!(
+                    "{reason}; trying again for up to {} s",
+                    most.as_secs_f64().round()
+                );
                 kinds.insert(0, Kind::Warning { message });
             }
             return kinds;
         }
-        Update::Changed { reason, change } => Kind::Warning { message: format!("{reason}; {change}") },
-        Update::Retrying { attempt, wait, left, reason } => {
+        Update::Changed { reason, change } => Kind::Warning {
+            message: format!("{reason}; {change}"),
+        },
+        Update::Retrying {
+            attempt,
+            wait,
+            left,
+            reason,
+        } => {
             let message = match left {
                 Some(left) if left <= wait => format!("{reason}; {}", too_late(wait, left)),
-                _ => format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()),
+                _ => format!(
+                    "{reason}; trying again in {:.1} s (attempt {attempt})",
+                    wait.as_secs_f64()
+                ),
             };
             Kind::Warning { message }
         }
@@ -277,6 +381,17 @@ fn shown(update: Update) -> Vec<Kind> {
 
 /// Counts four bytes a token where the server counts nothing.
 fn estimate(prompt: &Prompt, reply: &Reply) -> Usage {
-    let written = reply.text.len() + reply.thinking.len() + reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-    Usage { prompt: prompt.n_bytes() as u64 / 4, cached: 0, completion: written as u64 / 4, cost_usd: None }
+    let written = reply.text.len()
+        + reply.thinking.len()
+        + reply
+            .calls
+            .iter()
+            .map(|call| call.arguments.len())
+            .sum::<usize>();
+    Usage {
+        prompt: prompt.n_bytes() as u64 / 4,
+        cached: 0,
+        completion: written as u64 / 4,
+        cost_usd: None,
+    }
 }

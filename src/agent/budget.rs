@@ -28,23 +28,48 @@ pub(super) const LEAST_ANSWER: u64 = 256;
 /// Shares of a limit are exact to so much.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns in how many turns tools can be called: the last one of a task is kept for its last word, but one that has a single turn has no
-/// other. 0 is no limit.
+/// Returns in how many turns tools can be called: the last one of a task is kept for its last word,
+/// but one that has a single turn has no other. 0 is no limit.
 fn working_turns(options: &Options) -> u32 {
-    if options.max_turns > 1 { options.max_turns - 1 } else { options.max_turns }
+    if options.max_turns > 1 {
+        options.max_turns - 1
+    } else {
+        options.max_turns
+    }
 }
 
-/// Returns the limit that bounds the next answer and how many tokens that may have, where the conversation is `prompt` tokens that are read
-/// once more. What an answer costs is known beforehand where a price is named.
-pub(super) fn left(prompt: u64, spent: &Spent, options: &Options, price: &Price) -> Option<(LimitKind, u64)> {
-    let tokens = (options.max_tokens > 0)
-        .then(|| (LimitKind::Tokens, options.max_tokens.saturating_sub(spent.usage.total()).saturating_sub(prompt)));
-    let cost = price.completion.filter(|price| options.max_cost > 0.0 && *price > 0.0).map(|each| {
-        let read = price.cost(&Usage { prompt, ..Usage::default() }).unwrap_or_default();
-        let left = options.max_cost - spent.usage.cost_usd.unwrap_or_default() - read;
-        // A cast from floating point saturates: nothing is left of what is below zero.
-        (LimitKind::Cost, (left / each * 1e6) as u64)
+/// Returns the limit that bounds the next answer and how many tokens that may have, where the
+/// conversation is `prompt` tokens that are read once more. What an answer costs is known
+/// beforehand where a price is named.
+pub(super) fn left(
+    prompt: u64,
+    spent: &Spent,
+    options: &Options,
+    price: &Price,
+) -> Option<(LimitKind, u64)> {
+    let tokens = (options.max_tokens > 0).then(|| {
+        (
+            LimitKind::Tokens,
+            options
+                .max_tokens
+                .saturating_sub(spent.usage.total())
+                .saturating_sub(prompt),
+        )
     });
+    let cost = price
+        .completion
+        .filter(|price| options.max_cost > 0.0 && *price > 0.0)
+        .map(|each| {
+            let read = price
+                .cost(&Usage {
+                    prompt,
+                    ..Usage::default()
+                })
+                .unwrap_or_default();
+            let left = options.max_cost - spent.usage.cost_usd.unwrap_or_default() - read;
+            // A cast from floating point saturates: nothing is left of what is below zero.
+            (LimitKind::Cost, (left / each * 1e6) as u64)
+        });
     tokens.into_iter().chain(cost).min_by_key(|(_, left)| *left)
 }
 
@@ -53,14 +78,31 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
     let most = f64::from(working_turns(options));
     let shares = [
         (LimitKind::Turns, share(f64::from(spent.turns), most)),
-        (LimitKind::Time, share(spent.time.as_secs_f64(), options.timeout.get() as f64)),
-        (LimitKind::Tokens, share(spent.usage.total() as f64, options.max_tokens as f64)),
-        (LimitKind::Cost, share(spent.usage.cost_usd.unwrap_or_default(), options.max_cost)),
+        (
+            LimitKind::Time,
+            share(spent.time.as_secs_f64(), options.timeout.get() as f64),
+        ),
+        (
+            LimitKind::Tokens,
+            share(spent.usage.total() as f64, options.max_tokens as f64),
+        ),
+        (
+            LimitKind::Cost,
+            share(spent.usage.cost_usd.unwrap_or_default(), options.max_cost),
+        ),
     ];
-    let (kind, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LimitKind::Turns, 0.0));
+    let (kind, share) = shares
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or((LimitKind::Turns, 0.0));
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
-    // With few turns the share is passed only when they are over; the last turn with tools is the latest that can still be used.
-    let near = if kind == LimitKind::Turns { near.min(1.0 - 1.0 / most.max(1.0)) } else { near };
+    // With few turns the share is passed only when they are over; the last turn with tools is the
+    // latest that can still be used.
+    let near = if kind == LimitKind::Turns {
+        near.min(1.0 - 1.0 / most.max(1.0))
+    } else {
+        near
+    };
     // Sums of costs are a rounding error off: ten times 0.1 is below 1.
     if share >= 1.0 - ROUNDING {
         Standing::Over(kind)
@@ -83,9 +125,18 @@ pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> Stri
             1 => "this answer and one without tools".to_owned(),
             n => format!("{n} more answers with tools"),
         },
-        LimitKind::Time => format!("about {} s", options.timeout.get().saturating_sub(spent.time.as_secs())),
-        LimitKind::Cost => format!("about ${:.4}", (options.max_cost - spent.usage.cost_usd.unwrap_or_default()).max(0.0)),
-        _ => format!("{} tokens", options.max_tokens.saturating_sub(spent.usage.total())),
+        LimitKind::Time => format!(
+            "about {} s",
+            options.timeout.get().saturating_sub(spent.time.as_secs())
+        ),
+        LimitKind::Cost => format!(
+            "about ${:.4}",
+            (options.max_cost - spent.usage.cost_usd.unwrap_or_default()).max(0.0)
+        ),
+        _ => format!(
+            "{} tokens",
+            options.max_tokens.saturating_sub(spent.usage.total())
+        ),
     };
     format!(
         "Note from Podbay: the limit of this task is near, {left} are left. Finish what matters most, then answer with what is done and what is not."
@@ -94,8 +145,8 @@ pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> Stri
 
 /// Returns the words for the model when a limit is reached.
 pub(super) fn last_word(kind: LimitKind, task: &str) -> String {
-    // A small model forgets what it was asked; the task once more makes its last words an answer. Tried on the smallest one: a longer
-    // preface makes it repeat the preface.
+    // A small model forgets what it was asked; the task once more makes its last words an answer.
+    // Tried on the smallest one: a longer preface makes it repeat the preface.
     let end = task.floor_char_boundary(2000);
     let why = match kind {
         LimitKind::Time => "The time for this task is over. ",
@@ -103,7 +154,10 @@ pub(super) fn last_word(kind: LimitKind, task: &str) -> String {
         LimitKind::Stuck => "You went round in circles. ",
         LimitKind::Turns | LimitKind::Context => "",
     };
-    format!("{why}No tool can be called any more. Answer now, in a few sentences, from what you have read: {}", &task[..end])
+    format!(
+        "{why}No tool can be called any more. Answer now, in a few sentences, from what you have read: {}",
+        &task[..end]
+    )
 }
 
 #[cfg(test)]
@@ -112,9 +166,27 @@ mod tests {
 
     #[track_caller]
     fn check(turns: u32, seconds: u64, tokens: u64, expected: Standing) {
-        let options = Options { max_turns: 20, timeout: podbay_event::Seconds::new(100), max_tokens: 1000, ..Options::default() };
-        let usage = Usage { prompt: tokens, ..Usage::default() };
-        assert_eq!(standing(&Spent { turns, time: Duration::from_secs(seconds), usage }, &options), expected);
+        let options = Options {
+            max_turns: 20,
+            timeout: podbay_event::Seconds::new(100),
+            max_tokens: 1000,
+            ..Options::default()
+        };
+        let usage = Usage {
+            prompt: tokens,
+            ..Usage::default()
+        };
+        assert_eq!(
+            standing(
+                &Spent {
+                    turns,
+                    time: Duration::from_secs(seconds),
+                    usage
+                },
+                &options
+            ),
+            expected
+        );
     }
 
     #[test]
@@ -133,47 +205,137 @@ mod tests {
 
     #[test]
     fn cost_is_a_limit_like_the_others() {
-        let options = Options { max_cost: 0.5, ..Options::default() };
-        let spent = |cost| Spent { usage: Usage { cost_usd: cost, ..Usage::default() }, ..Spent::default() };
-        let all = [None, Some(0.4), Some(0.43), Some(0.5)].map(|cost| standing(&spent(cost), &options));
-        assert_eq!(all, [Standing::Good, Standing::Good, Standing::Near(LimitKind::Cost), Standing::Over(LimitKind::Cost)]);
-        let of_one = Options { max_cost: 1.0, ..Options::default() };
+        let options = Options {
+            max_cost: 0.5,
+            ..Options::default()
+        };
+        let spent = |cost| Spent {
+            usage: Usage {
+                cost_usd: cost,
+                ..Usage::default()
+            },
+            ..Spent::default()
+        };
+        let all =
+            [None, Some(0.4), Some(0.43), Some(0.5)].map(|cost| standing(&spent(cost), &options));
+        assert_eq!(
+            all,
+            [
+                Standing::Good,
+                Standing::Good,
+                Standing::Near(LimitKind::Cost),
+                Standing::Over(LimitKind::Cost)
+            ]
+        );
+        let of_one = Options {
+            max_cost: 1.0,
+            ..Options::default()
+        };
         let ten_times = std::iter::repeat_n(0.1, 10).sum::<f64>();
-        assert!(ten_times < 1.0 && standing(&spent(Some(ten_times)), &of_one) == Standing::Over(LimitKind::Cost));
-        assert!(wrap_up(LimitKind::Cost, &spent(Some(0.43)), &options).contains("about $0.0700 are left"));
+        assert!(
+            ten_times < 1.0
+                && standing(&spent(Some(ten_times)), &of_one) == Standing::Over(LimitKind::Cost)
+        );
+        assert!(
+            wrap_up(LimitKind::Cost, &spent(Some(0.43)), &options)
+                .contains("about $0.0700 are left")
+        );
     }
 
     #[test]
     fn few_turns_are_near_their_end_before_it() {
-        let standing = |turns, max_turns| standing(&Spent { turns, ..Spent::default() }, &Options { max_turns, ..Options::default() });
+        let standing = |turns, max_turns| {
+            standing(
+                &Spent {
+                    turns,
+                    ..Spent::default()
+                },
+                &Options {
+                    max_turns,
+                    ..Options::default()
+                },
+            )
+        };
         assert_eq!(
             [0, 1, 2].map(|turns| standing(turns, 3)),
-            [Standing::Good, Standing::Near(LimitKind::Turns), Standing::Over(LimitKind::Turns)]
+            [
+                Standing::Good,
+                Standing::Near(LimitKind::Turns),
+                Standing::Over(LimitKind::Turns)
+            ]
         );
-        assert_eq!([0, 1].map(|turns| standing(turns, 2)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
-        assert_eq!([0, 1].map(|turns| standing(turns, 1)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
+        assert_eq!(
+            [0, 1].map(|turns| standing(turns, 2)),
+            [Standing::Good, Standing::Over(LimitKind::Turns)]
+        );
+        assert_eq!(
+            [0, 1].map(|turns| standing(turns, 1)),
+            [Standing::Good, Standing::Over(LimitKind::Turns)]
+        );
     }
 
     #[test]
     fn an_answer_is_bounded_by_what_is_left_of_tokens_and_of_money() {
-        let usage = Usage { prompt: 400, completion: 100, cost_usd: Some(0.25), ..Usage::default() };
-        let spent = Spent { usage, ..Spent::default() };
-        let options = |max_tokens, max_cost| Options { max_tokens, max_cost, ..Options::default() };
-        let price = Price { prompt: Some(100.0), cached: None, completion: Some(1000.0) };
+        let usage = Usage {
+            prompt: 400,
+            completion: 100,
+            cost_usd: Some(0.25),
+            ..Usage::default()
+        };
+        let spent = Spent {
+            usage,
+            ..Spent::default()
+        };
+        let options = |max_tokens, max_cost| Options {
+            max_tokens,
+            max_cost,
+            ..Options::default()
+        };
+        let price = Price {
+            prompt: Some(100.0),
+            cached: None,
+            completion: Some(1000.0),
+        };
         assert_eq!(left(500, &spent, &options(0, 0.0), &price), None);
-        assert_eq!(left(500, &spent, &options(2000, 0.0), &price), Some((LimitKind::Tokens, 1000)));
-        assert_eq!(left(500, &spent, &options(0, 0.5), &price), Some((LimitKind::Cost, 200)));
-        assert_eq!(left(500, &spent, &options(1100, 0.5), &price), Some((LimitKind::Tokens, 100)));
-        assert_eq!(left(500, &spent, &options(600, 0.25), &price).map(|(_, left)| left), Some(0));
+        assert_eq!(
+            left(500, &spent, &options(2000, 0.0), &price),
+            Some((LimitKind::Tokens, 1000))
+        );
+        assert_eq!(
+            left(500, &spent, &options(0, 0.5), &price),
+            Some((LimitKind::Cost, 200))
+        );
+        assert_eq!(
+            left(500, &spent, &options(1100, 0.5), &price),
+            Some((LimitKind::Tokens, 100))
+        );
+        assert_eq!(
+            left(500, &spent, &options(600, 0.25), &price).map(|(_, left)| left),
+            Some(0)
+        );
         for price in [Price::default(), Price::FREE] {
-            assert_eq!(left(500, &spent, &options(0, 0.5), &price), None, "what nothing is known of bounds nothing");
+            assert_eq!(
+                left(500, &spent, &options(0, 0.5), &price),
+                None,
+                "what nothing is known of bounds nothing"
+            );
         }
     }
 
     #[test]
     fn no_limit_is_never_near() {
-        let options = Options { timeout: podbay_event::Seconds::new(0), ..Options::default() };
-        let spent = Spent { turns: 1, time: Duration::from_secs(1_000_000), usage: Usage { prompt: u64::MAX / 2, ..Usage::default() } };
+        let options = Options {
+            timeout: podbay_event::Seconds::new(0),
+            ..Options::default()
+        };
+        let spent = Spent {
+            turns: 1,
+            time: Duration::from_secs(1_000_000),
+            usage: Usage {
+                prompt: u64::MAX / 2,
+                ..Usage::default()
+            },
+        };
         assert_eq!(standing(&spent, &options), Standing::Good);
     }
 }

@@ -33,7 +33,12 @@ use podbay_wire::Image;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.
-    pub(super) async fn calls(&mut self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Next {
+    pub(super) async fn calls(
+        &mut self,
+        task: &mut Task,
+        calls: &[ToolCall],
+        interrupt: &Interrupt,
+    ) -> Next {
         let results = match self.carry_out_in_time(task, calls, interrupt).await {
             Ok(results) => results,
             Err(error) => return Next::Failed(Failure::Sandbox(error)),
@@ -50,8 +55,15 @@ impl Agent {
             quit |= finished.quit;
             match finished.status {
                 CallStatus::Ok => task.n_succeeded += 1,
-                CallStatus::Denied => task.denied.push(format!("{} {}", call.name, short(&call.arguments))),
-                CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid | CallStatus::Cancelled => {}
+                CallStatus::Denied => {
+                    task.denied
+                        .push(format!("{} {}", call.name, short(&call.arguments)))
+                }
+                CallStatus::Failed
+                | CallStatus::Conflict
+                | CallStatus::TimedOut
+                | CallStatus::Invalid
+                | CallStatus::Cancelled => {}
             }
             for (path, touched) in finished.changed {
                 note(&mut task.changed, path, touched);
@@ -67,7 +79,13 @@ impl Agent {
                 text: finished.text,
             });
         }
-        let keep = |(call, image): (String, Image)| self.keep_image(&call, format!("{}, as read_file found it.", image.path), &image);
+        let keep = |(call, image): (String, Image)| {
+            self.keep_image(
+                &call,
+                format!("{}, as read_file found it.", image.path),
+                &image,
+            )
+        };
         let images = images.into_iter().map(keep).collect();
         self.show_images(images);
         if quit || interrupt.is_turn_over() {
@@ -77,31 +95,55 @@ impl Agent {
         self.learn_from_calls(calls, &statuses);
         self.escalate(&statuses);
         // What somebody ended says nothing of the model.
-        if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
+        if statuses.contains(&CallStatus::Cancelled) {
+            Next::GoOn
+        } else {
+            self.look_for_circles(task, &done)
+        }
     }
 
-    /// Returns whether a call that succeeded may have put something into a file: a command that only looks has not.
+    /// Returns whether a call that succeeded may have put something into a file: a command that
+    /// only looks has not.
     fn may_have_written(&self, call: &ToolCall) -> bool {
-        let is_bash = self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name == "bash");
+        let is_bash = self
+            .pipeline
+            .catalogue
+            .find(&call.name)
+            .is_some_and(|tool| tool.name == "bash");
         !is_bash || may_write(&call.arguments)
     }
 
     fn done(&self, call: &ToolCall, finished: &Finished) -> Done {
-        let tool = self.pipeline.catalogue.find(&call.name).map(|tool| tool.name);
+        let tool = self
+            .pipeline
+            .catalogue
+            .find(&call.name)
+            .map(|tool| tool.name);
         let is_fault = match finished.status {
             CallStatus::Invalid => true,
-            // What commands say when they fail is not worded by us: `[exit code 1]` alone says nothing.
+            // What commands say when they fail is not worded by us: `[exit code 1]` alone says
+            // nothing.
             CallStatus::Failed | CallStatus::Conflict => tool.is_some_and(|name| name != "bash"),
             // A command that took too long once may well have its reason each time.
-            CallStatus::Ok | CallStatus::TimedOut | CallStatus::Denied | CallStatus::Cancelled => false,
+            CallStatus::Ok | CallStatus::TimedOut | CallStatus::Denied | CallStatus::Cancelled => {
+                false
+            }
         };
         Done {
-            canonical: self.pipeline.catalogue.canonical(&call.name, &call.arguments),
+            canonical: self
+                .pipeline
+                .catalogue
+                .canonical(&call.name, &call.arguments),
             shown: format!("{} {}", call.name, short(&call.arguments)),
             result: finished.text.clone(),
             has_failed: finished.status != CallStatus::Ok,
             // To make up another tool each time is the same mistake, whatever they are called.
-            fault: is_fault.then(|| tool.map_or_else(|| "no such tool".to_owned(), |name| format!("{name} {}", finished.text))),
+            fault: is_fault.then(|| {
+                tool.map_or_else(
+                    || "no such tool".to_owned(),
+                    |name| format!("{name} {}", finished.text),
+                )
+            }),
         }
     }
 
@@ -119,8 +161,14 @@ impl Agent {
         }
     }
 
-    /// Carries out the calls, and cancels what is under way when the time of the task is up: a command must not outlive it.
-    async fn carry_out_in_time(&self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Result<Vec<Finished>, PipelineError> {
+    /// Carries out the calls, and cancels what is under way when the time of the task is up: a
+    /// command must not outlive it.
+    async fn carry_out_in_time(
+        &self,
+        task: &mut Task,
+        calls: &[ToolCall],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Finished>, PipelineError> {
         let is_late = AtomicBool::new(false);
         let step = || {
             let step = interrupt.step();
@@ -129,7 +177,11 @@ impl Agent {
             }
             step
         };
-        let reading = Reading { early: std::mem::take(&mut task.early), parallel: self.parallel, places: &self.places };
+        let reading = Reading {
+            early: std::mem::take(&mut task.early),
+            parallel: self.parallel,
+            places: &self.places,
+        };
         let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, reading, step));
         let left = match self.options.timeout.get() {
             0 => return work.await,
@@ -162,9 +214,11 @@ impl Reading<'_> {
     }
 }
 
-/// Carries out the calls of one answer: neighbours that change nothing at once, all others alone and in order.
+/// Carries out the calls of one answer: neighbours that change nothing at once, all others alone
+/// and in order.
 ///
-/// The results come in the order of the calls. Once one was cancelled, the person left or `step` comes cancelled, the rest is not begun.
+/// The results come in the order of the calls. Once one was cancelled, the person left or `step`
+/// comes cancelled, the rest is not begun.
 async fn carry_out(
     pipeline: &Pipeline,
     calls: &[ToolCall],
@@ -173,22 +227,37 @@ async fn carry_out(
 ) -> Result<Vec<Finished>, PipelineError> {
     let mut results: Vec<Finished> = Vec::with_capacity(calls.len());
     while results.len() < calls.len() {
-        if results.last().is_some_and(|last| last.quit || last.status == CallStatus::Cancelled) {
+        if results
+            .last()
+            .is_some_and(|last| last.quit || last.status == CallStatus::Cancelled)
+        {
             results.push(pipeline.leave_out(&calls[results.len()]));
             continue;
         }
         let rest = &calls[results.len()..];
-        let together = rest.iter().take_while(|call| pipeline.runs_beside_others(call)).count().max(1);
+        let together = rest
+            .iter()
+            .take_while(|call| pipeline.runs_beside_others(call))
+            .count()
+            .max(1);
         let cancel = step();
         if cancel.is_cancelled() {
             results.push(pipeline.leave_out(&calls[results.len()]));
             continue;
         }
-        // Collected first: as a lazy stream they would keep the whole run from moving between threads.
+        // Collected first: as a lazy stream they would keep the whole run from moving between
+        // threads.
         let places = reading.places;
-        let group: Vec<_> =
-            rest[..together].iter().map(|call| carry_out_one(pipeline, call, reading.begun(call), places, &cancel)).collect();
-        results.extend(futures::stream::iter(group).buffered(reading.parallel).try_collect::<Vec<_>>().await?);
+        let group: Vec<_> = rest[..together]
+            .iter()
+            .map(|call| carry_out_one(pipeline, call, reading.begun(call), places, &cancel))
+            .collect();
+        results.extend(
+            futures::stream::iter(group)
+                .buffered(reading.parallel)
+                .try_collect::<Vec<_>>()
+                .await?,
+        );
     }
     take_back(reading.early).await;
     Ok(results)
@@ -209,10 +278,17 @@ async fn carry_out_one(
     }
     let _place = places.acquire().await;
     // A mistake of ours in one call is no reason to lose what the others brought.
-    AssertUnwindSafe(pipeline.run(call, cancel)).catch_unwind().await.unwrap_or_else(|_panic| Ok(pipeline.crashed(call)))
+    AssertUnwindSafe(pipeline.run(call, cancel))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Ok(pipeline.crashed(call)))
 }
 
 fn short(arguments: &str) -> String {
     let end = arguments.floor_char_boundary(120);
-    if end < arguments.len() { format!("{}…", &arguments[..end]) } else { arguments.to_owned() }
+    if end < arguments.len() {
+        format!("{}…", &arguments[..end])
+    } else {
+        arguments.to_owned()
+    }
 }

@@ -5,7 +5,8 @@ use podbay_llm::Prompt;
 use podbay_session::History;
 use podbay_session::Step;
 
-/// What was said so far, as messages and as the bytes that a server reads; the one is always made of the other.
+/// What was said so far, as messages and as the bytes that a server reads; the one is always made
+/// of the other.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     prompt: Prompt,
@@ -14,12 +15,16 @@ pub struct Conversation {
 
 impl From<Prompt> for Conversation {
     fn from(prompt: Prompt) -> Self {
-        Self { prompt, history: History::default() }
+        Self {
+            prompt,
+            history: History::default(),
+        }
     }
 }
 
 impl Conversation {
-    /// Goes on with an earlier conversation. The prompt must be a new one; byte for byte it becomes what was sent before.
+    /// Goes on with an earlier conversation. The prompt must be a new one; byte for byte it becomes
+    /// what was sent before.
     pub fn over(mut prompt: Prompt, history: History) -> Self {
         for step in history.steps() {
             match step {
@@ -41,7 +46,12 @@ impl Conversation {
     /// Returns how many bytes there were before the model's last answer, and with it.
     pub(super) fn around_last_answer(&self) -> (usize, usize) {
         let steps = self.history.steps();
-        let Some(last) = steps.iter().rposition(|step| matches!(step, Step::Message(Message::Assistant { .. }))) else { return (0, 0) };
+        let Some(last) = steps
+            .iter()
+            .rposition(|step| matches!(step, Step::Message(Message::Assistant { .. })))
+        else {
+            return (0, 0);
+        };
         let mut prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty());
         let mut before = 0;
         for (at, step) in steps[..=last].iter().enumerate() {
@@ -79,7 +89,8 @@ impl Conversation {
         self.history.asked();
     }
 
-    /// Puts short references in the place of long results. The server reads the conversation anew from the first of them on.
+    /// Puts short references in the place of long results. The server reads the conversation anew
+    /// from the first of them on.
     pub(super) fn evict(&mut self, evicted: &[Evicted]) {
         self.history.evict(evicted);
         self.rebuild();
@@ -91,18 +102,27 @@ impl Conversation {
         self.rebuild();
     }
 
-    /// Writes everything anew, as it is written where tools are told otherwise; what was sent and what was not stays known.
+    /// Writes everything anew, as it is written where tools are told otherwise; what was sent and
+    /// what was not stays known.
     pub(super) fn retell(&mut self, mode: ToolMode, system_folded: bool) {
-        let prompt = self.prompt.rebuilt(mode, std::iter::empty()).with_system_folded(system_folded);
+        let prompt = self
+            .prompt
+            .rebuilt(mode, std::iter::empty())
+            .with_system_folded(system_folded);
         *self = Self::over(prompt, std::mem::take(&mut self.history));
     }
 
-    /// Sends the model's thinking back with its messages, those of before included. To be told anew then.
+    /// Sends the model's thinking back with its messages, those of before included. To be told anew
+    /// then.
     pub(super) fn replay_thinking(&mut self) {
-        self.prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty()).with_thinking_replayed(true);
+        self.prompt = self
+            .prompt
+            .rebuilt(self.prompt.mode(), std::iter::empty())
+            .with_thinking_replayed(true);
     }
 
-    /// Leaves the words about each image in its place, as the log has it; returns how many images there were.
+    /// Leaves the words about each image in its place, as the log has it; returns how many images
+    /// there were.
     pub(super) fn take_images_out(&mut self) -> usize {
         let n_images = self.history.take_images_out();
         if n_images > 0 {
@@ -113,7 +133,9 @@ impl Conversation {
     }
 
     fn rebuild(&mut self) {
-        self.prompt = self.prompt.rebuilt(self.prompt.mode(), self.history.messages());
+        self.prompt = self
+            .prompt
+            .rebuilt(self.prompt.mode(), self.history.messages());
     }
 }
 
@@ -135,14 +157,28 @@ mod tests {
     }
 
     fn act() -> impl Strategy<Value = Act> {
-        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{\"a\": 1}".into() };
-        let called = Message::Assistant { text: String::new(), thinking: "hm".into(), calls: vec![call], raw: None };
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "bash".into(),
+            arguments: "{\"a\": 1}".into(),
+        };
+        let called = Message::Assistant {
+            text: String::new(),
+            thinking: "hm".into(),
+            calls: vec![call],
+            raw: None,
+        };
         prop_oneof![
             ".{0,8}".prop_map(Act::Say),
             ".{0,8}".prop_map(|text| Act::Push(Message::user(text))),
             ".{1,8}".prop_map(|text| Act::Push(Message::assistant(text))),
             Just(Act::Push(called)),
-            ".{0,8}".prop_map(|text| Act::Push(Message::ToolResult { call: "c1".into(), name: "bash".into(), text, is_error: false })),
+            ".{0,8}".prop_map(|text| Act::Push(Message::ToolResult {
+                call: "c1".into(),
+                name: "bash".into(),
+                text,
+                is_error: false
+            })),
             Just(Act::Ask),
             Just(Act::Ask),
             Just(Act::Evict),

@@ -29,12 +29,14 @@ impl Denials {
             }
         }
         let is_due = |n: u32, each: u32| each > 0 && n.is_multiple_of(each);
-        is_due(self.in_a_row, options.denials_in_a_row) || is_due(self.in_all, options.denials_in_all)
+        is_due(self.in_a_row, options.denials_in_a_row)
+            || is_due(self.in_all, options.denials_in_all)
     }
 }
 
 impl Agent {
-    /// Counts the denials among the calls of an answer, and says so where there are too many. Nobody is waited for.
+    /// Counts the denials among the calls of an answer, and says so where there are too many.
+    /// Nobody is waited for.
     pub(super) fn escalate(&mut self, statuses: &[CallStatus]) {
         // As it was then: a call that was allowed may have come behind it.
         let mut due = None;
@@ -43,13 +45,16 @@ impl Agent {
                 due = Some(self.denials);
             }
         }
-        let Some(Denials { in_a_row, in_all }) = due else { return };
+        let Some(Denials { in_a_row, in_all }) = due else {
+            return;
+        };
         let count = match in_a_row {
             0 | 1 => format!("{in_all} calls were denied by now"),
             n => format!("{n} calls in a row were denied, {in_all} in all"),
         };
         self.emit(Kind::DenialsEscalated { in_a_row, in_all });
-        let message = format!("{count}: the agent was told to stop trying and to say what it needs");
+        let message =
+            format!("{count}: the agent was told to stop trying and to say what it needs");
         self.emit(Kind::Warning { message });
         self.note(&format!(
             "{NOTE} {count}. Do not look for another way to the same end. Go on with what is allowed; if the task cannot be done so, \
@@ -66,8 +71,12 @@ mod tests {
     fn check(statuses: impl IntoIterator<Item = CallStatus>, due: &[usize]) {
         let mut denials = Denials::default();
         let options = Options::default();
-        let found: Vec<usize> =
-            statuses.into_iter().enumerate().filter(|(_, status)| denials.take(*status, &options)).map(|(n, _)| n + 1).collect();
+        let found: Vec<usize> = statuses
+            .into_iter()
+            .enumerate()
+            .filter(|(_, status)| denials.take(*status, &options))
+            .map(|(n, _)| n + 1)
+            .collect();
         assert_eq!(found, due);
     }
 
@@ -84,7 +93,11 @@ mod tests {
 
     #[test]
     fn nothing_is_never_too_many() {
-        let options = Options { denials_in_a_row: 0, denials_in_all: 0, ..Options::default() };
+        let options = Options {
+            denials_in_a_row: 0,
+            denials_in_all: 0,
+            ..Options::default()
+        };
         let mut denials = Denials::default();
         assert!((0..100).all(|_| !denials.take(CallStatus::Denied, &options)));
     }

@@ -10,8 +10,8 @@ use podbay_llm::Ready;
 use podbay_tools::Early;
 use podbay_tools::Pipeline;
 
-/// Begins the calls of one answer that need not wait for its end: those that only read, up to the first that may change something, since
-/// what is read behind that must be what it left.
+/// Begins the calls of one answer that need not wait for its end: those that only read, up to the
+/// first that may change something, since what is read behind that must be what it left.
 pub(super) struct Starter {
     pipeline: Arc<Pipeline>,
     places: Arc<Semaphore>,
@@ -23,9 +23,19 @@ pub(super) struct Starter {
 
 impl Starter {
     /// The calls end with `cancel`; not more run at once than there are `places`.
-    pub(super) fn new(pipeline: &Arc<Pipeline>, places: &Arc<Semaphore>, cancel: &CancellationToken) -> Self {
+    pub(super) fn new(
+        pipeline: &Arc<Pipeline>,
+        places: &Arc<Semaphore>,
+        cancel: &CancellationToken,
+    ) -> Self {
         let (pipeline, places) = (Arc::clone(pipeline), Arc::clone(places));
-        Self { pipeline, places, cancel: cancel.clone(), begun: Vec::new(), is_over: false }
+        Self {
+            pipeline,
+            places,
+            cancel: cancel.clone(),
+            begun: Vec::new(),
+            is_over: false,
+        }
     }
 
     /// Takes the next call of the answer.
@@ -34,7 +44,10 @@ impl Starter {
         if self.is_over {
             return;
         }
-        if let Some(early) = self.pipeline.begin_early(ready.call(), &self.places, self.cancel.child_token()) {
+        if let Some(early) =
+            self.pipeline
+                .begin_early(ready.call(), &self.places, self.cancel.child_token())
+        {
             ready.begin();
             self.begun.push(early);
         }
@@ -47,7 +60,10 @@ impl Starter {
 
     /// Returns those that the answer holds byte for byte, and takes the others back.
     pub(super) async fn end(self, calls: &[ToolCall]) -> Vec<Early> {
-        let (meant, others) = self.begun.into_iter().partition(|early| calls.contains(early.call()));
+        let (meant, others) = self
+            .begun
+            .into_iter()
+            .partition(|early| calls.contains(early.call()));
         take_back(others).await;
         meant
     }

@@ -22,12 +22,13 @@ const IMAGE: &str = "\"url\":\"data:image/";
 pub(super) struct Gauge {
     /// Bytes of the conversation, and the tokens that the server said they are.
     known: Option<(usize, u64)>,
-    /// Bytes of the conversation when the server counted it last, and the tokens it said: what it has counted can only become more, as long
-    /// as nothing is written anew.
+    /// Bytes of the conversation when the server counted it last, and the tokens it said: what it
+    /// has counted can only become more, as long as nothing is written anew.
     counted: Option<(usize, u64)>,
     /// Whether the person was told that the server counted less than before.
     told_shorter: bool,
-    /// Bytes of the conversation, and the tokens that it was found to be last, so that nobody counts the same twice.
+    /// Bytes of the conversation, and the tokens that it was found to be last, so that nobody
+    /// counts the same twice.
     last: Option<(usize, u64)>,
     /// The window, where a refusal told it.
     told_window: Option<u64>,
@@ -37,28 +38,43 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// Goes on from what an earlier run knew. The bytes are those of the conversation before its last answer, and with it.
-    pub(super) fn recall(&mut self, fullness: &Fullness, window: Option<u64>, n_bytes: usize, n_after: usize) {
+    /// Goes on from what an earlier run knew. The bytes are those of the conversation before its
+    /// last answer, and with it.
+    pub(super) fn recall(
+        &mut self,
+        fullness: &Fullness,
+        window: Option<u64>,
+        n_bytes: usize,
+        n_after: usize,
+    ) {
         (self.warned, self.has_checkpoint) = (fullness.warned, fullness.has_checkpoint);
-        if let Some(usage) = fullness.counted.as_ref().filter(|usage| is_possible(usage, window)) {
+        if let Some(usage) = fullness
+            .counted
+            .as_ref()
+            .filter(|usage| is_possible(usage, window))
+        {
             self.counted(usage, n_bytes, n_after);
         }
     }
 
-    /// Takes what the server counted; `n_bytes` is the conversation before the answer, `n_after` with it.
+    /// Takes what the server counted; `n_bytes` is the conversation before the answer, `n_after`
+    /// with it.
     pub(super) fn counted(&mut self, usage: &Usage, n_bytes: usize, n_after: usize) {
         if usage.total() > 0 {
-            // What was thought and does not stand in the conversation fills no window: a token is one byte at least.
+            // What was thought and does not stand in the conversation fills no window: a token is
+            // one byte at least.
             let answer = usage.completion.min(n_after.saturating_sub(n_bytes) as u64);
             self.known = Some((n_after, usage.prompt.saturating_add(answer)));
             self.last = None;
         }
     }
 
-    /// Takes the server's count of a conversation of so many bytes; returns what it was before where it became less, once.
+    /// Takes the server's count of a conversation of so many bytes; returns what it was before
+    /// where it became less, once.
     ///
-    /// A server that leaves out the beginning of what it cannot read says nothing of it but that. To be asked only where every message is
-    /// read as it was sent: a template that leaves out old thoughts makes less of it too.
+    /// A server that leaves out the beginning of what it cannot read says nothing of it but that.
+    /// To be asked only where every message is read as it was sent: a template that leaves out old
+    /// thoughts makes less of it too.
     pub(super) fn shorter(&mut self, n_bytes: usize, prompt: u64) -> Option<u64> {
         if prompt == 0 {
             return None;
@@ -76,15 +92,21 @@ impl Gauge {
         self.known = prompt.map(|prompt| (n_bytes, prompt)).or(self.known);
     }
 
-    /// Notes that room was made: of so many tokens and bytes so many bytes are left. Until the server counts again, tokens are taken to
-    /// have gone as bytes did.
+    /// Notes that room was made: of so many tokens and bytes so many bytes are left. Until the
+    /// server counts again, tokens are taken to have gone as bytes did.
     pub(super) fn shrunk(&mut self, tokens: u64, from: usize, to: usize) {
         let left = u128::from(tokens) * to as u128 / from.max(1) as u128;
         let known = Some((to, u64::try_from(left).unwrap_or(u64::MAX)));
-        *self = Self { known, told_window: self.told_window, told_shorter: self.told_shorter, ..Self::default() };
+        *self = Self {
+            known,
+            told_window: self.told_window,
+            told_shorter: self.told_shorter,
+            ..Self::default()
+        };
     }
 
-    /// Notes that the conversation is written otherwise from now on, so that earlier counts say nothing.
+    /// Notes that the conversation is written otherwise from now on, so that earlier counts say
+    /// nothing.
     pub(super) fn retold(&mut self) {
         (self.known, self.counted, self.last) = (None, None, None);
     }
@@ -92,7 +114,11 @@ impl Gauge {
     /// Returns how many tokens the model reads at once, if anybody said.
     pub(super) fn window(&self, client: &Client) -> Option<u64> {
         let set = Some(client.options().context).filter(|tokens| *tokens > 0);
-        self.told(client).into_iter().chain(set).min().filter(|window| *window > 0)
+        self.told(client)
+            .into_iter()
+            .chain(set)
+            .min()
+            .filter(|window| *window > 0)
     }
 
     /// Returns the same as the server says it, which the settings may make smaller.
@@ -100,8 +126,14 @@ impl Gauge {
         self.told_window.or_else(|| client.probed()?.context)
     }
 
-    /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the server is asked for all of it, once.
-    pub(super) async fn used(&mut self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
+    /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the
+    /// server is asked for all of it, once.
+    pub(super) async fn used(
+        &mut self,
+        conversation: &Conversation,
+        client: &Client,
+        cancel: &CancellationToken,
+    ) -> u64 {
         if let Some((n_bytes, tokens)) = self.last
             && n_bytes == conversation.prompt().n_bytes()
         {
@@ -112,7 +144,12 @@ impl Gauge {
         used
     }
 
-    async fn count(&mut self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
+    async fn count(
+        &mut self,
+        conversation: &Conversation,
+        client: &Client,
+        cancel: &CancellationToken,
+    ) -> u64 {
         let head = conversation.prompt().head();
         let known = self.known.filter(|(from, _)| head.is_char_boundary(*from));
         let (from, tokens) = known.unwrap_or_default();
@@ -132,13 +169,18 @@ impl Gauge {
 
     /// Returns the highest threshold that was passed and not warned of yet.
     pub(super) fn passed(&mut self, percent: u64, thresholds: &[u8]) -> Option<u8> {
-        let passed = thresholds.iter().copied().filter(|at| u64::from(*at) <= percent && *at > self.warned).max()?;
+        let passed = thresholds
+            .iter()
+            .copied()
+            .filter(|at| u64::from(*at) <= percent && *at > self.warned)
+            .max()?;
         self.warned = passed;
         Some(passed)
     }
 }
 
-/// Returns whether a server can have read as many tokens as it says, and answered: no more than its window holds.
+/// Returns whether a server can have read as many tokens as it says, and answered: no more than its
+/// window holds.
 pub(super) fn is_possible(usage: &Usage, window: Option<u64>) -> bool {
     window.is_none_or(|window| window == 0 || usage.prompt <= window)
 }
@@ -150,7 +192,8 @@ fn without_images(text: &str) -> (Cow<'_, str>, u64) {
     let (mut rest, mut n_images) = (Cow::Borrowed(first), 0);
     for part in parts {
         n_images += 1;
-        rest.to_mut().push_str(part.split_once('"').map_or("", |(_, after)| after));
+        rest.to_mut()
+            .push_str(part.split_once('"').map_or("", |(_, after)| after));
     }
     (rest, n_images)
 }
@@ -161,8 +204,14 @@ mod tests {
 
     #[test]
     fn an_image_is_no_text() {
-        assert_eq!(without_images("a{\"url\":\"data:image/png;base64,QUJD\"}b"), ("a{}b".into(), 1));
-        assert_eq!(without_images("{\"url\":\"http://x\"}"), ("{\"url\":\"http://x\"}".into(), 0));
+        assert_eq!(
+            without_images("a{\"url\":\"data:image/png;base64,QUJD\"}b"),
+            ("a{}b".into(), 1)
+        );
+        assert_eq!(
+            without_images("{\"url\":\"http://x\"}"),
+            ("{\"url\":\"http://x\"}".into(), 0)
+        );
     }
 
     #[test]
@@ -178,24 +227,47 @@ mod tests {
     #[test]
     fn a_count_that_becomes_less_is_said_once_and_only_where_nothing_was_written_anew() {
         let mut gauge = Gauge::default();
-        let counts = [(400, 100), (800, 200), (900, 0), (1200, 190), (1300, 100)].map(|(n_bytes, tokens)| gauge.shorter(n_bytes, tokens));
+        let counts = [(400, 100), (800, 200), (900, 0), (1200, 190), (1300, 100)]
+            .map(|(n_bytes, tokens)| gauge.shorter(n_bytes, tokens));
         assert_eq!(counts, [None, None, None, Some(200), None]);
         let mut gauge = Gauge::default();
         assert_eq!(gauge.shorter(4000, 1000), None);
         gauge.shrunk(1000, 4000, 1000);
-        assert_eq!((gauge.shorter(1000, 250), gauge.shorter(1100, 275)), (None, None));
+        assert_eq!(
+            (gauge.shorter(1000, 250), gauge.shorter(1100, 275)),
+            (None, None)
+        );
         gauge.retold();
         assert_eq!(gauge.shorter(1200, 100), None);
     }
 
     #[test]
     fn a_count_that_no_window_holds_is_none() {
-        let usage = |prompt| Usage { prompt, cached: 0, completion: 20, cost_usd: None };
-        let possible = [(32768, Some(32768)), (32769, Some(32768)), (u64::from(u32::MAX), None), (5, Some(0))];
-        assert_eq!(possible.map(|(prompt, window)| is_possible(&usage(prompt), window)), [true, false, true, true]);
+        let usage = |prompt| Usage {
+            prompt,
+            cached: 0,
+            completion: 20,
+            cost_usd: None,
+        };
+        let possible = [
+            (32768, Some(32768)),
+            (32769, Some(32768)),
+            (u64::from(u32::MAX), None),
+            (5, Some(0)),
+        ];
+        assert_eq!(
+            possible.map(|(prompt, window)| is_possible(&usage(prompt), window)),
+            [true, false, true, true]
+        );
         for (prompt, known) in [(100, Some((440, 110))), (u64::from(u32::MAX), None)] {
             let mut gauge = Gauge::default();
-            let fullness = Fullness { counted: Some(Usage { completion: 10, ..usage(prompt) }), ..Fullness::default() };
+            let fullness = Fullness {
+                counted: Some(Usage {
+                    completion: 10,
+                    ..usage(prompt)
+                }),
+                ..Fullness::default()
+            };
             gauge.recall(&fullness, Some(32768), 400, 440);
             assert_eq!(gauge.known, known);
         }
@@ -204,9 +276,22 @@ mod tests {
     #[test]
     fn thoughts_that_do_not_stay_fill_nothing() {
         let mut gauge = Gauge::default();
-        gauge.counted(&Usage { prompt: 100, cached: 0, completion: 5000, cost_usd: None }, 400, 440);
+        gauge.counted(
+            &Usage {
+                prompt: 100,
+                cached: 0,
+                completion: 5000,
+                cost_usd: None,
+            },
+            400,
+            440,
+        );
         assert_eq!(gauge.known, Some((440, 140)));
         gauge.counted(&Usage::default(), 440, 500);
-        assert_eq!(gauge.known, Some((440, 140)), "a server that does not count says nothing new");
+        assert_eq!(
+            gauge.known,
+            Some((440, 140)),
+            "a server that does not count says nothing new"
+        );
     }
 }

@@ -19,7 +19,14 @@ use podbay_wire::n_bytes;
 use tokio_util::sync::CancellationToken;
 
 /// Files at the top of a project that other agents follow, and that are not read here.
-const NOT_READ: [&str; 6] = ["CLAUDE.md", "GEMINI.md", "AGENT.md", ".cursorrules", ".windsurfrules", ".clinerules"];
+const NOT_READ: [&str; 6] = [
+    "CLAUDE.md",
+    "GEMINI.md",
+    "AGENT.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+];
 
 /// What the project says to agents, as the model is told it.
 #[derive(Default)]
@@ -29,8 +36,9 @@ pub(super) struct Instructions {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads `PODBAY.md` and the first of the other files: one that is in use stays in force, whoever made the former. Together they take `most` bytes,
-/// of which `PODBAY.md` has the half where there is another one. What is there and not followed, or not all of it, is said.
+/// Reads `PODBAY.md` and the first of the other files: one that is in use stays in force, whoever
+/// made the former. Together they take `most` bytes, of which `PODBAY.md` has the half where there
+/// is another one. What is there and not followed, or not all of it, is said.
 pub(super) async fn instructions(
     pipeline: &Pipeline,
     options: &Options,
@@ -48,7 +56,11 @@ pub(super) async fn instructions(
             other = Some((name, text));
         }
     }
-    let in_force: Vec<&str> = own.iter().map(|_| INSTRUCTIONS).chain(other.iter().map(|(name, _)| *name)).collect();
+    let in_force: Vec<&str> = own
+        .iter()
+        .map(|_| INSTRUCTIONS)
+        .chain(other.iter().map(|(name, _)| *name))
+        .collect();
     let why = match in_force.as_slice() {
         [] => "what is to hold belongs into AGENTS.md or PODBAY.md".to_owned(),
         names => format!("{} is in force", names.join(" and ")),
@@ -59,15 +71,30 @@ pub(super) async fn instructions(
     let followed: Vec<&BytesPath> = told.seen.iter().filter_map(real).collect();
     let unfollowed = unfollowed::warning(pipeline, &followed, cancel).await?;
     told.warnings.extend(unfollowed);
-    let room = most - own.as_ref().map_or(0, |text| text.text.len().min(if other.is_some() { most / 2 } else { most }));
-    let own = own.map(|text| (INSTRUCTIONS, text.cut(if other.is_some() { most / 2 } else { most })));
+    let room = most
+        - own.as_ref().map_or(0, |text| {
+            text.text
+                .len()
+                .min(if other.is_some() { most / 2 } else { most })
+        });
+    let own = own.map(|text| {
+        (
+            INSTRUCTIONS,
+            text.cut(if other.is_some() { most / 2 } else { most }),
+        )
+    });
     let other = other.map(|(name, text)| (name, text.cut(room)));
     let mut parts = Vec::new();
     for (name, (text, is_cut)) in other.into_iter().chain(own) {
         if is_cut {
-            told.warnings.push(format!("{name} is too long: only the first {} of it are followed", n_bytes(text.len() as u64)));
+            told.warnings.push(format!(
+                "{name} is too long: only the first {} of it are followed",
+                n_bytes(text.len() as u64)
+            ));
         }
-        parts.push(format!("The project's own instructions ({name}):\n{text}\n"));
+        parts.push(format!(
+            "The project's own instructions ({name}):\n{text}\n"
+        ));
     }
     told.text = parts.join("\n");
     Ok(told)
@@ -84,7 +111,10 @@ impl Text {
     /// Returns what there is room for, and whether that is not all.
     fn cut(&self, most: usize) -> (String, bool) {
         let text = self.text[..self.text.floor_char_boundary(most)].trim_end();
-        (text.to_owned(), self.has_more || text.len() < self.text.len())
+        (
+            text.to_owned(),
+            self.has_more || text.len() < self.text.len(),
+        )
     }
 }
 
@@ -97,7 +127,12 @@ async fn read(
     most: usize,
     cancel: &CancellationToken,
 ) -> Result<Option<Text>, sandbox::Error> {
-    let Some(output) = pipeline.peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+    let Some(output) = pipeline
+        .peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN)
+        .await?
+    else {
+        return Ok(None);
+    };
     // Where there are two it may be half of it that is shown.
     let memos = memos(&output, most / 2);
     let file = match output {
@@ -120,16 +155,23 @@ async fn read(
         return Ok(None);
     }
     told.seen.extend(memos);
-    Ok(Some(Text { text: text.to_owned(), has_more: file.more || file.cut_lines > 0 }))
+    Ok(Some(Text {
+        text: text.to_owned(),
+        has_more: file.more || file.cut_lines > 0,
+    }))
 }
 
 /// Says why a file that is there is not followed.
 fn unreadable(name: &str, fault: &Fault) -> Option<String> {
-    let is_missing = matches!(fault, Fault::NotFound { .. } | Fault::NotDirectory { .. } | Fault::IsDirectory { .. });
+    let is_missing = matches!(
+        fault,
+        Fault::NotFound { .. } | Fault::NotDirectory { .. } | Fault::IsDirectory { .. }
+    );
     (!is_missing).then(|| format!("{name} is not followed: {fault}"))
 }
 
-/// Says of a file that it is there and not followed; one that is the same as one in force, through a link, is followed.
+/// Says of a file that it is there and not followed; one that is the same as one in force, through
+/// a link, is followed.
 async fn pass_over(
     pipeline: &Pipeline,
     options: &Options,
@@ -138,16 +180,26 @@ async fn pass_over(
     why: &str,
     cancel: &CancellationToken,
 ) -> Result<(), sandbox::Error> {
-    let output = pipeline.peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN).await?;
-    told.warnings.extend(output.and_then(|output| passed_over(name, &output, &told.seen, why)));
+    let output = pipeline
+        .peek(call(options, name), Box::new(|_, _| {}), cancel, WITHIN)
+        .await?;
+    told.warnings
+        .extend(output.and_then(|output| passed_over(name, &output, &told.seen, why)));
     Ok(())
 }
 
 fn passed_over(name: &str, output: &Output, in_force: &[Memo], why: &str) -> Option<String> {
     match output {
         Output::Read(read) => {
-            let is_same = output.memos().iter().filter_map(real).any(|path| in_force.iter().filter_map(real).any(|other| other == path));
-            let says_something = read.files.iter().any(|file| file.fault.is_none() && !file.text.trim().is_empty());
+            let is_same = output
+                .memos()
+                .iter()
+                .filter_map(real)
+                .any(|path| in_force.iter().filter_map(real).any(|other| other == path));
+            let says_something = read
+                .files
+                .iter()
+                .any(|file| file.fault.is_none() && !file.text.trim().is_empty());
             (says_something && !is_same).then(|| format!("{name} is not followed: {why}"))
         }
         Output::Fault(fault) => unreadable(name, fault),
@@ -186,7 +238,13 @@ mod tests {
 
     #[test]
     fn a_file_is_named_unless_it_is_the_one_in_force_or_says_nothing() {
-        let memo = |real: &str| Memo::Read { path: real.into(), mark: Mark::default(), first_line: 1, n_lines: 1, more: false };
+        let memo = |real: &str| Memo::Read {
+            path: real.into(),
+            mark: Mark::default(),
+            first_line: 1,
+            n_lines: 1,
+            more: false,
+        };
         let file = |text: &str| FileText {
             path: "CLAUDE.md".into(),
             text: text.to_owned(),
@@ -200,10 +258,22 @@ mod tests {
             fault: None,
         };
         let said = |real: &str, text: &str| {
-            let read = Output::Read(Read { files: vec![file(text)], remaining: 0, memos: vec![memo(real)] });
-            passed_over("CLAUDE.md", &read, &[memo("AGENTS.md")], "AGENTS.md is in force")
+            let read = Output::Read(Read {
+                files: vec![file(text)],
+                remaining: 0,
+                memos: vec![memo(real)],
+            });
+            passed_over(
+                "CLAUDE.md",
+                &read,
+                &[memo("AGENTS.md")],
+                "AGENTS.md is in force",
+            )
         };
-        assert_eq!(said("CLAUDE.md", "Be brief.\n").as_deref(), Some("CLAUDE.md is not followed: AGENTS.md is in force"));
+        assert_eq!(
+            said("CLAUDE.md", "Be brief.\n").as_deref(),
+            Some("CLAUDE.md is not followed: AGENTS.md is in force")
+        );
         assert_eq!(said("AGENTS.md", "Be brief.\n"), None, "a link to it");
         assert_eq!(said("CLAUDE.md", "\n"), None);
     }
@@ -211,14 +281,27 @@ mod tests {
     #[test]
     fn a_file_that_is_not_there_is_not_spoken_of() {
         let path = || BytesPath::from("AGENTS.md");
-        assert_eq!(unreadable("AGENTS.md", &Fault::NotFound { path: path(), similar: Vec::new(), beside: Vec::new() }), None);
+        assert_eq!(
+            unreadable(
+                "AGENTS.md",
+                &Fault::NotFound {
+                    path: path(),
+                    similar: Vec::new(),
+                    beside: Vec::new()
+                }
+            ),
+            None
+        );
         let said = unreadable("AGENTS.md", &Fault::PermissionDenied { path: path() });
         assert!(said.is_some_and(|said| said.starts_with("AGENTS.md is not followed: ")));
     }
 
     #[test]
     fn what_does_not_fit_is_said() {
-        let text = |text: &str, has_more| Text { text: text.to_owned(), has_more };
+        let text = |text: &str, has_more| Text {
+            text: text.to_owned(),
+            has_more,
+        };
         assert_eq!(text("abc", false).cut(3), ("abc".to_owned(), false));
         assert_eq!(text("abc def", false).cut(4), ("abc".to_owned(), true));
         assert_eq!(text("abc", true).cut(3), ("abc".to_owned(), true));

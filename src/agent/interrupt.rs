@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// A second press within this time means the run, not its step.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run, and that at once.
+/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run,
+/// and that at once.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     run: CancellationToken,
@@ -35,7 +36,10 @@ impl Interrupt {
 
     /// Takes one press of Ctrl-C. Where no step is under way it ends the run.
     pub fn press(&self) {
-        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
+        let mut state = self
+            .state
+            .lock()
+            .expect("nothing panics while it holds this lock");
         let again = state.pressed.is_some_and(|at| at.elapsed() < TWICE);
         state.pressed = Some(Instant::now());
         match state.step.clone() {
@@ -54,7 +58,12 @@ impl Interrupt {
 
     /// Ends the step under way, as a press would, without being one.
     pub(super) fn end_step(&self) {
-        if let Some(step) = &self.state.lock().expect("nothing panics while it holds this lock").step {
+        if let Some(step) = &self
+            .state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .step
+        {
             step.cancel();
         }
     }
@@ -64,16 +73,26 @@ impl Interrupt {
         self.run.cancel();
     }
 
-    /// Ends the run because of a signal, whose exit code the run has from then on. Returns whether this signal had come before.
+    /// Ends the run because of a signal, whose exit code the run has from then on. Returns whether
+    /// this signal had come before.
     pub fn end_by(&self, exit_code: u8) -> bool {
-        let before = self.state.lock().expect("nothing panics while it holds this lock").exit_code.replace(exit_code);
+        let before = self
+            .state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .exit_code
+            .replace(exit_code);
         self.end();
         before == Some(exit_code)
     }
 
-    /// Returns the exit code of the signal that ended the run; `None` where the person did, or nobody.
+    /// Returns the exit code of the signal that ended the run; `None` where the person did, or
+    /// nobody.
     pub fn exit_code(&self) -> Option<u8> {
-        self.state.lock().expect("nothing panics while it holds this lock").exit_code
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .exit_code
     }
 
     pub fn is_ended(&self) -> bool {
@@ -93,30 +112,48 @@ impl Interrupt {
     /// Begins a step that a press can end by itself.
     pub fn step(&self) -> CancellationToken {
         let token = self.run.child_token();
-        self.state.lock().expect("nothing panics while it holds this lock").step = Some(token.clone());
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .step = Some(token.clone());
         token
     }
 
-    /// Has the first press end the turn under way with its step, so that a person can say what becomes of it.
+    /// Has the first press end the turn under way with its step, so that a person can say what
+    /// becomes of it.
     pub fn end_turns(&self) {
-        self.state.lock().expect("nothing panics while it holds this lock").ends_turns = true;
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .ends_turns = true;
     }
 
     /// Begins a turn: what was pressed before was about another one.
     pub fn begin_turn(&self) {
-        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
+        let mut state = self
+            .state
+            .lock()
+            .expect("nothing panics while it holds this lock");
         state.is_turn_over = false;
         state.pressed = None;
     }
 
     /// Whether the turn under way is to end, or the run is.
     pub fn is_turn_over(&self) -> bool {
-        self.is_ended() || self.state.lock().expect("nothing panics while it holds this lock").is_turn_over
+        self.is_ended()
+            || self
+                .state
+                .lock()
+                .expect("nothing panics while it holds this lock")
+                .is_turn_over
     }
 
     /// Says that no step is under way: a press now ends the run.
     pub fn idle(&self) {
-        self.state.lock().expect("nothing panics while it holds this lock").step = None;
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .step = None;
     }
 }
 

@@ -1,7 +1,8 @@
-//! The loop: ask the model, carry out what it calls, tell it what came of that, until it answers or a limit is reached.
+//! The loop: ask the model, carry out what it calls, tell it what came of that, until it answers or
+//! a limit is reached.
 //!
-//! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what a call may do `tools`' and `policy`'s.
-//! Start with [`Agent::run`].
+//! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what
+//! a call may do `tools`' and `policy`'s. Start with [`Agent::run`].
 
 mod adapt;
 mod answered;

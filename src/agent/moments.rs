@@ -23,13 +23,21 @@ pub(super) enum Before {
     Not(RunStatus, Option<LimitKind>, Option<Failure>),
 }
 
-/// Does some work of a task that may take `seconds` since `begun`, where 0 is no limit; returns what came of it, and whether the time ran out
-/// and `cancel` was given for that.
-pub(super) async fn in_time<T>(seconds: u64, begun: Instant, cancel: &CancellationToken, work: impl Future<Output = T>) -> (T, bool) {
+/// Does some work of a task that may take `seconds` since `begun`, where 0 is no limit; returns
+/// what came of it, and whether the time ran out and `cancel` was given for that.
+pub(super) async fn in_time<T>(
+    seconds: u64,
+    begun: Instant,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> (T, bool) {
     let late = async {
         match seconds {
             0 => std::future::pending().await,
-            seconds => tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed())).await,
+            seconds => {
+                tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed()))
+                    .await
+            }
         }
     };
     let mut work = std::pin::pin!(work);
@@ -44,31 +52,51 @@ pub(super) async fn in_time<T>(seconds: u64, begun: Instant, cancel: &Cancellati
 }
 
 impl Agent {
-    /// Tells that a session begins, once, and asks about what the person says. What is held back reaches neither model nor log.
-    pub(super) async fn before_task(&mut self, text: Option<&str>, begun: Instant, interrupt: &Interrupt) -> Before {
+    /// Tells that a session begins, once, and asks about what the person says. What is held back
+    /// reaches neither model nor log.
+    pub(super) async fn before_task(
+        &mut self,
+        text: Option<&str>,
+        begun: Instant,
+        interrupt: &Interrupt,
+    ) -> Before {
         let cancel = interrupt.step();
         let seconds = self.options.timeout.get();
-        let (outcome, is_late) = in_time(seconds, begun, &cancel, self.ask_hooks(text, &cancel)).await;
+        let (outcome, is_late) =
+            in_time(seconds, begun, &cancel, self.ask_hooks(text, &cancel)).await;
         interrupt.idle();
         match outcome {
             Err(_) if is_late => {
-                self.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+                self.emit(Kind::LimitReached {
+                    limit: LimitKind::Time,
+                    at_end: true,
+                });
                 Before::Not(RunStatus::Limit, Some(LimitKind::Time), None)
             }
             Ok(notes) => Before::GoOn(notes),
             Err(Held::Back(reason)) => {
-                self.emit(Kind::Warning { message: format!("a hook holds the message back, and the model has not seen it: {reason}") });
+                self.emit(Kind::Warning {
+                    message: format!(
+                        "a hook holds the message back, and the model has not seen it: {reason}"
+                    ),
+                });
                 Before::Not(RunStatus::Blocked, None, None)
             }
             Err(Held::Cancelled) => {
                 self.emit(Kind::Interrupted);
                 Before::Not(RunStatus::Interrupted, None, None)
             }
-            Err(Held::Sandbox(error)) => Before::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error))),
+            Err(Held::Sandbox(error)) => {
+                Before::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error)))
+            }
         }
     }
 
-    async fn ask_hooks(&mut self, text: Option<&str>, cancel: &CancellationToken) -> Result<Vec<String>, Held> {
+    async fn ask_hooks(
+        &mut self,
+        text: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Held> {
         if !self.has_begun {
             self.greeting = self.pipeline.session_begins(cancel).await?;
             self.has_begun = true;
@@ -79,7 +107,11 @@ impl Agent {
         };
         let notes = [std::mem::take(&mut self.greeting), answer];
         let told = |words: &String| format!("[a command of the person's settings says]\n{words}");
-        Ok(notes.iter().filter(|words| !words.is_empty()).map(told).collect())
+        Ok(notes
+            .iter()
+            .filter(|words| !words.is_empty())
+            .map(told)
+            .collect())
     }
 
     /// Tells how a task ended. Nothing depends on it any more.

@@ -3,7 +3,10 @@
 use podbay_llm::Fences;
 
 /// Words by which a model announces that a file is to change.
-const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
+const ACTIONS: [&str; 11] = [
+    "create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put",
+    "generate",
+];
 
 /// What to tell a model whose answer holds what looks like a call and is none.
 pub(super) const LOOKS_LIKE: &str = "Your answer shows what looks like a tool call, where none is carried out. If you meant it, make the call itself, in the form that \
@@ -13,19 +16,27 @@ pub(super) const LOOKS_LIKE: &str = "Your answer shows what looks like a tool ca
 const UNWRITTEN: &str = "Your answer shows code for a file, and no file was changed. If the file is to have it, write it with a tool call. If not, say only \
                          that: your answer stands as it is.";
 
-/// Returns what to tell a model whose answer shows code for a file and announces that. `has_worked`: something was changed already, so that code
-/// in the answer is rather a report.
+/// Returns what to tell a model whose answer shows code for a file and announces that.
+/// `has_worked`: something was changed already, so that code in the answer is rather a report.
 pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
     let (prose, has_blocks) = split(answer);
     let lower = prose.to_lowercase();
-    let announces = lower.split(|c: char| !c.is_alphabetic()).any(|word| ACTIONS.iter().any(|action| is_form(word, action)));
-    (!has_worked && has_blocks && announces && prose.split_whitespace().any(is_file)).then_some(UNWRITTEN)
+    let announces = lower
+        .split(|c: char| !c.is_alphabetic())
+        .any(|word| ACTIONS.iter().any(|action| is_form(word, action)));
+    (!has_worked && has_blocks && announces && prose.split_whitespace().any(is_file))
+        .then_some(UNWRITTEN)
 }
 
 /// Returns whether a command looks as if it wrote something.
 pub(super) fn may_write(command: &str) -> bool {
-    const WRITERS: [&str; 12] = ["tee", "sed", "touch", "cp", "mv", "rm", "mkdir", "patch", "git", "make", "install", "perl"];
-    command.contains('>') || command.split(|c: char| !c.is_alphanumeric()).any(|word| WRITERS.contains(&word))
+    const WRITERS: [&str; 12] = [
+        "tee", "sed", "touch", "cp", "mv", "rm", "mkdir", "patch", "git", "make", "install", "perl",
+    ];
+    command.contains('>')
+        || command
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|word| WRITERS.contains(&word))
 }
 
 /// Returns the prose of an answer, and whether it has fenced blocks as well.
@@ -46,22 +57,31 @@ fn split(answer: &str) -> (String, bool) {
 /// Returns whether a word is the action or a form of it: `creates`, `created`, `creating`.
 fn is_form(word: &str, action: &str) -> bool {
     let stem = action.trim_end_matches('e');
-    word.strip_prefix(stem).is_some_and(|end| ["", "e", "s", "es", "ed", "d", "ing"].contains(&end))
+    word.strip_prefix(stem)
+        .is_some_and(|end| ["", "e", "s", "es", "ed", "d", "ing"].contains(&end))
 }
 
 /// Returns whether a word looks like the name of a file: `src/main.rs`, `` `hello.py`: ``.
 fn is_file(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    if matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "a.m" | "p.m" | "u.s") || word.contains("://") {
+    if matches!(
+        word.to_lowercase().as_str(),
+        "e.g" | "i.e" | "a.m" | "p.m" | "u.s"
+    ) || word.contains("://")
+    {
         return false;
     }
-    let Some((stem, end)) = word.rsplit_once('.') else { return false };
+    let Some((stem, end)) = word.rsplit_once('.') else {
+        return false;
+    };
     !stem.is_empty()
         && (1..=5).contains(&end.len())
         && end.starts_with(|c: char| c.is_ascii_alphabetic())
         && end.chars().all(|c| c.is_ascii_alphanumeric())
         && stem.chars().any(char::is_alphabetic)
-        && stem.chars().all(|c| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
+        && stem
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
 }
 
 #[cfg(test)]
@@ -75,18 +95,38 @@ mod tests {
 
     #[test]
     fn a_command_that_only_looks_has_written_nothing() {
-        assert!(["echo a > b", "sed -i s/a/b/ f", "mkdir -p a && ls", "git commit -m x"].iter().all(|command| may_write(command)));
-        assert!(["ls -la", "cat a.txt | head", "grep -rn touchdown ."].iter().all(|command| !may_write(command)));
+        assert!(
+            [
+                "echo a > b",
+                "sed -i s/a/b/ f",
+                "mkdir -p a && ls",
+                "git commit -m x"
+            ]
+            .iter()
+            .all(|command| may_write(command))
+        );
+        assert!(
+            ["ls -la", "cat a.txt | head", "grep -rn touchdown ."]
+                .iter()
+                .all(|command| !may_write(command))
+        );
     }
 
     #[test]
     fn code_for_a_file_that_nobody_wrote_is_asked_about() {
         check("I create `src/main.rs`:\n```rust\nfn main() {}\n```", true);
         check("Saving hello.py:\n```\nprint(1)\n", true);
-        check("The file src/main.rs holds this:\n```rust\nfn main() {}\n```", false);
+        check(
+            "The file src/main.rs holds this:\n```rust\nfn main() {}\n```",
+            false,
+        );
         check("You could write\n```\nx = 1\n```", false);
         check("I updated src/main.rs.", false);
         check("Write this, e.g. in 3.5 hours:\n```\nx\n```", false);
-        assert_eq!(nudge("I wrote `a.py`:\n```\nprint(1)\n```", true), None, "it reports");
+        assert_eq!(
+            nudge("I wrote `a.py`:\n```\nprint(1)\n```", true),
+            None,
+            "it reports"
+        );
     }
 }

@@ -10,24 +10,28 @@ use podbay_event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Requests to the model for one task; 0 is no limit. In the last of them no tool can be called: it says what was done and what is not.
-    /// One that has to be made again counts once; one for a summary that makes room does not.
+    /// Requests to the model for one task; 0 is no limit. In the last of them no tool can be
+    /// called: it says what was done and what is not. One that has to be made again counts once;
+    /// one for a summary that makes room does not.
     pub max_turns: u32,
-    /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0 is no limit.
+    /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0
+    /// is no limit.
     pub timeout: Seconds,
     /// Tokens for one task, read and written, cached ones included; 0 is no limit.
     pub max_tokens: u64,
-    /// US dollars for one task; 0 is no limit. The server must say what an answer cost, or a price be named for it.
+    /// US dollars for one task; 0 is no limit. The server must say what an answer cost, or a price
+    /// be named for it.
     pub max_cost: f64,
     /// Share of a limit after which the model is told to come to an end, in percent.
     pub wrap_up_percent: u8,
-    /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of it and two seconds at the least.
+    /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of
+    /// it and two seconds at the least.
     pub last_answer: Seconds,
-    /// Share of the model's window from which on a checkpoint is kept in the log, in percent: what the session had come to, put together without
-    /// the model.
+    /// Share of the model's window from which on a checkpoint is kept in the log, in percent: what
+    /// the session had come to, put together without the model.
     pub checkpoint_percent: u8,
-    /// Share of the window at which room is made: long old results are set aside first, then a summary replaces older messages. 0: never,
-    /// until the server refuses.
+    /// Share of the window at which room is made: long old results are set aside first, then a
+    /// summary replaces older messages. 0: never, until the server refuses.
     pub compact_percent: u8,
     /// Shares of the window at which a warning is given.
     pub context_warnings: Vec<u8>,
@@ -39,26 +43,30 @@ pub struct Options {
     pub show_entries: u32,
     /// Levels of folders they are shown from.
     pub show_depth: u32,
-    /// Whether the model is shown the branch and what is not committed at the start, where the project is a git repository.
+    /// Whether the model is shown the branch and what is not committed at the start, where the
+    /// project is a git repository.
     pub show_git: bool,
-    /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `ORCA.md`, `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its folder) are read.
+    /// Whether the project's instructions (`PODBAY.md`, and the first of `AGENTS.md`, `ORCA.md`,
+    /// `.orca/ORCA.md`, `OPENMONO.md` and `.orangutan-config/orangutan.md` in its folder) are read.
     pub read_instructions: bool,
     /// Most lines of them; they never take more than 10 % of the model's window.
     pub instruction_lines: u32,
     /// Most bytes of them.
     pub instruction_bytes: ByteSize,
-    /// How often in a row an answer that cannot be understood, an empty one, or one that a filter of the server cut, may come until the
-    /// run fails.
+    /// How often in a row an answer that cannot be understood, an empty one, or one that a filter
+    /// of the server cut, may come until the run fails.
     pub misunderstandings: u32,
-    /// How often a call may fail in the same way, or a circle of up to four answers with a failure in it be run through, until the model is
-    /// told so.
+    /// How often a call may fail in the same way, or a circle of up to four answers with a failure
+    /// in it be run through, until the model is told so.
     pub redirect_at: u32,
     /// …and how often until the run ends with code 3; 0 is never.
     pub break_at: u32,
-    /// How often a call, or a circle of up to four answers, may bring the same results until the run ends with code 3; the model is told
-    /// one before. Where the results differ it is told at twice as many, and the run ends at four times. 0 is never.
+    /// How often a call, or a circle of up to four answers, may bring the same results until the
+    /// run ends with code 3; the model is told one before. Where the results differ it is told at
+    /// twice as many, and the run ends at four times. 0 is never.
     pub abort_at: u32,
-    /// After how many denied calls in a row the model is told to stop trying, and the person that it was; 0 is never.
+    /// After how many denied calls in a row the model is told to stop trying, and the person that
+    /// it was; 0 is never.
     pub denials_in_a_row: u32,
     /// …and after how many in the whole session.
     pub denials_in_all: u32,
@@ -106,7 +114,8 @@ impl Options {
         }
     }
 
-    /// The last answer comes after the time of the task: a tenth more of it at the most, but never less than a few words take.
+    /// The last answer comes after the time of the task: a tenth more of it at the most, but never
+    /// less than a few words take.
     pub(super) fn time_for_last_answer(&self) -> Duration {
         let most = self.last_answer.duration();
         match self.timeout.duration() {
@@ -122,7 +131,14 @@ mod tests {
 
     #[test]
     fn the_last_answer_takes_a_tenth_of_the_time_at_the_most() {
-        let of = |seconds| Options { timeout: Seconds::new(seconds), ..Options::default() }.time_for_last_answer().as_secs();
+        let of = |seconds| {
+            Options {
+                timeout: Seconds::new(seconds),
+                ..Options::default()
+            }
+            .time_for_last_answer()
+            .as_secs()
+        };
         assert_eq!([0, 4, 100, 3600].map(of), [60, 2, 10, 60]);
     }
 }

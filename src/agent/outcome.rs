@@ -35,8 +35,14 @@ pub enum Failure {
     #[error("the sandbox could not be had")]
     Sandbox(#[source] PipelineError),
     #[error("the model's answers could not be understood {count} times in a row")]
-    Misunderstood { count: u32, last: String, is_cut: bool },
-    #[error("what this run costs cannot be known: the model server does not say, and no price is named for it")]
+    Misunderstood {
+        count: u32,
+        last: String,
+        is_cut: bool,
+    },
+    #[error(
+        "what this run costs cannot be known: the model server does not say, and no price is named for it"
+    )]
     NoPrice,
     #[error("{problem}")]
     Images { problem: String },
@@ -81,7 +87,11 @@ impl Failure {
         match self {
             Self::Model(error) => error.is_of_server(),
             Self::Silent { .. } => true,
-            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::Filtered { .. } | Self::NoPrice | Self::Images { .. } => false,
+            Self::Sandbox(_)
+            | Self::Misunderstood { .. }
+            | Self::Filtered { .. }
+            | Self::NoPrice
+            | Self::Images { .. } => false,
         }
     }
 }

@@ -36,15 +36,27 @@ pub(super) enum Looked {
 }
 
 impl Agent {
-    /// Reads and keeps the images that a message names, before anything of it is told: what cannot be shown must not be talked about, and
-    /// once the message is logged only words are left to write.
-    pub(super) async fn look_at(&self, text: &str, begun: Instant, interrupt: &Interrupt) -> Result<Looked, Failure> {
+    /// Reads and keeps the images that a message names, before anything of it is told: what cannot
+    /// be shown must not be talked about, and once the message is logged only words are left to
+    /// write.
+    pub(super) async fn look_at(
+        &self,
+        text: &str,
+        begun: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<Looked, Failure> {
         let paths = named(text);
         if paths.is_empty() {
             return Ok(Looked::All(Vec::new()));
         }
         let cancel = interrupt.step();
-        let (images, is_late) = in_time(self.options.timeout.get(), begun, &cancel, self.read_images(paths, &cancel)).await;
+        let (images, is_late) = in_time(
+            self.options.timeout.get(),
+            begun,
+            &cancel,
+            self.read_images(paths, &cancel),
+        )
+        .await;
         let is_stopped = cancel.is_cancelled();
         interrupt.idle();
         match images {
@@ -54,7 +66,11 @@ impl Agent {
         }
     }
 
-    async fn read_images(&self, paths: Vec<&str>, cancel: &CancellationToken) -> Result<Vec<Shown>, Failure> {
+    async fn read_images(
+        &self,
+        paths: Vec<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Shown>, Failure> {
         let mut images = Vec::new();
         let mut seen: Vec<(Vec<&str>, Image)> = Vec::new();
         for path in paths {
@@ -63,14 +79,27 @@ impl Agent {
             }
             let unseen = match self.pipeline.look(BytesPath::from_text(path), cancel).await {
                 // By another name the same file, where no link makes it another one.
-                Ok(image) if seen.iter().any(|(names, other)| *names == folded(path) && other.data == image.data) => continue,
+                Ok(image)
+                    if seen.iter().any(|(names, other)| {
+                        *names == folded(path) && other.data == image.data
+                    }) =>
+                {
+                    continue;
+                }
                 Ok(_) if images.len() == MOST => {
-                    return Err(Failure::Images { problem: format!("more than {MOST} images are named in one message") });
+                    return Err(Failure::Images {
+                        problem: format!("more than {MOST} images are named in one message"),
+                    });
                 }
                 Ok(image) => {
-                    images.push(self.keep_image("image", format!("{}, which the person shows.", image.path), &image));
+                    images.push(self.keep_image(
+                        "image",
+                        format!("{}, which the person shows.", image.path),
+                        &image,
+                    ));
                     seen.push((folded(path), image));
-                    // Keeping and encoding megabytes takes its time: whoever wants to stop this gets a turn.
+                    // Keeping and encoding megabytes takes its time: whoever wants to stop this
+                    // gets a turn.
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -88,29 +117,48 @@ impl Agent {
                 Unseen::Blind => "its server does not say that the model sees".to_owned(),
                 Unseen::Denied(reason) => reason,
                 _ if cancel.is_cancelled() => break,
-                Unseen::Fault(problem) => return Err(Failure::Images { problem: format!("`@{path}` cannot be shown: {problem}") }),
+                Unseen::Fault(problem) => {
+                    return Err(Failure::Images {
+                        problem: format!("`@{path}` cannot be shown: {problem}"),
+                    });
+                }
                 Unseen::Sandbox(error) => return Err(Failure::Sandbox(error)),
             };
-            self.emit(Kind::Warning { message: format!("the model is not shown `@{path}`: {why}; to it this is a word like any other") });
+            self.emit(Kind::Warning {
+                message: format!(
+                    "the model is not shown `@{path}`: {why}; to it this is a word like any other"
+                ),
+            });
         }
         Ok(images)
     }
 
-    /// Keeps the bytes of an image under `name`, so that whoever goes on with the session sends them again.
+    /// Keeps the bytes of an image under `name`, so that whoever goes on with the session sends
+    /// them again.
     pub(super) fn keep_image(&self, name: &str, text: String, image: &Image) -> Shown {
         let media_type = image.kind.media_type();
         let record = match self.pipeline.keep_bytes(name, &image.data.0) {
-            Some(artifact) => Kind::ImageShown { text: text.clone(), media_type: media_type.to_owned(), artifact },
+            Some(artifact) => Kind::ImageShown {
+                text: text.clone(),
+                media_type: media_type.to_owned(),
+                artifact,
+            },
             // The log has the words alone then.
             None => Kind::NoteAdded { text: text.clone() },
         };
-        Shown { record, message: Message::image(text, media_type, &image.data.0) }
+        Shown {
+            record,
+            message: Message::image(text, media_type, &image.data.0),
+        }
     }
 
-    /// Shows the model images. All of them are logged before the first is written for the model, which takes its time: a log that ends
-    /// between two of them lacks the rest.
+    /// Shows the model images. All of them are logged before the first is written for the model,
+    /// which takes its time: a log that ends between two of them lacks the rest.
     pub(super) fn show_images(&mut self, images: Vec<Shown>) {
-        let (records, messages): (Vec<Kind>, Vec<Message>) = images.into_iter().map(|shown| (shown.record, shown.message)).unzip();
+        let (records, messages): (Vec<Kind>, Vec<Message>) = images
+            .into_iter()
+            .map(|shown| (shown.record, shown.message))
+            .unzip();
         for record in records {
             self.emit(record);
         }
@@ -120,7 +168,8 @@ impl Agent {
     }
 }
 
-/// Returns the names that a path is made of, as seen from the project's folder, without what leads nowhere.
+/// Returns the names that a path is made of, as seen from the project's folder, without what leads
+/// nowhere.
 fn folded(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in path.strip_prefix("/workspace/").unwrap_or(path).split('/') {
@@ -133,14 +182,16 @@ fn folded(path: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the paths of images that a text names, each once: words that begin with `@` and end as images do, or stand in quotes behind it.
+/// Returns the paths of images that a text names, each once: words that begin with `@` and end as
+/// images do, or stand in quotes behind it.
 fn named(text: &str) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     // Where the last path ended: another one may begin there.
     let mut ended = None;
     for (at, _) in text.match_indices('@') {
         // In `me@example.png` it belongs to a word.
-        let begins = ended == Some(at) || text[..at].chars().next_back().is_none_or(may_stand_before);
+        let begins =
+            ended == Some(at) || text[..at].chars().next_back().is_none_or(may_stand_before);
         let rest = &text[at + 1..];
         let path = match rest.strip_prefix('"') {
             _ if !begins => continue,
@@ -168,16 +219,32 @@ fn word(rest: &str) -> &str {
     let begins_anew = |at: usize| {
         let before = &word[..at];
         is_image(before)
-            || before.ends_with(may_stand_before) && is_image(before.trim_end_matches(may_stand_before).trim_end_matches(AFTER))
+            || before.ends_with(may_stand_before)
+                && is_image(
+                    before
+                        .trim_end_matches(may_stand_before)
+                        .trim_end_matches(AFTER),
+                )
     };
-    let end = word.match_indices('@').map(|(at, _)| at).find(|at| begins_anew(*at)).unwrap_or(word.len());
-    word[..end].trim_end_matches(may_stand_before).trim_end_matches(AFTER)
+    let end = word
+        .match_indices('@')
+        .map(|(at, _)| at)
+        .find(|at| begins_anew(*at))
+        .unwrap_or(word.len());
+    word[..end]
+        .trim_end_matches(may_stand_before)
+        .trim_end_matches(AFTER)
 }
 
 fn is_image(path: &str) -> bool {
     let ends = |ending: &&str| {
-        let begin = path.len().checked_sub(ending.len()).filter(|begin| *begin > 0);
-        begin.and_then(|begin| path.get(begin..)).is_some_and(|end| end.eq_ignore_ascii_case(ending))
+        let begin = path
+            .len()
+            .checked_sub(ending.len())
+            .filter(|begin| *begin > 0);
+        begin
+            .and_then(|begin| path.get(begin..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(ending))
     };
     !path.contains(['\n', '\r']) && ENDINGS.iter().any(ends)
 }
@@ -194,18 +261,37 @@ mod tests {
     #[test]
     fn images_are_named_by_words_that_begin_with_an_at_sign() {
         check("what is in @shot.png?", &["shot.png"]);
-        check("@a/b.JPG and (@c.webp), then @a/b.JPG again.", &["a/b.JPG", "c.webp"]);
-        check("see @\"my shots/one two.jpeg\" and `@x.gif`", &["my shots/one two.jpeg", "x.gif"]);
+        check(
+            "@a/b.JPG and (@c.webp), then @a/b.JPG again.",
+            &["a/b.JPG", "c.webp"],
+        );
+        check(
+            "see @\"my shots/one two.jpeg\" and `@x.gif`",
+            &["my shots/one two.jpeg", "x.gif"],
+        );
         check("look:\n@é.png", &["é.png"]);
         check("@a.png,@i0.png", &["a.png", "i0.png"]);
-        check("@a.png;@b.png:(@c.png),@\"d.png\"", &["a.png", "b.png", "c.png", "d.png"]);
-        check("@i0.png@i1.png@\"i 2.png\"@i3.png", &["i0.png", "i1.png", "i 2.png", "i3.png"]);
+        check(
+            "@a.png;@b.png:(@c.png),@\"d.png\"",
+            &["a.png", "b.png", "c.png", "d.png"],
+        );
+        check(
+            "@i0.png@i1.png@\"i 2.png\"@i3.png",
+            &["i0.png", "i1.png", "i 2.png", "i3.png"],
+        );
         check("@icon@2x.png and @a,b.png", &["icon@2x.png", "a,b.png"]);
     }
 
     #[test]
     fn a_path_has_many_names() {
-        for path in ["a/b.png", "./a/b.png", "a//b.png", "a/./b.png", "c/../a/b.png", "/workspace/a/b.png"] {
+        for path in [
+            "a/b.png",
+            "./a/b.png",
+            "a//b.png",
+            "a/./b.png",
+            "c/../a/b.png",
+            "/workspace/a/b.png",
+        ] {
             assert_eq!(folded(path), ["a", "b.png"], "{path}");
         }
         assert_eq!(folded("../../a.png"), ["..", "..", "a.png"]);
@@ -213,9 +299,18 @@ mod tests {
 
     #[test]
     fn other_words_are_words() {
-        for text in
-            ["mail me@example.png", "@main.rs", "@types/node", "@ a.png", "@.png", "a @", "@\"a.png", "@\"a\n.png\"", "a.png", "@pngx"]
-        {
+        for text in [
+            "mail me@example.png",
+            "@main.rs",
+            "@types/node",
+            "@ a.png",
+            "@.png",
+            "a @",
+            "@\"a.png",
+            "@\"a\n.png\"",
+            "a.png",
+            "@pngx",
+        ] {
             check(text, &[]);
         }
     }

@@ -1,5 +1,5 @@
-//! Answers that come in pieces, as each reached the most tokens that one may have: what was cut within an example is text, and what was cut
-//! within a call is asked for again.
+//! Answers that come in pieces, as each reached the most tokens that one may have: what was cut
+//! within an example is text, and what was cut within a call is asked for again.
 
 use super::Agent;
 use super::task::Task;
@@ -16,7 +16,8 @@ use podbay_llm::tail::is_tail;
 use podbay_llm::text::Tools;
 
 impl Agent {
-    /// Takes a call that was cut within a block of code for the text that it most likely is. Where it was meant, that shows once all of it came.
+    /// Takes a call that was cut within a block of code for the text that it most likely is. Where
+    /// it was meant, that shows once all of it came.
     pub(super) fn take_as_text(&self, task: &Task, reply: &mut Reply) {
         self.take_back_calls(task, reply);
         if let Some(written) = &reply.written
@@ -37,23 +38,45 @@ impl Agent {
         {
             reply.text = words;
         }
-        let Some(half) = reply.half.as_ref().filter(|half| reply.calls.is_empty() && !half.is_reported) else { return };
+        let Some(half) = reply
+            .half
+            .as_ref()
+            .filter(|half| reply.calls.is_empty() && !half.is_reported)
+        else {
+            return;
+        };
         let whole = half.before.clone() + &half.begun;
-        if reply.text.ends_with(&half.begun) || !ends_in_block(&(task.open.pieces.concat() + &whole)) {
+        if reply.text.ends_with(&half.begun)
+            || !ends_in_block(&(task.open.pieces.concat() + &whole))
+        {
             return;
         }
         // It was held back, as calls are not shown as text.
-        self.emit(Kind::TextDelta { text: half.begun.clone() });
+        self.emit(Kind::TextDelta {
+            text: half.begun.clone(),
+        });
         (reply.text, reply.fault) = (whole, None);
     }
 
-    /// Takes calls for text that are none where they stand in the whole answer, with the pieces before this one: in a block of code that began there,
-    /// or behind words, where they have no mark.
+    /// Takes calls for text that are none where they stand in the whole answer, with the pieces
+    /// before this one: in a block of code that began there, or behind words, where they have no
+    /// mark.
     fn take_back_calls(&self, task: &Task, reply: &mut Reply) {
-        let Some(source) = reply.source.take().filter(|_| !task.open.pieces.is_empty()) else { return };
+        let Some(source) = reply.source.take().filter(|_| !task.open.pieces.is_empty()) else {
+            return;
+        };
         let pieces = task.open.pieces.concat();
-        let whole = llm::text::parse(&(pieces + &source), self.conversation.prompt().known(), None);
-        let is_made = |call: &ToolCall| whole.calls.iter().any(|made| made.name == call.name && made.arguments == call.arguments);
+        let whole = llm::text::parse(
+            &(pieces + &source),
+            self.conversation.prompt().known(),
+            None,
+        );
+        let is_made = |call: &ToolCall| {
+            whole
+                .calls
+                .iter()
+                .any(|made| made.name == call.name && made.arguments == call.arguments)
+        };
         if !reply.calls.iter().all(is_made) {
             reply.calls.clear();
             reply.recovered = false;
@@ -63,13 +86,21 @@ impl Agent {
 }
 
 impl Task {
-    /// Returns what to tell a model that went on with a call that was cut, which it was to make anew.
+    /// Returns what to tell a model that went on with a call that was cut, which it was to make
+    /// anew.
     pub(super) fn tail(&mut self, reply: &Reply, tools: &Tools) -> Option<String> {
         let before = self.open.half.take();
         if let Some(half) = &reply.half {
             // Where it is taken for text the pieces belong together.
-            let goes_on = if reply.fault.is_none() { self.open.pieces.concat() } else { String::new() };
-            self.open.half = Some(HalfCall { before: goes_on + &half.before, ..half.clone() });
+            let goes_on = if reply.fault.is_none() {
+                self.open.pieces.concat()
+            } else {
+                String::new()
+            };
+            self.open.half = Some(HalfCall {
+                before: goes_on + &half.before,
+                ..half.clone()
+            });
             return None;
         }
         let mut half = before?;
@@ -90,11 +121,15 @@ impl Task {
 }
 
 fn is_end(half: &HalfCall, piece: &str, tools: &Tools) -> bool {
-    if half.is_reported { ends_arguments(&half.begun, piece) } else { is_tail(&(half.before.clone() + &half.begun), piece, tools) }
+    if half.is_reported {
+        ends_arguments(&half.begun, piece)
+    } else {
+        is_tail(&(half.before.clone() + &half.begun), piece, tools)
+    }
 }
 
-/// Returns the words of a piece that ends the object in which the piece before it stood, read as a part of the object's text where it is written
-/// as one.
+/// Returns the words of a piece that ends the object in which the piece before it stood, read as a
+/// part of the object's text where it is written as one.
 fn before_end_of_object(piece: &str) -> Option<String> {
     let object = piece.trim_end().trim_end_matches('`').trim_end();
     let words = object.strip_suffix('}')?.trim_end().strip_suffix('"')?;

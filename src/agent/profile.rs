@@ -18,7 +18,11 @@ const ARCHITECT: &str = "\nThe person is the architect: you propose, they decide
 impl Profile {
     /// Returns the profile that a system prompt was made for.
     pub fn of(system: &str) -> Self {
-        if system.ends_with(ARCHITECT) { Self::Architect } else { Self::Standard }
+        if system.ends_with(ARCHITECT) {
+            Self::Architect
+        } else {
+            Self::Standard
+        }
     }
 
     pub(super) fn rules(self) -> &'static str {

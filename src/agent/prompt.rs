@@ -27,15 +27,18 @@ use podbay_wire::shown_text;
 
 /// How long a look at the project may take.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
-/// How long git may look at the project before the first request, in milliseconds; a large one is asked about by a call, where it is of use.
+/// How long git may look at the project before the first request, in milliseconds; a large one is
+/// asked about by a call, where it is of use.
 const GIT_MS: u64 = 1000;
 /// Most lines and bytes of what it says.
 const GIT_LINES: usize = 21;
 const GIT_BYTES: u64 = 2048;
 
-/// Returns what every model is told first. Nothing in it ever changes during a session: the server keeps it in its cache.
+/// Returns what every model is told first. Nothing in it ever changes during a session: the server
+/// keeps it in its cache.
 ///
-/// It is short on purpose: a small model reads it again with every request that misses the cache, and follows few rules better than many.
+/// It is short on purpose: a small model reads it again with every request that misses the cache,
+/// and follows few rules better than many.
 pub fn system_prompt(profile: Profile) -> String {
     let rules = "You are a coding agent. You work on the project in /workspace, on Linux, with the tools you are given; nothing outside of it can be reached.\n\
      - Look before you act: read files and run commands instead of guessing.\n\
@@ -66,10 +69,11 @@ impl Context {
     }
 }
 
-/// Looks at the project through the box and returns what the model is told of it before the task, if anything. What the rules would not let
-/// it look at without a question is left out.
+/// Looks at the project through the box and returns what the model is told of it before the task,
+/// if anything. What the rules would not let it look at without a question is left out.
 ///
-/// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %, what git says is twenty lines.
+/// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the
+/// instructions 10 %, what git says is twenty lines.
 #[boxed]
 pub async fn gather_context(
     pipeline: &Pipeline,
@@ -77,7 +81,8 @@ pub async fn gather_context(
     window: Option<u64>,
     cancel: &CancellationToken,
 ) -> Result<Option<Context>, sandbox::Error> {
-    let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
+    let characters =
+        usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it looks while the others do.
     let (instructions, files, changes) = tokio::try_join!(
         async {
@@ -87,21 +92,47 @@ pub async fn gather_context(
                 Ok(Instructions::default())
             }
         },
-        async { if options.show_files { files(pipeline, options, characters / 20, cancel).await } else { Ok(None) } },
-        async { if options.show_git { changes(pipeline, cancel).await } else { Ok(None) } },
+        async {
+            if options.show_files {
+                files(pipeline, options, characters / 20, cancel).await
+            } else {
+                Ok(None)
+            }
+        },
+        async {
+            if options.show_git {
+                changes(pipeline, cancel).await
+            } else {
+                Ok(None)
+            }
+        },
     )?;
-    let Instructions { text, seen, warnings } = instructions;
+    let Instructions {
+        text,
+        seen,
+        warnings,
+    } = instructions;
     let parts = [
         (!text.is_empty()).then_some(text),
         files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
         changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-    Ok((!text.is_empty() || !warnings.is_empty()).then_some(Context { text, seen, warnings }))
+    Ok(
+        (!text.is_empty() || !warnings.is_empty()).then_some(Context {
+            text,
+            seen,
+            warnings,
+        }),
+    )
 }
 
-/// Returns the branch and what is not committed; `None` where there is no repository, no git, or too much to look at.
-async fn changes(pipeline: &Pipeline, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
+/// Returns the branch and what is not committed; `None` where there is no repository, no git, or
+/// too much to look at.
+async fn changes(
+    pipeline: &Pipeline,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, sandbox::Error> {
     let call = Call::Git(Git {
         query: GitQuery::Status,
         path: ".".into(),
@@ -115,17 +146,27 @@ async fn changes(pipeline: &Pipeline, cancel: &CancellationToken) -> Result<Opti
     let taken = Arc::clone(&said);
     let on_chunk = Box::new(move |stream, bytes: &[u8]| {
         if stream == Stream::Stdout {
-            taken.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            taken
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(bytes);
         }
     });
-    let Some(Output::Command(CommandEnded { end: End::Exited { code: 0 }, output_bytes, .. })) =
-        pipeline.peek(call, on_chunk, cancel, WITHIN).await?
+    let Some(Output::Command(CommandEnded {
+        end: End::Exited { code: 0 },
+        output_bytes,
+        ..
+    })) = pipeline.peek(call, on_chunk, cancel, WITHIN).await?
     else {
         return Ok(None);
     };
     let said = shown_text(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
     // The last line may be cut.
-    let whole = if output_bytes > said.len() as u64 { said.rfind('\n').map_or("", |end| &said[..=end]) } else { &said };
+    let whole = if output_bytes > said.len() as u64 {
+        said.rfind('\n').map_or("", |end| &said[..=end])
+    } else {
+        &said
+    };
     let mut text: String = whole.split_inclusive('\n').take(GIT_LINES).collect();
     if !text.is_empty() && (text.len() as u64) < output_bytes {
         text.push_str("(and more)\n");
@@ -133,20 +174,42 @@ async fn changes(pipeline: &Pipeline, cancel: &CancellationToken) -> Result<Opti
     Ok((!text.is_empty()).then_some(text))
 }
 
-async fn files(pipeline: &Pipeline, options: &Options, most: usize, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
-    let call =
-        Call::ListDirectory(ListDirectory { path: ".".into(), recursive: true, show_hidden: false, show_size: false, max_entries: 2000 });
-    let Some(Output::Listing(listing)) = pipeline.peek(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+async fn files(
+    pipeline: &Pipeline,
+    options: &Options,
+    most: usize,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, sandbox::Error> {
+    let call = Call::ListDirectory(ListDirectory {
+        path: ".".into(),
+        recursive: true,
+        show_hidden: false,
+        show_size: false,
+        max_entries: 2000,
+    });
+    let Some(Output::Listing(listing)) = pipeline
+        .peek(call, Box::new(|_, _| {}), cancel, WITHIN)
+        .await?
+    else {
+        return Ok(None);
+    };
     let mut text = String::new();
     let mut left_out = listing.truncated;
     let mut n_entries = 0;
     for entry in &listing.entries {
         let depth = entry.path.as_path().components().count();
-        if depth > options.show_depth as usize || n_entries == options.show_entries || text.len() + entry.path.as_bytes().len() > most {
+        if depth > options.show_depth as usize
+            || n_entries == options.show_entries
+            || text.len() + entry.path.as_bytes().len() > most
+        {
             left_out = true;
             continue;
         }
-        let mark = if entry.kind == EntryKind::Directory { "/" } else { "" };
+        let mark = if entry.kind == EntryKind::Directory {
+            "/"
+        } else {
+            ""
+        };
         let _ = writeln!(text, "{}{mark}", entry.path);
         n_entries += 1;
     }
@@ -165,7 +228,10 @@ mod tests {
         let mut context = Context::default();
         context.add_fact("data is mounted");
         assert_eq!(context.text, "data is mounted.\n");
-        let mut context = Context { text: "Files:\na\n".to_owned(), ..Context::default() };
+        let mut context = Context {
+            text: "Files:\na\n".to_owned(),
+            ..Context::default()
+        };
         context.add_fact("data is mounted");
         assert_eq!(context.text, "Files:\na\n\ndata is mounted.\n");
     }

@@ -72,8 +72,8 @@ pub struct Agent {
 pub(super) enum Next {
     GoOn,
     Done(RunStatus),
-    /// A limit after which nobody is asked for a last word: the answer stays without its end, however often it was gone on with, or the
-    /// server was still waited for.
+    /// A limit after which nobody is asked for a last word: the answer stays without its end,
+    /// however often it was gone on with, or the server was still waited for.
     Ended(LimitKind),
     Limit(LimitKind),
     Failed(Failure),
@@ -110,51 +110,86 @@ impl Agent {
 
     /// Goes on as an earlier run of the session had learnt to.
     ///
-    /// What the log tells of the conversation itself is in it already; here it is about the way this model has to be asked.
+    /// What the log tells of the conversation itself is in it already; here it is about the way
+    /// this model has to be asked.
     #[must_use]
     pub fn after(mut self, past: &Past) -> Self {
-        let (mode, is_folded) = (self.conversation.prompt().mode(), self.conversation.prompt().is_folded());
+        let (mode, is_folded) = (
+            self.conversation.prompt().mode(),
+            self.conversation.prompt().is_folded(),
+        );
         let is_held = past.is_held && mode == ToolMode::Native && self.may_change();
         (self.learnt.is_held, self.learnt.is_folded) = (is_held, is_folded);
         self.learnt.was_held = past.was_held && mode == ToolMode::Text;
-        self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
+        self.learnt.calls_work = past.history.messages().any(|message| {
+            matches!(
+                message,
+                Message::ToolResult {
+                    is_error: false,
+                    ..
+                }
+            )
+        });
         self.open.clone_from(&past.open_answer);
         self.settled = past.settled().cloned();
         if past.is_blind {
             self.pipeline.set_images(false);
         }
         let (before, after) = self.conversation.around_last_answer();
-        self.gauge.recall(&past.fullness, self.gauge.told(&self.client), before, after);
+        self.gauge
+            .recall(&past.fullness, self.gauge.told(&self.client), before, after);
         self
     }
 
     /// Tells the model something before the first task.
     pub fn add_context(&mut self, context: &Context) {
         for message in &context.warnings {
-            self.emit(Kind::Warning { message: message.clone() });
+            self.emit(Kind::Warning {
+                message: message.clone(),
+            });
         }
         if context.text.is_empty() {
             return;
         }
-        self.emit(Kind::ContextAdded { text: context.text.clone(), seen: context.seen.clone() });
+        self.emit(Kind::ContextAdded {
+            text: context.text.clone(),
+            seen: context.seen.clone(),
+        });
         self.conversation.tell(&context.text);
         self.pipeline.recall_seen(&context.seen);
     }
 
-    /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.
+    /// Works on one task until the model answers, a limit is reached or somebody stops it. Never
+    /// panics, never loses what was done.
     #[boxed]
     pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
         self.run_since(Instant::now(), Some(text), interrupt).await
     }
 
-    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it. Without a text the task that an
-    /// earlier run left open goes on.
+    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of
+    /// it. Without a text the task that an earlier run left open goes on.
     #[boxed]
-    pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
+    pub async fn run_since(
+        &mut self,
+        begun: Instant,
+        text: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> Outcome {
         let settled = self.settled.take().filter(|_| text.is_none());
         let outcome = match self.before_task(text, begun, interrupt).await {
-            Before::GoOn(_) if let Some(TaskEnd { status, response, denied }) = settled => {
-                Task { denied, response, ..Task::new(begun) }.outcome(status, None, None)
+            Before::GoOn(_)
+                if let Some(TaskEnd {
+                    status,
+                    response,
+                    denied,
+                }) = settled =>
+            {
+                Task {
+                    denied,
+                    response,
+                    ..Task::new(begun)
+                }
+                .outcome(status, None, None)
             }
             // Apart, as the whole loop is too much for every future that waits for it.
             Before::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
@@ -164,7 +199,13 @@ impl Agent {
         outcome
     }
 
-    async fn work(&mut self, begun: Instant, text: Option<&str>, notes: Vec<String>, interrupt: &Interrupt) -> Outcome {
+    async fn work(
+        &mut self,
+        begun: Instant,
+        text: Option<&str>,
+        notes: Vec<String>,
+        interrupt: &Interrupt,
+    ) -> Outcome {
         if let Some(text) = text {
             // A new task has nothing to do with what was open.
             self.open = OpenAnswer::default();
@@ -175,32 +216,62 @@ impl Agent {
                     return Task::new(begun).outcome(RunStatus::Interrupted, None, None);
                 }
                 Ok(Looked::Late) => {
-                    self.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+                    self.emit(Kind::LimitReached {
+                        limit: LimitKind::Time,
+                        at_end: true,
+                    });
                     return Task::new(begun).outcome(RunStatus::Limit, Some(LimitKind::Time), None);
                 }
-                Err(failure) => return Task::new(begun).outcome(RunStatus::Failed, None, Some(failure)),
+                Err(failure) => {
+                    return Task::new(begun).outcome(RunStatus::Failed, None, Some(failure));
+                }
             };
-            self.emit(Kind::UserMessage { text: text.to_owned(), images: u32::try_from(images.len()).unwrap_or(u32::MAX) });
+            self.emit(Kind::UserMessage {
+                text: text.to_owned(),
+                images: u32::try_from(images.len()).unwrap_or(u32::MAX),
+            });
             self.conversation.say(text);
             self.show_images(images);
         } else if !self.conversation.history().is_open() {
-            // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
+            // Where the model is to speak next anyway the conversation stays as it was sent; else
+            // it must hear that it is its turn.
             self.note(words_of(&self.open));
         }
         for note in notes {
             self.note(&note);
         }
-        let text = self.conversation.history().said().last().cloned().unwrap_or_default();
-        let mut task = Task { open: std::mem::take(&mut self.open), ..Task::new(begun) };
+        let text = self
+            .conversation
+            .history()
+            .said()
+            .last()
+            .cloned()
+            .unwrap_or_default();
+        let mut task = Task {
+            open: std::mem::take(&mut self.open),
+            ..Task::new(begun)
+        };
         task.is_talk = self.options.max_turns == 1;
         if task.is_talk {
-            self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
+            self.emit(Kind::Warning {
+                message:
+                    "with one turn the model can call no tool: it answers from what it is told"
+                        .to_owned(),
+            });
             self.note("No tool can be called. Answer from what you have been told.");
         }
         let outcome = self.until_done(task, &text, interrupt).await;
-        let (status, response, denied) = (outcome.status, outcome.response.clone(), outcome.denied.clone());
+        let (status, response, denied) = (
+            outcome.status,
+            outcome.response.clone(),
+            outcome.denied.clone(),
+        );
         // Before anything else is done, which may take a while.
-        self.emit(Kind::TaskEnded(TaskEnd { status, response, denied }));
+        self.emit(Kind::TaskEnded(TaskEnd {
+            status,
+            response,
+            denied,
+        }));
         outcome
     }
 
@@ -213,7 +284,10 @@ impl Agent {
                 Standing::Over(kind) => Next::Limit(kind),
                 Standing::Near(kind) if !task.warned => {
                     task.warned = true;
-                    self.emit(Kind::LimitReached { limit: kind, at_end: false });
+                    self.emit(Kind::LimitReached {
+                        limit: kind,
+                        at_end: false,
+                    });
                     self.note(&wrap_up(kind, &task.spent, &self.options));
                     self.turn(&mut task, interrupt).await
                 }
@@ -225,17 +299,29 @@ impl Agent {
                 Next::GoOn => {}
                 Next::Done(status) => return task.outcome(status, None, None),
                 Next::Ended(limit) => {
-                    self.emit(Kind::LimitReached { limit, at_end: true });
+                    self.emit(Kind::LimitReached {
+                        limit,
+                        at_end: true,
+                    });
                     return task.outcome(RunStatus::Limit, Some(limit), None);
                 }
-                Next::Failed(failure) => return task.outcome(RunStatus::Failed, None, Some(failure)),
+                Next::Failed(failure) => {
+                    return task.outcome(RunStatus::Failed, None, Some(failure));
+                }
                 Next::Limit(kind) => {
-                    self.emit(Kind::LimitReached { limit: kind, at_end: true });
+                    self.emit(Kind::LimitReached {
+                        limit: kind,
+                        at_end: true,
+                    });
                     if kind == LimitKind::Context {
                         self.warn_of_full_window(interrupt).await;
                     }
                     let failure = self.last_answer(&mut task, kind, text, interrupt).await;
-                    let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
+                    let status = if interrupt.is_ended() {
+                        RunStatus::Interrupted
+                    } else {
+                        RunStatus::Limit
+                    };
                     return task.outcome(status, Some(kind), failure);
                 }
             }
@@ -265,7 +351,10 @@ impl Agent {
         if let Err(error) = &outcome
             && let Some((said, is_sure)) = self.says_too_long(error, interrupt).await
         {
-            outcome = match self.refused(said, self.time_left(task), &mut task.spent.usage, interrupt).await {
+            outcome = match self
+                .refused(said, self.time_left(task), &mut task.spent.usage, interrupt)
+                .await
+            {
                 Room::None if !is_sure => outcome,
                 Room::None => {
                     if error.partial().is_none() {
@@ -294,7 +383,8 @@ impl Agent {
                 return match error.root() {
                     llm::Error::ContextExceeded { .. } => Next::Limit(LimitKind::Context),
                     llm::Error::Timeout { .. } if is_late => Next::Limit(LimitKind::Time),
-                    // It might have passed: what ended is the task's own time, which was spent waiting.
+                    // It might have passed: what ended is the task's own time, which was spent
+                    // waiting.
                     root if is_late && root.is_retryable() => {
                         self.emit(Kind::Warning {
                             message: format!("the time of this task ended in waiting for the model server: {root}"),
@@ -320,11 +410,16 @@ impl Agent {
         }
         self.learn_from_form(&reply);
         if reply.finish == Finish::Length && task.cut.is_none() {
-            self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
+            self.emit(Kind::Warning {
+                message: "the answer was cut: it reached the most tokens that one answer may have"
+                    .to_owned(),
+            });
         }
         if reply.recovered && !std::mem::replace(&mut self.told_recovery, true) {
             let message = "the model wrote its tool calls as text, where the server did not see them; they are taken from there";
-            self.emit(Kind::Warning { message: message.to_owned() });
+            self.emit(Kind::Warning {
+                message: message.to_owned(),
+            });
         }
         if !reply.calls.is_empty() {
             (task.n_misunderstood, task.n_silent, task.n_filtered) = (0, 0, 0);
@@ -332,11 +427,15 @@ impl Agent {
             // What was cut behind them is made again.
             task.open.half = reply.half.take();
             let next = self.calls(task, &reply.calls, interrupt).await;
-            // Every call has its result first: servers refuse a conversation in which one is missing.
+            // Every call has its result first: servers refuse a conversation in which one is
+            // missing.
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
                 self.note_fault(task, &fault);
             }
-            return task.cut.filter(|_| matches!(next, Next::GoOn)).map_or(next, Next::Limit);
+            return task
+                .cut
+                .filter(|_| matches!(next, Next::GoOn))
+                .map_or(next, Next::Limit);
         }
         if let Some(kind) = task.cut {
             // Half an answer is better than none where the last one fails.
@@ -362,7 +461,8 @@ impl Agent {
         self.answered(task, &reply)
     }
 
-    /// Tells the model what its next answer is to be about, with what that is read with, whoever reads it.
+    /// Tells the model what its next answer is to be about, with what that is read with, whoever
+    /// reads it.
     pub(super) fn note_open(&mut self, task: &Task, text: &str) {
         if !task.open.is_none() {
             self.emit(Kind::AnswerOpen(task.open.clone()));
@@ -370,14 +470,17 @@ impl Agent {
         self.note(text);
     }
 
-    /// Tells the model what was wrong with a call and to write it again: it may well do that in its text, whoever reads its calls else.
+    /// Tells the model what was wrong with a call and to write it again: it may well do that in its
+    /// text, whoever reads its calls else.
     fn note_fault(&mut self, task: &mut Task, fault: &str) {
         self.note_open(task, fault);
     }
 
     /// Tells the model something of our own.
     pub(super) fn note(&mut self, text: &str) {
-        self.emit(Kind::NoteAdded { text: text.to_owned() });
+        self.emit(Kind::NoteAdded {
+            text: text.to_owned(),
+        });
         self.conversation.push(Message::user(text));
     }
 
@@ -388,7 +491,11 @@ impl Agent {
 
 /// Returns what to tell a model that spoke last before its task was broken off.
 fn words_of(open: &OpenAnswer) -> &'static str {
-    if open.answer.as_ref().is_some_and(|answer| !answer.is_empty()) {
+    if open
+        .answer
+        .as_ref()
+        .is_some_and(|answer| !answer.is_empty())
+    {
         LOOKS_LIKE
     } else if !open.pieces.is_empty() {
         CUT_OFF

@@ -1,4 +1,5 @@
-//! What makes a conversation shorter: references in the place of long results, results without their middles, a summary.
+//! What makes a conversation shorter: references in the place of long results, results without
+//! their middles, a summary.
 
 use std::time::Duration;
 
@@ -35,32 +36,60 @@ const SUMMARY_MAX: u64 = 1024;
 impl Agent {
     /// Returns whether a summary of these messages can free as much as counts.
     pub(super) fn is_worth_a_summary(&self, head: usize, tail: usize) -> bool {
-        let messages = self.conversation.history().messages().skip(head).take(self.n_replaced(head, tail));
+        let messages = self
+            .conversation
+            .history()
+            .messages()
+            .skip(head)
+            .take(self.n_replaced(head, tail));
         messages.map(size).sum::<usize>().saturating_mul(10) > self.conversation.prompt().n_bytes()
     }
 
     /// Returns how many messages a summary would stand for.
     pub(super) fn n_replaced(&self, head: usize, tail: usize) -> usize {
-        self.conversation.history().messages().len().saturating_sub(head + tail)
+        self.conversation
+            .history()
+            .messages()
+            .len()
+            .saturating_sub(head + tail)
     }
 
-    /// Puts references in the place of long results that are older than the last `n_kept` answers; returns how many tokens the
-    /// conversation is then.
-    pub(super) async fn set_aside(&mut self, window: u64, n_kept: u32, before: u64, cancel: &CancellationToken) -> u64 {
+    /// Puts references in the place of long results that are older than the last `n_kept` answers;
+    /// returns how many tokens the conversation is then.
+    pub(super) async fn set_aside(
+        &mut self,
+        window: u64,
+        n_kept: u32,
+        before: u64,
+        cancel: &CancellationToken,
+    ) -> u64 {
         let evicted = self.long_results(window, n_kept);
-        if evicted.is_empty() { before } else { self.evict(evicted, before, cancel).await }
+        if evicted.is_empty() {
+            before
+        } else {
+            self.evict(evicted, before, cancel).await
+        }
     }
 
-    async fn evict(&mut self, evicted: Vec<Evicted>, before: u64, cancel: &CancellationToken) -> u64 {
+    async fn evict(
+        &mut self,
+        evicted: Vec<Evicted>,
+        before: u64,
+        cancel: &CancellationToken,
+    ) -> u64 {
         let n_bytes = self.conversation.prompt().n_bytes();
         self.conversation.evict(&evicted);
         self.emit(Kind::ResultsEvicted { results: evicted });
-        self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
-        self.gauge.used(&self.conversation, &self.client, cancel).await
+        self.gauge
+            .shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+        self.gauge
+            .used(&self.conversation, &self.client, cancel)
+            .await
     }
 
-    /// Puts a summary of the past in the place of all messages but the first `head` and the last `tail`; returns how many tokens the
-    /// conversation is then. A summary is half as long as what it stands for at the most, and none is taken that is no shorter.
+    /// Puts a summary of the past in the place of all messages but the first `head` and the last
+    /// `tail`; returns how many tokens the conversation is then. A summary is half as long as what
+    /// it stands for at the most, and none is taken that is no shorter.
     pub(super) async fn replace(
         &mut self,
         past: &History,
@@ -70,41 +99,81 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> u64 {
         let n_bytes = self.conversation.prompt().n_bytes();
-        let replaced = self.conversation.history().messages().skip(head).take(self.n_replaced(head, tail)).map(size).sum::<usize>();
+        let replaced = self
+            .conversation
+            .history()
+            .messages()
+            .skip(head)
+            .take(self.n_replaced(head, tail))
+            .map(size)
+            .sum::<usize>();
         let said = summary::said_whole(past);
-        let kept = said.as_ref().and_then(|said| self.pipeline.keep(&format!("said_{}", past.said().len()), said));
-        let to_do = if words.is_none() { self.pipeline.open_tasks() } else { Vec::new() };
-        let summary = summary::compose(past, &Parts { words, said: kept.as_deref(), to_do: &to_do }, replaced / 2);
+        let kept = said.as_ref().and_then(|said| {
+            self.pipeline
+                .keep(&format!("said_{}", past.said().len()), said)
+        });
+        let to_do = if words.is_none() {
+            self.pipeline.open_tasks()
+        } else {
+            Vec::new()
+        };
+        let summary = summary::compose(
+            past,
+            &Parts {
+                words,
+                said: kept.as_deref(),
+                to_do: &to_do,
+            },
+            replaced / 2,
+        );
         let mut shorter = self.conversation.clone();
         shorter.compact(&summary, head, tail);
         if shorter.prompt().n_bytes() >= n_bytes {
             return before;
         }
         self.conversation = shorter;
-        self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
-        let after = self.gauge.used(&self.conversation, &self.client, cancel).await;
+        self.gauge
+            .shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+        let after = self
+            .gauge
+            .used(&self.conversation, &self.client, cancel)
+            .await;
         let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.emit(Kind::ConversationCompacted { summary, head: short(head), tail: short(tail), before, after });
+        self.emit(Kind::ConversationCompacted {
+            summary,
+            head: short(head),
+            tail: short(tail),
+            before,
+            after,
+        });
         after
     }
 
-    /// Finds long results that are older than the last `n_kept` answers, and keeps each as an artifact.
+    /// Finds long results that are older than the last `n_kept` answers, and keeps each as an
+    /// artifact.
     fn long_results(&self, window: u64, n_kept: u32) -> Vec<Evicted> {
         let history = self.conversation.history();
-        let least = usize::try_from(window / 25).unwrap_or(usize::MAX).max(LEAST_EVICTED);
+        let least = usize::try_from(window / 25)
+            .unwrap_or(usize::MAX)
+            .max(LEAST_EVICTED);
         let mut n_answers = 0;
         let mut evicted = Vec::new();
         for message in history.messages().rev() {
             match message {
                 Message::Assistant { .. } => n_answers += 1,
-                Message::ToolResult { call, name, text, .. } if n_answers >= n_kept && text.len() > least => {
+                Message::ToolResult {
+                    call, name, text, ..
+                } if n_answers >= n_kept && text.len() > least => {
                     // What cannot be kept stays where it is.
                     if let Some(id) = self.pipeline.keep(call, text) {
                         let text = format!(
                             "[this result of {name} was set aside to make room ({} bytes); read_file with path \"artifact:{id}\" shows it]",
                             text.len()
                         );
-                        evicted.push(Evicted { call: call.clone(), text });
+                        evicted.push(Evicted {
+                            call: call.clone(),
+                            text,
+                        });
                     }
                 }
                 _ => {}
@@ -114,12 +183,15 @@ impl Agent {
         evicted
     }
 
-    /// Returns how many messages at the end stay: those of the last answers, as far as they are small enough.
+    /// Returns how many messages at the end stay: those of the last answers, as far as they are
+    /// small enough.
     pub(super) fn tail(&self, window: u64, used: u64) -> usize {
         let history = self.conversation.history();
-        // As many bytes as this conversation has for so many tokens: a page of digits may have one for each.
+        // As many bytes as this conversation has for so many tokens: a page of digits may have one
+        // for each.
         let n_bytes = self.conversation.prompt().n_bytes() as u64;
-        let most = u128::from(window.saturating_mul(TAIL_PERCENT) / 100) * u128::from(n_bytes) / u128::from(used.max(1));
+        let most = u128::from(window.saturating_mul(TAIL_PERCENT) / 100) * u128::from(n_bytes)
+            / u128::from(used.max(1));
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let sizes: Vec<usize> = history.messages().rev().map(size).collect();
         let fits = |tail: &&usize| sizes[..**tail].iter().sum::<usize>() <= most;
@@ -148,7 +220,8 @@ impl Agent {
         };
         self.emit(Kind::Progress(step(false)));
         let prompt = self.conversation.prompt();
-        // At the end of what the server has in its cache, where that fits; else of what it is told of it.
+        // At the end of what the server has in its cache, where that fits; else of what it is told
+        // of it.
         let fits = used.saturating_add(max_tokens).saturating_add(200) < window;
         let asked = if fits {
             let mut prompt = prompt.clone();
@@ -157,57 +230,100 @@ impl Agent {
         } else {
             let most = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
             let text = summary::transcript(self.conversation.history(), most);
-            let mut prompt = Prompt::new("You sum up conversations.", &[], prompt.mode()).with_tokens(prompt.tokens());
+            let mut prompt = Prompt::new("You sum up conversations.", &[], prompt.mode())
+                .with_tokens(prompt.tokens());
             prompt.push(&Message::user(format!("{text}\n{}", summary::ask(focus))));
             prompt
         };
-        let budget = budget::left(used, &Spent { usage: *usage, ..Spent::default() }, &self.options, &self.client.options().price);
+        let budget = budget::left(
+            used,
+            &Spent {
+                usage: *usage,
+                ..Spent::default()
+            },
+            &self.options,
+            &self.client.options().price,
+        );
         if let Some((limit, left)) = budget
             && left < max_tokens.saturating_add(LEAST_ANSWER)
         {
-            let budget = if limit == LimitKind::Cost { "cost" } else { "tokens" };
+            let budget = if limit == LimitKind::Cost {
+                "cost"
+            } else {
+                "tokens"
+            };
             let message = format!(
                 "the budget of {budget} leaves no room for the model to sum up the conversation: a list of what was done stands in"
             );
-            self.emit(Kind::Progress(Progress { detail: GIVEN_UP.to_owned(), ..step(true) }));
+            self.emit(Kind::Progress(Progress {
+                detail: GIVEN_UP.to_owned(),
+                ..step(true)
+            }));
             self.emit(Kind::Warning { message });
             return None;
         }
         let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
-        let request = Request { no_tools: true, held, was_held, max_tokens: Some(max_tokens), ..Request::default() };
+        let request = Request {
+            no_tools: true,
+            held,
+            was_held,
+            max_tokens: Some(max_tokens),
+            ..Request::default()
+        };
         let cancel: CancellationToken = interrupt.step();
-        let outcome = self.client.stream(&asked, &request, &mut |_| {}, &cancel, within).await;
+        let outcome = self
+            .client
+            .stream(&asked, &request, &mut |_| {}, &cancel, within)
+            .await;
         interrupt.idle();
-        let is_summed_up = outcome.as_ref().is_ok_and(|reply| !reply.text.trim().is_empty());
-        let how = if is_summed_up { String::new() } else { GIVEN_UP.to_owned() };
-        self.emit(Kind::Progress(Progress { detail: how, ..step(true) }));
+        let is_summed_up = outcome
+            .as_ref()
+            .is_ok_and(|reply| !reply.text.trim().is_empty());
+        let how = if is_summed_up {
+            String::new()
+        } else {
+            GIVEN_UP.to_owned()
+        };
+        self.emit(Kind::Progress(Progress {
+            detail: how,
+            ..step(true)
+        }));
         match outcome {
             Ok(reply) => {
                 *usage += self.usage_of(&asked, &reply);
-                (!matches!(reply.finish, Finish::Interrupted | Finish::ContentFilter)).then_some(reply.text)
+                (!matches!(reply.finish, Finish::Interrupted | Finish::ContentFilter))
+                    .then_some(reply.text)
             }
             Err(error) => {
                 // What had come of it was read and written all the same.
                 if let Some(partial) = error.partial() {
                     *usage += self.usage_of(&asked, partial);
                 }
-                let message = format!("the model could not sum up the conversation, so a list of what was done stands in: {error}");
+                let message = format!(
+                    "the model could not sum up the conversation, so a list of what was done stands in: {error}"
+                );
                 self.emit(Kind::Warning { message });
                 None
             }
         }
     }
 
-    /// Takes the middles out of long results that the model has not read yet, until the conversation is at most so many tokens; returns how
-    /// many it is then.
-    pub(super) async fn shorten_unread(&mut self, most: u64, before: u64, cancel: &CancellationToken) -> u64 {
+    /// Takes the middles out of long results that the model has not read yet, until the
+    /// conversation is at most so many tokens; returns how many it is then.
+    pub(super) async fn shorten_unread(
+        &mut self,
+        most: u64,
+        before: u64,
+        cancel: &CancellationToken,
+    ) -> u64 {
         let mut now = before;
         // Dense text is more tokens than its bytes told.
         for _ in 0..3 {
             if now <= most {
                 break;
             }
-            let n_bytes = u128::from(now - most) * self.conversation.prompt().n_bytes() as u128 / u128::from(now);
+            let n_bytes = u128::from(now - most) * self.conversation.prompt().n_bytes() as u128
+                / u128::from(now);
             let shortened = self.shortened(usize::try_from(n_bytes).unwrap_or(usize::MAX));
             if shortened.is_empty() {
                 break;
@@ -222,7 +338,10 @@ impl Agent {
         // What cannot be kept stays as it is.
         let kept = |long: &unread::TooLong| {
             let id = self.pipeline.keep(&long.call, &long.text)?;
-            Some(Evicted { call: long.call.clone(), text: long.shortened(&id) })
+            Some(Evicted {
+                call: long.call.clone(),
+                text: long.shortened(&id),
+            })
         };
         too_long.iter().filter_map(kept).collect()
     }
@@ -230,9 +349,22 @@ impl Agent {
 
 fn size(message: &Message) -> usize {
     match message {
-        Message::System { text } | Message::User { text } | Message::Image { text, .. } | Message::ToolResult { text, .. } => text.len(),
-        Message::Assistant { text, thinking, calls, .. } => {
-            text.len() + thinking.len() + calls.iter().map(|call| call.arguments.len() + call.name.len()).sum::<usize>()
+        Message::System { text }
+        | Message::User { text }
+        | Message::Image { text, .. }
+        | Message::ToolResult { text, .. } => text.len(),
+        Message::Assistant {
+            text,
+            thinking,
+            calls,
+            ..
+        } => {
+            text.len()
+                + thinking.len()
+                + calls
+                    .iter()
+                    .map(|call| call.arguments.len() + call.name.len())
+                    .sum::<usize>()
         }
     }
 }

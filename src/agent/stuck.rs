@@ -58,7 +58,8 @@ struct Step {
     shown: String,
 }
 
-/// How often something happened, from which number on the model is told, and at which the run ends; 0 is never.
+/// How often something happened, from which number on the model is told, and at which the run ends;
+/// 0 is never.
 #[derive(Clone, Copy)]
 struct Count {
     n: usize,
@@ -136,14 +137,38 @@ impl Stuck {
         for period in 1..=MAX_PERIOD.min(self.steps.len()) {
             let alike = self.repeats(period, |a, b| a.calls == b.calls);
             if self.has_failed(period) {
-                counts.push((period, Count { n: alike, tell_at: at(options.redirect_at), end_at: at(options.break_at), differs: false }));
+                counts.push((
+                    period,
+                    Count {
+                        n: alike,
+                        tell_at: at(options.redirect_at),
+                        end_at: at(options.break_at),
+                        differs: false,
+                    },
+                ));
                 continue;
             }
             let same = self.repeats(period, |a, b| a.calls == b.calls && a.results == b.results);
             let end_at = at(options.abort_at);
-            counts.push((period, Count { n: same, tell_at: end_at.saturating_sub(1), end_at, differs: false }));
+            counts.push((
+                period,
+                Count {
+                    n: same,
+                    tell_at: end_at.saturating_sub(1),
+                    end_at,
+                    differs: false,
+                },
+            ));
             // Looking again and again until something has changed is work, up to a point.
-            counts.push((period, Count { n: alike, tell_at: (end_at * 2).saturating_sub(1), end_at: end_at * 4, differs: true }));
+            counts.push((
+                period,
+                Count {
+                    n: alike,
+                    tell_at: (end_at * 2).saturating_sub(1),
+                    end_at: end_at * 4,
+                    differs: true,
+                },
+            ));
         }
         counts
     }
@@ -151,28 +176,58 @@ impl Stuck {
     /// Returns how often the last so many answers came one after the other.
     fn repeats(&self, period: usize, same: impl Fn(&Step, &Step) -> bool) -> usize {
         let steps = &self.steps;
-        let run = (period..steps.len()).rev().take_while(|at| same(&steps[*at], &steps[at - period])).count();
+        let run = (period..steps.len())
+            .rev()
+            .take_while(|at| same(&steps[*at], &steps[at - period]))
+            .count();
         run / period + 1
     }
 
     fn has_failed(&self, period: usize) -> bool {
-        self.steps.iter().rev().take(period).any(|step| step.has_failed)
+        self.steps
+            .iter()
+            .rev()
+            .take(period)
+            .any(|step| step.has_failed)
     }
 
     /// Counts the last answers that failed alike, whatever they called with.
     fn faults(&self, options: &Options) -> Count {
         let last = self.steps.back().and_then(|step| step.fault.as_ref());
-        let n = if last.is_some() { self.steps.iter().rev().take_while(|step| step.fault.as_ref() == last).count() } else { 0 };
-        Count { n, tell_at: options.redirect_at as usize, end_at: options.break_at as usize, differs: false }
+        let n = if last.is_some() {
+            self.steps
+                .iter()
+                .rev()
+                .take_while(|step| step.fault.as_ref() == last)
+                .count()
+        } else {
+            0
+        };
+        Count {
+            n,
+            tell_at: options.redirect_at as usize,
+            end_at: options.break_at as usize,
+            differs: false,
+        }
     }
 
     fn describe(&self, period: usize, n: usize) -> String {
-        let shown: Vec<&str> = self.steps.iter().rev().take(period).map(|step| step.shown.as_str()).collect();
+        let shown: Vec<&str> = self
+            .steps
+            .iter()
+            .rev()
+            .take(period)
+            .map(|step| step.shown.as_str())
+            .collect();
         match shown.as_slice() {
             [one] => format!("the same call was made {n} times in a row ({one})"),
             several => {
                 let list: Vec<&str> = several.iter().rev().copied().collect();
-                format!("the same {} steps were taken {n} times in a row ({})", several.len(), list.join(", "))
+                format!(
+                    "the same {} steps were taken {n} times in a row ({})",
+                    several.len(),
+                    list.join(", ")
+                )
             }
         }
     }
@@ -187,8 +242,10 @@ impl Step {
             }
             hasher.finish()
         };
-        let fault =
-            done.first().and_then(|first| first.fault.as_ref()).filter(|fault| done.iter().all(|one| one.fault.as_ref() == Some(fault)));
+        let fault = done
+            .first()
+            .and_then(|first| first.fault.as_ref())
+            .filter(|fault| done.iter().all(|one| one.fault.as_ref() == Some(fault)));
         let shown = match done {
             [] => String::new(),
             [one] => one.shown.clone(),
@@ -206,15 +263,21 @@ impl Step {
 
 /// Returns a result without the number of its cursor, which each search counts up.
 fn without_cursor(result: &str) -> String {
-    let Some((before, behind)) = result.rsplit_once(CURSOR) else { return result.to_owned() };
-    format!("{before}{CURSOR}{}", behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '-'))
+    let Some((before, behind)) = result.rsplit_once(CURSOR) else {
+        return result.to_owned();
+    };
+    format!(
+        "{before}{CURSOR}{}",
+        behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '-')
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One answer per character: small letters succeed, capitals fail; a digit behind it is another result.
+    /// One answer per character: small letters succeed, capitals fail; a digit behind it is another
+    /// result.
     #[track_caller]
     fn check(script: &str, expected: &str) {
         let mut stuck = Stuck::default();
@@ -222,7 +285,13 @@ mod tests {
         for step in script.split(' ') {
             let letter = &step[..1];
             let has_failed = letter.chars().all(char::is_uppercase);
-            let done = Done { canonical: letter.into(), shown: letter.into(), result: step.into(), has_failed, fault: None };
+            let done = Done {
+                canonical: letter.into(),
+                shown: letter.into(),
+                result: step.into(),
+                has_failed,
+                fault: None,
+            };
             found.push(match stuck.take(&[done], &Options::default()) {
                 Finding::Moving => '.',
                 Finding::Nudge(_) => 'n',
@@ -251,17 +320,28 @@ mod tests {
         check("a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12", "....n......!");
         let options = Options::default();
         let found = words(&["a1", "a2", "a3", "a4", "a5"], &options);
-        assert!(matches!(&found, Finding::Nudge(words) if words.contains("5 times in a row (a) with results that differed. Is waiting")));
+        assert!(
+            matches!(&found, Finding::Nudge(words) if words.contains("5 times in a row (a) with results that differed. Is waiting"))
+        );
         let found = words(&["a", "a"], &options);
-        assert!(matches!(&found, Finding::Nudge(words) if words.contains("to no new effect. The same once more")));
+        assert!(
+            matches!(&found, Finding::Nudge(words) if words.contains("to no new effect. The same once more"))
+        );
     }
 
     /// Returns what is found last.
     fn words(results: &[&str], options: &Options) -> Finding {
         let mut stuck = Stuck::default();
-        let done =
-            |result: &&str| Done { canonical: "a".into(), shown: "a".into(), result: (*result).into(), has_failed: false, fault: None };
-        results.iter().fold(Finding::Moving, |_, result| stuck.take(&[done(result)], options))
+        let done = |result: &&str| Done {
+            canonical: "a".into(),
+            shown: "a".into(),
+            result: (*result).into(),
+            has_failed: false,
+            fault: None,
+        };
+        results.iter().fold(Finding::Moving, |_, result| {
+            stuck.take(&[done(result)], options)
+        })
     }
 
     #[test]
@@ -278,32 +358,73 @@ mod tests {
         let mut stuck = Stuck::default();
         let fault = |n: u32, fault: &str| {
             let canonical = format!("fly {n}");
-            Done { shown: canonical.clone(), canonical, result: format!("{fault}: {n}"), has_failed: true, fault: Some(fault.into()) }
+            Done {
+                shown: canonical.clone(),
+                canonical,
+                result: format!("{fault}: {n}"),
+                has_failed: true,
+                fault: Some(fault.into()),
+            }
         };
         let options = Options::default();
-        let found: Vec<Finding> = (0..4).map(|n| stuck.take(&[fault(n, "there is no tool `fly`")], &options)).collect();
-        assert!(matches!(&found[..], [Finding::Moving, Finding::Moving, Finding::Nudge(_), Finding::Stuck(_)]), "{found:?}");
+        let found: Vec<Finding> = (0..4)
+            .map(|n| stuck.take(&[fault(n, "there is no tool `fly`")], &options))
+            .collect();
+        assert!(
+            matches!(
+                &found[..],
+                [
+                    Finding::Moving,
+                    Finding::Moving,
+                    Finding::Nudge(_),
+                    Finding::Stuck(_)
+                ]
+            ),
+            "{found:?}"
+        );
         let mut stuck = Stuck::default();
         for n in 0..8 {
-            assert_eq!(stuck.take(&[fault(n, &format!("wrong in another way: {n}"))], &options), Finding::Moving);
+            assert_eq!(
+                stuck.take(&[fault(n, &format!("wrong in another way: {n}"))], &options),
+                Finding::Moving
+            );
         }
     }
 
     #[test]
     fn searches_that_find_the_same_are_the_same_whatever_their_cursors_are_called() {
-        let found = |n: u32| format!("a.rs:1: x\n[read these files with read_file from_cursor \"grep-{n}\"]");
+        let found = |n: u32| {
+            format!("a.rs:1: x\n[read these files with read_file from_cursor \"grep-{n}\"]")
+        };
         let results = [found(1), found(2), found(3)];
         let found = words(&results.each_ref().map(String::as_str), &Options::default());
-        assert!(matches!(&found, Finding::Stuck(words) if words.contains("3 times in a row (a) to no new effect")), "{found:?}");
-        assert_eq!(without_cursor("from_cursor \"glob-12\"] more"), "from_cursor \"\"] more");
+        assert!(
+            matches!(&found, Finding::Stuck(words) if words.contains("3 times in a row (a) to no new effect")),
+            "{found:?}"
+        );
+        assert_eq!(
+            without_cursor("from_cursor \"glob-12\"] more"),
+            "from_cursor \"\"] more"
+        );
     }
 
     #[test]
     fn zero_switches_it_off() {
-        let options = Options { redirect_at: 0, break_at: 0, abort_at: 0, ..Options::default() };
+        let options = Options {
+            redirect_at: 0,
+            break_at: 0,
+            abort_at: 0,
+            ..Options::default()
+        };
         let mut stuck = Stuck::default();
         for has_failed in [false, true].repeat(20).into_iter().chain([true; 20]) {
-            let done = Done { canonical: "a".into(), shown: "a".into(), result: "a".into(), has_failed, fault: Some("a".into()) };
+            let done = Done {
+                canonical: "a".into(),
+                shown: "a".into(),
+                result: "a".into(),
+                has_failed,
+                fault: Some("a".into()),
+            };
             assert_eq!(stuck.take(&[done], &options), Finding::Moving);
         }
     }

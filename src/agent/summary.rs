@@ -5,7 +5,8 @@ use std::fmt::Write;
 use podbay_llm::Message;
 use podbay_session::History;
 
-/// Characters of one thing the person said that a summary repeats at the least, where room is short and not all has a place.
+/// Characters of one thing the person said that a summary repeats at the least, where room is short
+/// and not all has a place.
 const SAID_MIN: usize = 80;
 /// Characters of what was said in one message of a transcript.
 const SAID_MAX: usize = 2000;
@@ -29,7 +30,8 @@ const DONE: &str = "What you did last, in order:\n";
 /// How a note begins that speaks of what the model did.
 pub(super) const NOTE: &str = "Note from Podbay:";
 
-/// Returns how the model is asked for its part; `focus` is what the person said that it should keep above all, or nothing.
+/// Returns how the model is asked for its part; `focus` is what the person said that it should keep
+/// above all, or nothing.
 pub(super) fn ask(focus: &str) -> String {
     match focus.trim() {
         "" => ASK.to_owned(),
@@ -52,11 +54,16 @@ pub(super) struct Parts<'a> {
 pub(super) fn said_whole(history: &History) -> Option<String> {
     let said = history.said();
     let n_bytes: usize = said.iter().map(String::len).sum();
-    (n_bytes > SAID_WHOLE).then(|| said.iter().map(|words| format!("- {}\n", words.trim())).collect())
+    (n_bytes > SAID_WHOLE).then(|| {
+        said.iter()
+            .map(|words| format!("- {}\n", words.trim()))
+            .collect()
+    })
 }
 
-/// Puts a summary of at most so many bytes together, but for the few words that it cannot do without: what the person said and which files
-/// were changed is ours to say, the rest is the model's.
+/// Puts a summary of at most so many bytes together, but for the few words that it cannot do
+/// without: what the person said and which files were changed is ours to say, the rest is the
+/// model's.
 pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> String {
     let files = cut(&history.touched().join(", "), most / 8);
     let read = read(history, most / 16);
@@ -65,11 +72,28 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
         None => (DONE, done(history)),
     };
     // What needs less than half leaves the rest to the other.
-    let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len() + read.len()));
-    let said = if whole.len() > room / 2 { said(history.said(), room.saturating_sub(done.len()).max(room / 2)) } else { whole };
+    let (whole, room) = (
+        said(history.said(), usize::MAX),
+        most.saturating_sub(files.len() + read.len()),
+    );
+    let said = if whole.len() > room / 2 {
+        said(
+            history.said(),
+            room.saturating_sub(done.len()).max(room / 2),
+        )
+    } else {
+        whole
+    };
     let done = cut(&done, room.saturating_sub(said.len()));
-    let to_do: String = parts.to_do.iter().take(TO_DO_MAX).map(|task| format!("\n- {}", cut(task.trim(), SAID_MIN))).collect();
-    let whole = parts.said.map_or_else(String::new, |id| format!("read_file with path \"artifact:{id}\" shows it"));
+    let to_do: String = parts
+        .to_do
+        .iter()
+        .take(TO_DO_MAX)
+        .map(|task| format!("\n- {}", cut(task.trim(), SAID_MIN)))
+        .collect();
+    let whole = parts.said.map_or_else(String::new, |id| {
+        format!("read_file with path \"artifact:{id}\" shows it")
+    });
     let mut text = format!("{HEAD}\n\nWhat the person said, in order:\n{said}");
     for (what, words) in [
         ("All that the person said, uncut: ", whole),
@@ -88,7 +112,10 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
 
 /// Lists the files that were read and not changed, in so many bytes: those that were read last.
 fn read(history: &History, most: usize) -> String {
-    let read: Vec<&str> = history.read().filter(|path| !history.touched().iter().any(|touched| touched == path)).collect();
+    let read: Vec<&str> = history
+        .read()
+        .filter(|path| !history.touched().iter().any(|touched| touched == path))
+        .collect();
     let mut n_bytes = 0;
     let fits = |path: &&&str| {
         n_bytes += path.len() + ", ".len();
@@ -98,15 +125,29 @@ fn read(history: &History, most: usize) -> String {
     read[read.len() - n_shown..].join(", ")
 }
 
-/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out. The last is what is to be
-/// done now, and has half of them where it needs that.
+/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the
+/// middle left out. The last is what is to be done now, and has half of them where it needs that.
 fn said(said: &[String], most: usize) -> String {
-    let Some((last, earlier)) = said.split_last() else { return String::new() };
+    let Some((last, earlier)) = said.split_last() else {
+        return String::new();
+    };
     let size = |words: &String| words.trim().len() + "- \n".len();
-    let line = |words: &str, most: usize| format!("- {}\n", cut(words.trim(), most.saturating_sub("- \n".len()).max(SAID_MIN)));
+    let line = |words: &str, most: usize| {
+        format!(
+            "- {}\n",
+            cut(
+                words.trim(),
+                most.saturating_sub("- \n".len()).max(SAID_MIN)
+            )
+        )
+    };
     let room = most - size(last).min(most / 2);
     let each = level(earlier.iter().map(size).collect(), room);
-    let n_shown = if each < SAID_MIN { (room / (SAID_MIN + 4)).max(1) } else { earlier.len() };
+    let n_shown = if each < SAID_MIN {
+        (room / (SAID_MIN + 4)).max(1)
+    } else {
+        earlier.len()
+    };
     let n_left_out = earlier.len().saturating_sub(n_shown);
     let mut text = String::new();
     for (at, words) in earlier.iter().enumerate() {
@@ -140,13 +181,25 @@ fn done(history: &History) -> String {
     for message in history.messages().rev() {
         match message {
             Message::Assistant { text, calls, .. } => {
-                lines.extend(calls.iter().rev().map(|call| format!("called {} {}", call.name, cut(&call.arguments, 120))));
+                lines.extend(
+                    calls
+                        .iter()
+                        .rev()
+                        .map(|call| format!("called {} {}", call.name, cut(&call.arguments, 120))),
+                );
                 if !text.trim().is_empty() {
                     lines.push(format!("said: {}", cut(text.trim(), LINE_MAX)));
                 }
             }
-            Message::ToolResult { is_error: true, text, .. } => lines.push(format!("that failed: {}", cut(text.trim(), 120))),
-            Message::System { .. } | Message::User { .. } | Message::Image { .. } | Message::ToolResult { .. } => {}
+            Message::ToolResult {
+                is_error: true,
+                text,
+                ..
+            } => lines.push(format!("that failed: {}", cut(text.trim(), 120))),
+            Message::System { .. }
+            | Message::User { .. }
+            | Message::Image { .. }
+            | Message::ToolResult { .. } => {}
         }
         if lines.len() >= DONE_MAX {
             break;
@@ -159,7 +212,8 @@ fn done(history: &History) -> String {
     text
 }
 
-/// Writes a conversation as text of at most so many characters, the end of it where it is longer: for a summary of what no longer fits.
+/// Writes a conversation as text of at most so many characters, the end of it where it is longer:
+/// for a summary of what no longer fits.
 pub(super) fn transcript(history: &History, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut length = 0;
@@ -168,12 +222,21 @@ pub(super) fn transcript(history: &History, most: usize) -> String {
     for message in history.messages().rev() {
         let line = match message {
             Message::Image { text, .. } => format!("image: {text}\n"),
-            Message::System { text } | Message::User { text } => format!("person: {}\n", cut(text.trim(), SAID_MAX)),
-            Message::ToolResult { name, text, .. } => format!("result of {name}: {}\n", cut(text.trim(), each)),
+            Message::System { text } | Message::User { text } => {
+                format!("person: {}\n", cut(text.trim(), SAID_MAX))
+            }
+            Message::ToolResult { name, text, .. } => {
+                format!("result of {name}: {}\n", cut(text.trim(), each))
+            }
             Message::Assistant { text, calls, .. } => {
                 let mut line = format!("model: {}\n", cut(text.trim(), SAID_MAX));
                 for call in calls {
-                    let _ = writeln!(line, "call of {}: {}", call.name, cut(&call.arguments, LINE_MAX));
+                    let _ = writeln!(
+                        line,
+                        "call of {}: {}",
+                        call.name,
+                        cut(&call.arguments, LINE_MAX)
+                    );
                 }
                 line
             }
@@ -195,7 +258,10 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let most = most.saturating_sub(GAP.len());
-    let (head, tail) = (text.floor_char_boundary(most * 2 / 3), text.ceil_char_boundary(text.len() - most / 3));
+    let (head, tail) = (
+        text.floor_char_boundary(most * 2 / 3),
+        text.ceil_char_boundary(text.len() - most / 3),
+    );
     format!("{}{GAP}{}", &text[..head], &text[tail..])
 }
 
@@ -207,40 +273,83 @@ mod tests {
     fn history() -> History {
         let mut history = History::default();
         history.say("fix the test");
-        let call = ToolCall { id: "a".into(), name: "write_file".into(), arguments: r#"{"path":"x.txt"}"#.into() };
-        history.push(Message::Assistant { text: "I write.".into(), thinking: String::new(), calls: vec![call], raw: None });
-        history.push(Message::ToolResult { call: "a".into(), name: "write_file".into(), text: "é".repeat(900), is_error: false });
+        let call = ToolCall {
+            id: "a".into(),
+            name: "write_file".into(),
+            arguments: r#"{"path":"x.txt"}"#.into(),
+        };
+        history.push(Message::Assistant {
+            text: "I write.".into(),
+            thinking: String::new(),
+            calls: vec![call],
+            raw: None,
+        });
+        history.push(Message::ToolResult {
+            call: "a".into(),
+            name: "write_file".into(),
+            text: "é".repeat(900),
+            is_error: false,
+        });
         history.say("and the other one");
         history
     }
 
     fn composed(history: &History, words: Option<&str>, most: usize) -> String {
-        compose(history, &Parts { words, ..Parts::default() }, most)
+        compose(
+            history,
+            &Parts {
+                words,
+                ..Parts::default()
+            },
+            most,
+        )
     }
 
     #[test]
     fn what_was_said_in_full_and_what_is_to_be_done_are_told_of() {
         let to_do = ["write the test".to_owned(), "x".repeat(500)];
-        let text = compose(&history(), &Parts { words: None, said: Some("said_2"), to_do: &to_do }, usize::MAX);
-        assert!(text.contains("path \"artifact:said_2\" shows it\n") && text.contains("list of tasks:\n- write the test\n- xxx"), "{text}");
+        let text = compose(
+            &history(),
+            &Parts {
+                words: None,
+                said: Some("said_2"),
+                to_do: &to_do,
+            },
+            usize::MAX,
+        );
+        assert!(
+            text.contains("path \"artifact:said_2\" shows it\n")
+                && text.contains("list of tasks:\n- write the test\n- xxx"),
+            "{text}"
+        );
         assert!(text.len() < 1000, "{text}");
         assert_eq!(said_whole(&history()), None, "it stands in every summary");
         let mut talk = history();
         talk.say(&"word ".repeat(500));
         let whole = said_whole(&talk).expect("it is long");
-        assert!(whole.starts_with("- fix the test\n- and the other one\n- word word") && whole.len() > 2500, "{whole}");
+        assert!(
+            whole.starts_with("- fix the test\n- and the other one\n- word word")
+                && whole.len() > 2500,
+            "{whole}"
+        );
     }
 
     #[test]
     fn what_the_person_said_and_the_files_are_in_every_summary() {
         for words in [None, Some("  "), Some("I wrote x.txt.")] {
             let text = composed(&history(), words, usize::MAX);
-            for part in ["- fix the test\n- and the other one", "Files changed so far: x.txt"] {
+            for part in [
+                "- fix the test\n- and the other one",
+                "Files changed so far: x.txt",
+            ] {
                 assert!(text.contains(part), "{text}");
             }
         }
         let own = composed(&history(), None, usize::MAX);
-        assert!(own.contains("- said: I write.\n- called write_file"), "{own}");
+        assert!(
+            own.contains("- said: I write.\n- called write_file"),
+            "{own}"
+        );
         assert!(composed(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
     }
 
@@ -248,54 +357,110 @@ mod tests {
     fn files_that_were_read_are_named_the_latest_of_them_where_room_is_short() {
         let mut history = history();
         for (n, path) in ["old.rs", "x.txt", "new.rs", "old.rs"].iter().enumerate() {
-            let (id, arguments) = (format!("r{n}"), serde_json::json!({ "path": path }).to_string());
-            let call = ToolCall { id: id.clone(), name: "read_file".into(), arguments };
-            history.push(Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None });
-            history.push(Message::ToolResult { call: id, name: "read_file".into(), text: "text".into(), is_error: false });
+            let (id, arguments) = (
+                format!("r{n}"),
+                serde_json::json!({ "path": path }).to_string(),
+            );
+            let call = ToolCall {
+                id: id.clone(),
+                name: "read_file".into(),
+                arguments,
+            };
+            history.push(Message::Assistant {
+                text: String::new(),
+                thinking: String::new(),
+                calls: vec![call],
+                raw: None,
+            });
+            history.push(Message::ToolResult {
+                call: id,
+                name: "read_file".into(),
+                text: "text".into(),
+                is_error: false,
+            });
         }
         let text = composed(&history, None, usize::MAX);
-        assert!(text.contains("Files changed so far: x.txt\n\nFiles read: new.rs, old.rs\n"), "{text}");
+        assert!(
+            text.contains("Files changed so far: x.txt\n\nFiles read: new.rs, old.rs\n"),
+            "{text}"
+        );
         assert!(composed(&history, None, 16 * 10).contains("Files read: old.rs\n"));
         assert!(!composed(&history, None, 0).contains("Files read"));
     }
 
     #[test]
     fn a_long_task_has_the_room_that_there_is_and_half_of_it_where_that_is_short() {
-        let task = format!("{} THE MIDDLE {}", "first ".repeat(600), "second ".repeat(600));
+        let task = format!(
+            "{} THE MIDDLE {}",
+            "first ".repeat(600),
+            "second ".repeat(600)
+        );
         let mut talk = history();
         talk.say(&task);
         let text = composed(&talk, Some("I wrote."), 40_000);
-        assert!(text.contains(&format!("- and the other one\n- {}\n", task.trim())), "{text}");
+        assert!(
+            text.contains(&format!("- and the other one\n- {}\n", task.trim())),
+            "{text}"
+        );
         (0..20).for_each(|n| talk.say(&format!("{n}: {}", "word ".repeat(40))));
         talk.say(&task);
         let text = composed(&talk, Some(&"done ".repeat(4000)), 16_000);
         let (_, last) = text.rsplit_once("\n- first").expect("the task is there");
         let last = last.split_once('\n').expect("it has an end").0;
-        assert!((3500..8100).contains(&last.len()) && text.len() < 16_400, "{} {}", last.len(), text.len());
-        assert!(text.contains("- fix the test\n- and the other one\n"), "what is short stays whole: {text}");
+        assert!(
+            (3500..8100).contains(&last.len()) && text.len() < 16_400,
+            "{} {}",
+            last.len(),
+            text.len()
+        );
+        assert!(
+            text.contains("- fix the test\n- and the other one\n"),
+            "what is short stays whole: {text}"
+        );
     }
 
     #[test]
     fn a_summary_has_its_bound_and_what_is_long_gives_way_to_what_is_short() {
         let long = "éa".repeat(20_000);
         let text = composed(&history(), Some(&long), 600);
-        assert!(text.len() < 800 && text.contains("- fix the test\n- and the other one") && text.contains("x.txt"), "{text}");
+        assert!(
+            text.len() < 800
+                && text.contains("- fix the test\n- and the other one")
+                && text.contains("x.txt"),
+            "{text}"
+        );
         let mut talk = History::default();
         (0..100).for_each(|n| talk.say(&format!("{n}: {}", "word ".repeat(100))));
         let text = composed(&talk, Some("I wrote."), 4000);
-        assert!(text.len() < 4200 && text.contains("- 0: word") && text.contains("- 99: word"), "{text}");
-        assert!(text.contains("more]\n") && text.ends_with("I wrote."), "{text}");
+        assert!(
+            text.len() < 4200 && text.contains("- 0: word") && text.contains("- 99: word"),
+            "{text}"
+        );
+        assert!(
+            text.contains("more]\n") && text.ends_with("I wrote."),
+            "{text}"
+        );
         let text = composed(&talk, Some(&long), 40_000);
-        assert!((30_000..40_200).contains(&text.len()) && text.contains("- 50: word"), "{}", text.len());
+        assert!(
+            (30_000..40_200).contains(&text.len()) && text.contains("- 50: word"),
+            "{}",
+            text.len()
+        );
         assert!(composed(&talk, Some(&long), 0).len() < 500);
     }
 
     #[test]
     fn a_transcript_keeps_the_end_and_its_bound() {
         let all = transcript(&history(), 2_000);
-        assert!(all.starts_with("person: fix") && all.contains("[…]") && all.len() < 1000, "{all}");
+        assert!(
+            all.starts_with("person: fix") && all.contains("[…]") && all.len() < 1000,
+            "{all}"
+        );
         let all = transcript(&history(), 10_000);
-        assert!(all.starts_with("person: fix") && !all.contains("[…]"), "a result has the room that there is: {all}");
+        assert!(
+            all.starts_with("person: fix") && !all.contains("[…]"),
+            "a result has the room that there is: {all}"
+        );
         assert_eq!(transcript(&history(), 40), "person: and the other one\n");
     }
 }

@@ -74,13 +74,22 @@ impl Task {
     }
 
     /// Puts together what is reported of a self.
-    pub(super) fn outcome(mut self, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+    pub(super) fn outcome(
+        mut self,
+        status: RunStatus,
+        limit: Option<LimitKind>,
+        failure: Option<Failure>,
+    ) -> Outcome {
         if self.response.is_empty() {
             // Nothing went on with it: half an answer is what there is.
             self.response = self.whole("");
         }
         Outcome {
-            status: if failure.is_some() { RunStatus::Failed } else { status },
+            status: if failure.is_some() {
+                RunStatus::Failed
+            } else {
+                status
+            },
             response: self.response,
             turns: self.spent.turns,
             tool_calls: self.tool_calls,

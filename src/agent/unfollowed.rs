@@ -1,4 +1,5 @@
-//! Instructions that look as if they were followed and are not: files in folders, and names in another case.
+//! Instructions that look as if they were followed and are not: files in folders, and names in
+//! another case.
 
 use tokio_util::sync::CancellationToken;
 
@@ -32,20 +33,32 @@ pub(super) async fn warning(
         include_ignored: false,
         max_results: MOST_FOUND,
     };
-    let Some(Output::Files(found)) = pipeline.peek(Call::Glob(call), Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
+    let Some(Output::Files(found)) = pipeline
+        .peek(Call::Glob(call), Box::new(|_, _| {}), cancel, WITHIN)
+        .await?
+    else {
+        return Ok(None);
+    };
     Ok(said(found.paths, followed))
 }
 
 /// The names that files at the top of a project have.
 fn names() -> impl Iterator<Item = &'static str> {
-    [INSTRUCTIONS].into_iter().chain(OTHER_INSTRUCTIONS).filter(|name| !name.contains('/'))
+    [INSTRUCTIONS]
+        .into_iter()
+        .chain(OTHER_INSTRUCTIONS)
+        .filter(|name| !name.contains('/'))
 }
 
 /// Returns a pattern for a name, however its letters are written.
 fn in_any_case(name: &str) -> String {
     let either = |letter: char| {
         if letter.is_ascii_alphabetic() {
-            format!("[{}{}]", letter.to_ascii_uppercase(), letter.to_ascii_lowercase())
+            format!(
+                "[{}{}]",
+                letter.to_ascii_uppercase(),
+                letter.to_ascii_lowercase()
+            )
         } else {
             letter.to_string()
         }
@@ -55,9 +68,15 @@ fn in_any_case(name: &str) -> String {
 
 fn said(mut found: Vec<BytesPath>, followed: &[&BytesPath]) -> Option<String> {
     // Of those at the top by their very names it is said one by one.
-    found.retain(|path| !followed.contains(&path) && !names().any(|name| path.as_bytes() == name.as_bytes()));
+    found.retain(|path| {
+        !followed.contains(&path) && !names().any(|name| path.as_bytes() == name.as_bytes())
+    });
     found.sort();
-    let mut named: Vec<String> = found.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let mut named: Vec<String> = found
+        .iter()
+        .take(MOST_NAMED)
+        .map(ToString::to_string)
+        .collect();
     named.extend((found.len() > MOST_NAMED).then(|| format!("{} more", found.len() - MOST_NAMED)));
     let is = if found.len() == 1 { "is" } else { "are" };
     (!found.is_empty()).then(|| {
@@ -76,8 +95,16 @@ mod tests {
     #[track_caller]
     fn check(found: &[&str], expected: Option<&str>) {
         let followed = BytesPath::from_text("docs/agents.md");
-        let said = said(found.iter().map(|path| BytesPath::from_text(path)).collect(), &[&followed]);
-        let named = said.as_deref().and_then(|said| said.split_once(" not followed: only PODBAY.md and AGENTS.md at the top"));
+        let said = said(
+            found
+                .iter()
+                .map(|path| BytesPath::from_text(path))
+                .collect(),
+            &[&followed],
+        );
+        let named = said.as_deref().and_then(|said| {
+            said.split_once(" not followed: only PODBAY.md and AGENTS.md at the top")
+        });
         assert_eq!(named.map(|(named, _)| named), expected, "{said:?}");
     }
 
@@ -85,9 +112,18 @@ mod tests {
     fn what_is_in_a_folder_or_in_another_case_is_named() {
         check(&["agents.md"], Some("agents.md is"));
         check(&["AGENTS.md", "sub/AGENTS.md"], Some("sub/AGENTS.md is"));
-        check(&["podbay.MD", "a/b/Agents.md", "AGENTS.md"], Some("a/b/Agents.md, podbay.MD are"));
         check(
-            &["5/AGENTS.md", "4/AGENTS.md", "3/AGENTS.md", "2/AGENTS.md", "1/AGENTS.md"],
+            &["podbay.MD", "a/b/Agents.md", "AGENTS.md"],
+            Some("a/b/Agents.md, podbay.MD are"),
+        );
+        check(
+            &[
+                "5/AGENTS.md",
+                "4/AGENTS.md",
+                "3/AGENTS.md",
+                "2/AGENTS.md",
+                "1/AGENTS.md",
+            ],
             Some("1/AGENTS.md, 2/AGENTS.md, 3/AGENTS.md, 2 more are"),
         );
         // A link leads to it.

@@ -1,5 +1,5 @@
-//! Results that the model has not read yet: it asked for them, so no summary stands for them. Where they are too long for the window each
-//! loses its middle, the longest ones first.
+//! Results that the model has not read yet: it asked for them, so no summary stands for them. Where
+//! they are too long for the window each loses its middle, the longest ones first.
 
 use podbay_llm::Message;
 use podbay_session::History;
@@ -24,9 +24,15 @@ impl TooLong {
         let most = self.most.saturating_sub(WORDS);
         // A line that is whole says more than two halves, where lines are short.
         let head = self.text.floor_char_boundary(most * 2 / 3);
-        let head = self.text[..head].rfind('\n').filter(|at| head - at < most / 6).map_or(head, |at| at + 1);
+        let head = self.text[..head]
+            .rfind('\n')
+            .filter(|at| head - at < most / 6)
+            .map_or(head, |at| at + 1);
         let tail = self.text.ceil_char_boundary(self.text.len() - most / 3);
-        let tail = self.text[tail..].find('\n').filter(|at| *at < most / 6).map_or(tail, |at| tail + at + 1);
+        let tail = self.text[tail..]
+            .find('\n')
+            .filter(|at| *at < most / 6)
+            .map_or(tail, |at| tail + at + 1);
         format!(
             "{}\n[{} bytes were left out here to make room; read_file with path \"artifact:{id}\" shows all of it, in parts with offset and \
              limit]\n{}",
@@ -37,26 +43,53 @@ impl TooLong {
     }
 }
 
-/// Returns how many messages at the end no request has shown to the model: its last answer, with what came of its calls. None where nothing
-/// came of it.
+/// Returns how many messages at the end no request has shown to the model: its last answer, with
+/// what came of its calls. None where nothing came of it.
 pub(super) fn count(history: &History) -> usize {
-    let n_behind = history.messages().rev().position(|message| matches!(message, Message::Assistant { .. })).unwrap_or(0);
-    let has_result = history.messages().rev().take(n_behind).any(|message| matches!(message, Message::ToolResult { .. }));
+    let n_behind = history
+        .messages()
+        .rev()
+        .position(|message| matches!(message, Message::Assistant { .. }))
+        .unwrap_or(0);
+    let has_result = history
+        .messages()
+        .rev()
+        .take(n_behind)
+        .any(|message| matches!(message, Message::ToolResult { .. }));
     if has_result { n_behind + 1 } else { 0 }
 }
 
-/// Returns which of these results are to be shortened to how much, so that all of them together lose so many bytes, as far as they can.
+/// Returns which of these results are to be shortened to how much, so that all of them together
+/// lose so many bytes, as far as they can.
 pub(super) fn too_long(history: &History, n_bytes: usize) -> Vec<TooLong> {
     let results: Vec<(&String, &String)> = history
         .messages()
         .rev()
         .take(count(history))
-        .filter_map(|message| if let Message::ToolResult { call, text, .. } = message { Some((call, text)) } else { None })
+        .filter_map(|message| {
+            if let Message::ToolResult { call, text, .. } = message {
+                Some((call, text))
+            } else {
+                None
+            }
+        })
         .collect();
-    let most = most(results.iter().map(|(_, text)| text.len()).collect(), n_bytes);
+    let most = most(
+        results.iter().map(|(_, text)| text.len()).collect(),
+        n_bytes,
+    );
     let is_too_long = |text: &str| text.len() > most + WORDS;
-    let found = results.into_iter().rev().filter(|(_, text)| is_too_long(text));
-    found.map(|(call, text)| TooLong { call: call.clone(), text: text.clone(), most }).collect()
+    let found = results
+        .into_iter()
+        .rev()
+        .filter(|(_, text)| is_too_long(text));
+    found
+        .map(|(call, text)| TooLong {
+            call: call.clone(),
+            text: text.clone(),
+            most,
+        })
+        .collect()
 }
 
 /// Returns the length that none of these may pass for all together to lose so many bytes.
@@ -86,11 +119,25 @@ mod tests {
     fn history(results: &[&str]) -> History {
         let mut history = History::default();
         history.say("compare them");
-        let call = |n: usize| ToolCall { id: format!("c{n}"), name: "read_file".into(), arguments: "{}".into() };
+        let call = |n: usize| ToolCall {
+            id: format!("c{n}"),
+            name: "read_file".into(),
+            arguments: "{}".into(),
+        };
         let calls = (0..results.len()).map(call).collect();
-        history.push(Message::Assistant { text: String::new(), thinking: String::new(), calls, raw: None });
+        history.push(Message::Assistant {
+            text: String::new(),
+            thinking: String::new(),
+            calls,
+            raw: None,
+        });
         for (n, text) in results.iter().enumerate() {
-            history.push(Message::ToolResult { call: format!("c{n}"), name: "read_file".into(), text: (*text).into(), is_error: false });
+            history.push(Message::ToolResult {
+                call: format!("c{n}"),
+                name: "read_file".into(),
+                text: (*text).into(),
+                is_error: false,
+            });
         }
         history
     }
@@ -112,10 +159,26 @@ mod tests {
         let (long, short) = ("a line of it\n".repeat(1000), "short\n".repeat(100));
         let history = history(&[&long, &short, &long]);
         let found = too_long(&history, 20_000);
-        assert_eq!(found.iter().map(|found| found.call.as_str()).collect::<Vec<_>>(), ["c0", "c2"]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|found| found.call.as_str())
+                .collect::<Vec<_>>(),
+            ["c0", "c2"]
+        );
         let text = found[0].shortened("c0");
-        assert!(text.len() <= 3000 && text.starts_with("a line of it\n") && text.ends_with("a line of it\n"), "{} {text}", text.len());
-        assert!(text.lines().all(|line| line == "a line of it" || line.starts_with('[') && line.contains("artifact:c0")), "{text}");
+        assert!(
+            text.len() <= 3000
+                && text.starts_with("a line of it\n")
+                && text.ends_with("a line of it\n"),
+            "{} {text}",
+            text.len()
+        );
+        assert!(
+            text.lines().all(|line| line == "a line of it"
+                || line.starts_with('[') && line.contains("artifact:c0")),
+            "{text}"
+        );
         assert_eq!(too_long(&history, usize::MAX / 2)[0].most, LEAST);
     }
 

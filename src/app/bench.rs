@@ -54,11 +54,16 @@ pub(super) enum Ground {
 }
 
 impl Ground {
-    /// Opens what the settings and the person name, and refuses what must not be worked on. Contacts nobody yet.
+    /// Opens what the settings and the person name, and refuses what must not be worked on.
+    /// Contacts nobody yet.
     pub(super) fn open(place: &Place) -> Result<Self, Error> {
         match place.config.sandbox.check().map_err(Error::Sandbox)? {
-            Backend::Attach => Socket::open(&place.config.sandbox).map(Self::Socket).map_err(Error::Sandbox),
-            Backend::Docker | Backend::Native => open_project(&place.project, &place.state).map(Self::Project),
+            Backend::Attach => Socket::open(&place.config.sandbox)
+                .map(Self::Socket)
+                .map_err(Error::Sandbox),
+            Backend::Docker | Backend::Native => {
+                open_project(&place.project, &place.state).map(Self::Project)
+            }
         }
     }
 
@@ -74,7 +79,11 @@ impl Ground {
     /// Returns where the person's lasting answers about it are kept.
     pub(super) fn answers(&self, state: &State) -> Option<Answers> {
         match self {
-            Self::Project(project) => Some(Answers::new(&state.answers(), &project.key(), project.path())),
+            Self::Project(project) => Some(Answers::new(
+                &state.answers(),
+                &project.key(),
+                project.path(),
+            )),
             Self::Socket(_) => None,
         }
     }
@@ -101,7 +110,12 @@ pub(super) fn open_project_at(path: &Path, state: &Path) -> Result<Project, Erro
 
 impl Bench {
     /// Connects to the engine, and knows what it is before anything else starts.
-    pub(super) async fn open(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
+    pub(super) async fn open(
+        config: &Config,
+        state: &State,
+        ground: Ground,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let bench = Self::reach(config, state, ground, cancel).await?;
         if let Some(engine) = &bench.engine {
             engine.facts(cancel).await.map_err(Error::Engine)?;
@@ -109,22 +123,42 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Connects to the engine for a box that is all that is wanted: what the engine is gets asked while its image is looked up.
-    pub(super) async fn reach(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
+    /// Connects to the engine for a box that is all that is wanted: what the engine is gets asked
+    /// while its image is looked up.
+    pub(super) async fn reach(
+        config: &Config,
+        state: &State,
+        ground: Ground,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         engine::keep_machine_id(state.root());
         let engine = match &ground {
-            Ground::Project(_) => Some(Engine::open(&config.engine, cancel).await.map_err(Error::Engine)?),
+            Ground::Project(_) => Some(
+                Engine::open(&config.engine, cancel)
+                    .await
+                    .map_err(Error::Engine)?,
+            ),
             Ground::Socket(_) => None,
         };
         let mut config = config.clone();
         if let Ground::Project(project) = &ground {
-            config.sandbox.auto_run.extend(sandbox::git::obeyed_around(project));
+            config
+                .sandbox
+                .auto_run
+                .extend(sandbox::git::obeyed_around(project));
         }
-        Ok(Self { config, state: state.clone(), ground, engine })
+        Ok(Self {
+            config,
+            state: state.clone(),
+            ground,
+            engine,
+        })
     }
 
     pub(super) fn engine(&self) -> Result<&Engine, Error> {
-        self.engine.as_ref().ok_or_else(|| Error::not_attached("what needs a container engine"))
+        self.engine
+            .as_ref()
+            .ok_or_else(|| Error::not_attached("what needs a container engine"))
     }
 
     pub(super) fn project(&self) -> Result<&Project, Error> {
@@ -143,18 +177,37 @@ impl Bench {
     }
 
     /// Makes sure the image is there and puts the box together from it.
-    pub(super) async fn spec(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Spec, Error> {
-        let name = self.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
+    pub(super) async fn spec(
+        &self,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Spec, Error> {
+        let name = self
+            .config
+            .sandbox
+            .image
+            .as_deref()
+            .unwrap_or(sandbox::DEFAULT_IMAGE);
         let (engine, provision) = (self.engine()?, self.provision(progress)?);
-        // What it is takes an engine longest to say, and what it says tells best what is wrong with one that is none.
+        // What it is takes an engine longest to say, and what it says tells best what is wrong with
+        // one that is none.
         let (facts, found) = tokio::join!(engine.facts(cancel), provision.find(name, cancel));
         let facts = facts.map_err(Error::Engine)?;
         let image = match found.map_err(Error::Engine)? {
             Some(image) => image,
-            None => provision.ensure(name, cancel).await.map_err(Error::Engine)?,
+            None => provision
+                .ensure(name, cancel)
+                .await
+                .map_err(Error::Engine)?,
         };
-        let spec =
-            Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)?;
+        let spec = Spec::new(
+            self.project()?,
+            &image,
+            facts,
+            &self.config.sandbox,
+            &sandbox::guest_volume_name(),
+        )
+        .map_err(Error::Sandbox)?;
         let spec = spec.covering_as_before(&self.state.covers(), &self.config.sandbox.auto_run);
         if self.config.sandbox.strict
             && let Some(problem) = holes::ways_out(facts)
@@ -163,26 +216,40 @@ impl Bench {
         }
         // What we build ourselves is known.
         if !Provision::is_own(name) {
-            spec.check_image(engine, &image, &self.state.images(), progress, cancel).await.map_err(Error::Sandbox)?;
+            spec.check_image(engine, &image, &self.state.images(), progress, cancel)
+                .await
+                .map_err(Error::Sandbox)?;
         }
         Ok(spec)
     }
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {
-        Ok(Provision::new(self.engine()?, &self.config.engine, self.config.offline, self.state.locks(), progress))
+        Ok(Provision::new(
+            self.engine()?,
+            &self.config.engine,
+            self.config.offline,
+            self.state.locks(),
+            progress,
+        ))
     }
 
-    /// Says which holes of the engine let a container out, where that was not said before. The engine has told of itself by now.
+    /// Says which holes of the engine let a container out, where that was not said before. The
+    /// engine has told of itself by now.
     pub(super) async fn holes_once(&self, cancel: &CancellationToken) -> Option<String> {
         let facts = self.engine.as_ref()?.facts(cancel).await.ok()?;
         holes::ways_out_once(facts, &self.state.engines())
     }
 
-    /// Says what it means where the guest does not see which programs run; with `sandbox.strict` no sandbox is used there.
+    /// Says what it means where the guest does not see which programs run; with `sandbox.strict` no
+    /// sandbox is used there.
     pub(super) fn gate_lack(&self, gate: ExecGate) -> Result<Option<String>, Error> {
-        let Some(lack) = sandbox::gate_lack(gate) else { return Ok(None) };
+        let Some(lack) = sandbox::gate_lack(gate) else {
+            return Ok(None);
+        };
         if self.config.sandbox.strict {
-            return Err(Error::Sandbox(sandbox::Error::Strict { problem: lack.words() }));
+            return Err(Error::Sandbox(sandbox::Error::Strict {
+                problem: lack.words(),
+            }));
         }
         Ok(Some(lack.words()))
     }
@@ -200,13 +267,16 @@ impl Bench {
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         if let Some(socket) = self.socket() {
-            return Sandbox::attach(socket, &self.config.sandbox, sink, cancel).await.map_err(Error::Sandbox);
+            return Sandbox::attach(socket, &self.config.sandbox, sink, cancel)
+                .await
+                .map_err(Error::Sandbox);
         }
         let spec = self.spec(progress, cancel).await?;
         self.sandbox(&spec, session, sink, cancel).await
     }
 
-    /// Starts a box whose changes are held back under the session's name; `by_turn`: to the end of each turn.
+    /// Starts a box whose changes are held back under the session's name; `by_turn`: to the end of
+    /// each turn.
     pub(super) async fn start_reviewed(
         &self,
         progress: &ProgressSink,
@@ -217,9 +287,12 @@ impl Bench {
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, spec) = (self.engine()?, self.spec(progress, cancel).await?);
-        let held = sandbox::reviews(engine, self.project()?, cancel).await.map_err(Error::Sandbox)?;
+        let held = sandbox::reviews(engine, self.project()?, cancel)
+            .await
+            .map_err(Error::Sandbox)?;
         if by_turn {
-            self.tell_waiting(&spec, &held, session, &sink, cancel).await;
+            self.tell_waiting(&spec, &held, session, &sink, cancel)
+                .await;
         }
         let review = sandbox::HeldReview::of(session);
         let is_new = held.iter().all(|held| held.session != *session);
@@ -232,21 +305,49 @@ impl Bench {
             }
         } else if is_new {
             // Nothing has run in it.
-            if let Err(error) = sandbox::remove_review(engine, &review, &CancellationToken::new()).await {
+            if let Err(error) =
+                sandbox::remove_review(engine, &review, &CancellationToken::new()).await
+            {
                 tracing::debug!(%error, "the volumes of a review that did not begin are left");
             }
         }
         started
     }
 
-    /// Says what of other sessions waits whose turns went into the project: their last ones, which were cut off. What changed nothing is removed.
-    async fn tell_waiting(&self, spec: &Spec, held: &[sandbox::HeldReview], session: &SessionId, sink: &Sink, cancel: &CancellationToken) {
+    /// Says what of other sessions waits whose turns went into the project: their last ones, which
+    /// were cut off. What changed nothing is removed.
+    async fn tell_waiting(
+        &self,
+        spec: &Spec,
+        held: &[sandbox::HeldReview],
+        session: &SessionId,
+        sink: &Sink,
+        cancel: &CancellationToken,
+    ) {
         let Ok(engine) = self.engine() else { return };
-        for held in held.iter().filter(|held| held.is_by_turn && held.session != *session && held.elsewhere.is_none()) {
+        for held in held
+            .iter()
+            .filter(|held| held.is_by_turn && held.session != *session && held.elsewhere.is_none())
+        {
             // That of a session that goes on is nobody else's business.
-            let Ok(lock) = sandbox::Lock::take_review(&self.state.locks(), held.session.as_str()) else { continue };
-            let order = ReviewOrder::End { name: held.session.to_string(), auto_run: self.config.sandbox.auto_run.clone() };
-            match Box::pin(sandbox::review(engine, spec, &self.config.sandbox, Some(held), order, cancel)).await {
+            let Ok(lock) = sandbox::Lock::take_review(&self.state.locks(), held.session.as_str())
+            else {
+                continue;
+            };
+            let order = ReviewOrder::End {
+                name: held.session.to_string(),
+                auto_run: self.config.sandbox.auto_run.clone(),
+            };
+            match Box::pin(sandbox::review(
+                engine,
+                spec,
+                &self.config.sandbox,
+                Some(held),
+                order,
+                cancel,
+            ))
+            .await
+            {
                 Ok(ReviewAnswer::Ended(pending)) if pending.is_empty() => {
                     if let Err(error) = sandbox::remove_review(engine, held, cancel).await {
                         tracing::debug!(%error, "the volumes of a session without changes are left");
@@ -275,11 +376,16 @@ impl Bench {
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, options) = (self.engine()?, &self.config.sandbox);
-        let held = sandbox::hold_back(engine, spec, options, session, by_turn, cancel).await.map_err(Error::Sandbox)?;
-        let mut started = Box::pin(self.sandbox(&held, Some(session), Arc::clone(&sink), cancel)).await;
+        let held = sandbox::hold_back(engine, spec, options, session, by_turn, cancel)
+            .await
+            .map_err(Error::Sandbox)?;
+        let mut started =
+            Box::pin(self.sandbox(&held, Some(session), Arc::clone(&sink), cancel)).await;
         if matches!(&started, Err(Error::Sandbox(error)) if sandbox::cannot_lay_over(error)) {
             let why = "no file system can be laid over it";
-            let held = sandbox::copy_whole(engine, spec, options, session, by_turn, why, cancel).await.map_err(Error::Sandbox)?;
+            let held = sandbox::copy_whole(engine, spec, options, session, by_turn, why, cancel)
+                .await
+                .map_err(Error::Sandbox)?;
             started = Box::pin(self.sandbox(&held, Some(session), sink, cancel)).await;
         }
         started
@@ -299,8 +405,22 @@ impl Bench {
             session: session.cloned(),
             ..Labels::new(Role::Workspace)
         };
-        let spec = if session.is_some() { &spec.with_git(self.git_options()) } else { spec };
-        Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, &self.state.covers(), sink, cancel).await.map_err(Error::Sandbox)
+        let spec = if session.is_some() {
+            &spec.with_git(self.git_options())
+        } else {
+            spec
+        };
+        Sandbox::start(
+            self.engine()?,
+            spec,
+            &self.config.sandbox,
+            labels,
+            &self.state.covers(),
+            sink,
+            cancel,
+        )
+        .await
+        .map_err(Error::Sandbox)
     }
 
     /// Returns what a session's git needs.
@@ -317,18 +437,33 @@ impl Bench {
     /// Says which containers could not be removed while something else was to be said.
     pub(super) fn tell_left(&self, sink: &Sink) {
         for left in self.engine.iter().flat_map(Engine::take_left) {
-            sink(Kind::Warning { message: left.to_string() }.into());
+            sink(
+                Kind::Warning {
+                    message: left.to_string(),
+                }
+                .into(),
+            );
         }
     }
 
-    /// Removes what controllers that were killed left behind. It must not delay anybody, and its failure is nobody's.
+    /// Removes what controllers that were killed left behind. It must not delay anybody, and its
+    /// failure is nobody's.
     pub(super) fn sweep_aside(&self) {
-        let Some(engine) = self.engine.clone() else { return };
+        let Some(engine) = self.engine.clone() else {
+            return;
+        };
         tokio::spawn(async move {
             let within = Duration::from_secs(30);
             let cancel = CancellationToken::new();
-            match tokio::time::timeout(within, engine.sweep(&sandbox::guest_volume_name(), None, &cancel)).await {
-                Ok(Ok(swept)) if !swept.removed.is_empty() => tracing::info!(removed = ?swept.removed, "removed leftovers"),
+            match tokio::time::timeout(
+                within,
+                engine.sweep(&sandbox::guest_volume_name(), None, &cancel),
+            )
+            .await
+            {
+                Ok(Ok(swept)) if !swept.removed.is_empty() => {
+                    tracing::info!(removed = ?swept.removed, "removed leftovers")
+                }
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "sweeping failed"),
                 Err(_) => tracing::debug!("sweeping took too long"),
@@ -339,7 +474,11 @@ impl Bench {
 
 /// Returns what the person's own settings of git say of a session.
 fn own_settings() -> Person {
-    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let var = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let home = var("HOME");
     let config = var("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
     sandbox::git::person(home.as_deref(), config.as_deref(), Some(Path::new("/etc")))

@@ -40,14 +40,20 @@ pub struct Called {
 
 /// Carries out one tool call through the whole pipeline, without a model and without a session.
 #[boxed]
-pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> Result<Called, Error> {
+pub async fn call(
+    place: &Place,
+    tool: &str,
+    arguments: &str,
+    front: &Front,
+) -> Result<Called, Error> {
     let cancel = front.interrupt.run();
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     let mut policy = rules::policy(place.mode, &place.config.policy, warn)?;
     let catalogue = Catalogue::new(&place.config.tools);
     let starts = catalogue.find(tool).map_or("", |tool| tool.name);
     let is_command = ["bash", "start_background_process"].contains(&starts);
-    let is_left_running = starts == "start_background_process" || starts == "bash" && wants_background(arguments);
+    let is_left_running =
+        starts == "start_background_process" || starts == "bash" && wants_background(arguments);
     let ground = Ground::open(place)?;
     rules::recall(&mut policy, ground.answers(&place.state).as_ref(), warn);
     let bench = Bench::reach(&place.config, &place.state, ground, cancel).await?;
@@ -74,7 +80,11 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let pipeline = pipeline.with_hooks(rules::hooks(&place.config.hooks, warn), None);
     // Nobody's window is at stake: the tool's own limits are the only ones.
     pipeline.set_window(Some(u64::from(u32::MAX)));
-    let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
+    let call = ToolCall {
+        id: "call".to_owned(),
+        name: tool.to_owned(),
+        arguments: arguments.to_owned(),
+    };
     let step = front.interrupt.step();
     let outcome = pipeline.run(&call, &step).await;
     pipeline.settle(&step).await;
@@ -85,26 +95,34 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let finished = outcome.map_err(|PipelineError::Sandbox(error)| Error::Sandbox(error))?;
     let exit_code = match finished.status {
         CallStatus::Ok => exit_code::DONE,
-        CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid => exit_code::FAILED,
+        CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid => {
+            exit_code::FAILED
+        }
         CallStatus::Denied => exit_code::BLOCKED,
         CallStatus::Cancelled => exit_code::INTERRUPTED,
     };
     let mut text = finished.text;
     if is_left_running && finished.status == CallStatus::Ok {
-        // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that is over.
+        // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that
+        // is over.
         text.push_str("\n[a single call has no background: what it left running has ended with it; `podbay sh` stays as long as you do]");
     }
     Ok(Called { text, exit_code })
 }
 
-/// Returns whether the arguments ask for a command that goes on after the call, in whichever form a tool takes that.
+/// Returns whether the arguments ask for a command that goes on after the call, in whichever form a
+/// tool takes that.
 fn wants_background(arguments: &str) -> bool {
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
     let wish = &arguments["background"];
-    wish.as_bool().unwrap_or_else(|| wish.as_str().is_some_and(|text| text.eq_ignore_ascii_case("true")))
+    wish.as_bool().unwrap_or_else(|| {
+        wish.as_str()
+            .is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    })
 }
 
-/// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own under the project's lock.
+/// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own
+/// under the project's lock.
 pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
     let taken = Box::pin(take_one(bench, front)).await;
     bench.tell_left(&sink_of(front));
@@ -149,7 +167,9 @@ fn sink_of(front: &Front) -> Sink {
 }
 
 async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
-    let (Ok(engine), Ok(project)) = (bench.engine(), bench.project()) else { return false };
+    let (Ok(engine), Ok(project)) = (bench.engine(), bench.project()) else {
+        return false;
+    };
     let state = podbay_sandbox::Environment::state(engine, project, front.interrupt.run()).await;
     matches!(state, Ok(Some(state)) if state.is_joined_for(spec))
 }
@@ -163,10 +183,17 @@ impl Services for NoServices {
     }
 
     fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<KeptLines, String> {
-        Err(format!("artifact {id} belongs to a session; a single call has none"))
+        Err(format!(
+            "artifact {id} belongs to a session; a single call has none"
+        ))
     }
 
-    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+    fn run_hook<'a>(
+        &'a self,
+        hook: wire::Hook,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
         Box::pin(self.0.run(hook, on_chunk, cancel))
     }
 }

@@ -22,7 +22,10 @@ pub struct Came {
 
 impl Came {
     pub(super) fn new(turn: HeldTurn, session: &SessionId) -> Self {
-        Self { turn, session: session.clone() }
+        Self {
+            turn,
+            session: session.clone(),
+        }
     }
 
     /// Returns how much came, such as "3 files, +12 −4"; `None`: nothing.
@@ -32,30 +35,58 @@ impl Came {
         if n == 0 {
             return None;
         }
-        let are_files = came.changes.first.iter().all(|one| one.change.entry != EntryType::Folder);
+        let are_files = came
+            .changes
+            .first
+            .iter()
+            .all(|one| one.change.entry != EntryType::Folder);
         let things = match (are_files, n) {
             (true, 1) => "file",
             (true, _) => "files",
             (false, 1) => "path",
             (false, _) => "paths",
         };
-        Some(format!("{n} {things}, +{} −{}", came.n_added, came.n_removed))
+        Some(format!(
+            "{n} {things}, +{} −{}",
+            came.n_added, came.n_removed
+        ))
     }
 
     /// Returns what else a person should know of it, a line each.
     pub fn notes(&self) -> Vec<String> {
-        let HeldTurn { turn, git, background } = &self.turn;
+        let HeldTurn {
+            turn,
+            git,
+            background,
+        } = &self.turn;
         let mut notes: Vec<String> = Vec::new();
         let n_resumed = turn.resumed.as_ref().map_or(0, |resumed| resumed.changed.n);
-        notes.extend((n_resumed > 0).then(|| format!("resumed an apply that was interrupted: {n_resumed} paths")));
-        let left = turn.applied.conflicts.first.iter().chain(&turn.applied.refused.first);
-        notes.extend(left.clone().take(MOST_NAMED).map(|left| format!("not applied: {} {}", left.path, left.reason)));
+        notes.extend(
+            (n_resumed > 0)
+                .then(|| format!("resumed an apply that was interrupted: {n_resumed} paths")),
+        );
+        let left = turn
+            .applied
+            .conflicts
+            .first
+            .iter()
+            .chain(&turn.applied.refused.first);
+        notes.extend(
+            left.clone()
+                .take(MOST_NAMED)
+                .map(|left| format!("not applied: {} {}", left.path, left.reason)),
+        );
         let n_left = turn.applied.conflicts.n + turn.applied.refused.n;
         let n_named = left.count().min(MOST_NAMED) as u64;
         if n_left > n_named {
             notes.push(format!("not applied: {} more", n_left - n_named));
         }
-        notes.extend(turn.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
+        notes.extend(
+            turn.applied
+                .stopped
+                .iter()
+                .map(|why| format!("not all is applied: {why}")),
+        );
         if turn.n_left > 0 {
             notes.push(format!(
                 "what is not applied is pending, and the session goes on with it; when this chat has ended: `podbay review diff {0}`, then `apply` or \
@@ -67,8 +98,11 @@ impl Came {
             notes.push(format!("or {}", how_auto_run_comes(self.session.as_str())));
         }
         if git.is_none() && self.turn.has_pending_commits() {
-            let why =
-                if background.is_empty() { "like what is not applied".to_owned() } else { format!("until {} ends", background.join(", ")) };
+            let why = if background.is_empty() {
+                "like what is not applied".to_owned()
+            } else {
+                format!("until {} ends", background.join(", "))
+            };
             notes.push(format!("commits are pending {why}, or until the chat ends"));
         }
         notes.extend(git.iter().flat_map(podbay_sandbox::git::Ended::not_taken));
@@ -88,7 +122,8 @@ impl Came {
     /// Returns what was left only because programs on the person's machine would run it.
     pub fn left_to_be_run(&self) -> impl Iterator<Item = &BytesPath> {
         let left = self.turn.turn.applied.refused.first.iter();
-        left.filter(|left| matches!(left.reason, LeftReason::MayRun { .. })).map(|left| &left.path)
+        left.filter(|left| matches!(left.reason, LeftReason::MayRun { .. }))
+            .map(|left| &left.path)
     }
 }
 
@@ -103,12 +138,25 @@ mod tests {
     use podbay_wire::keep::What;
 
     fn came(turn: ReviewedTurn) -> Came {
-        Came::new(HeldTurn { turn, git: None, background: Vec::new() }, &SessionId::random())
+        Came::new(
+            HeldTurn {
+                turn,
+                git: None,
+                background: Vec::new(),
+            },
+            &SessionId::random(),
+        )
     }
 
     #[test]
     fn what_came_is_summed_up_and_what_did_not_is_named_with_the_way_to_it() {
-        assert_eq!((came(ReviewedTurn::default()).summary(), came(ReviewedTurn::default()).notes()), (None, Vec::new()));
+        assert_eq!(
+            (
+                came(ReviewedTurn::default()).summary(),
+                came(ReviewedTurn::default()).notes()
+            ),
+            (None, Vec::new())
+        );
         let mut turn = ReviewedTurn::default();
         let change = |path: &str| PathChange {
             path: path.into(),
@@ -118,17 +166,38 @@ mod tests {
             n_bytes: Some(1),
             unkept: None,
         };
-        turn.came.changes = ["a", "b", "c"].map(|path| ReviewedPath { change: change(path), lines: None }).into_iter().collect();
+        turn.came.changes = ["a", "b", "c"]
+            .map(|path| ReviewedPath {
+                change: change(path),
+                lines: None,
+            })
+            .into_iter()
+            .collect();
         (turn.came.n_added, turn.came.n_removed) = (12, 4);
-        assert_eq!(came(turn.clone()).summary().as_deref(), Some("3 files, +12 −4"));
-        turn.applied.conflicts.add(Left { path: "d".into(), reason: LeftReason::ChangedSince });
-        turn.applied.refused.add(Left { path: ".envrc".into(), reason: LeftReason::MayRun { why: "a shell runs it".to_owned() } });
+        assert_eq!(
+            came(turn.clone()).summary().as_deref(),
+            Some("3 files, +12 −4")
+        );
+        turn.applied.conflicts.add(Left {
+            path: "d".into(),
+            reason: LeftReason::ChangedSince,
+        });
+        turn.applied.refused.add(Left {
+            path: ".envrc".into(),
+            reason: LeftReason::MayRun {
+                why: "a shell runs it".to_owned(),
+            },
+        });
         turn.n_left = 2;
         let notes = came(turn).notes();
         assert!(
-            notes[0].starts_with("not applied: d was changed by somebody else") && notes[1].starts_with("not applied: .envrc"),
+            notes[0].starts_with("not applied: d was changed by somebody else")
+                && notes[1].starts_with("not applied: .envrc"),
             "{notes:?}"
         );
-        assert!(notes[2].contains("podbay review diff") && notes[3].contains("--accept-auto-run"), "{notes:?}");
+        assert!(
+            notes[2].contains("podbay review diff") && notes[3].contains("--accept-auto-run"),
+            "{notes:?}"
+        );
     }
 }

@@ -82,13 +82,19 @@ impl Said {
         if let Some(came) = &self.came {
             return came.may_run();
         }
-        self.may_run.as_ref().map_or_else(Vec::new, |files| may_run_words(files, UNDO_DIFF))
+        self.may_run
+            .as_ref()
+            .map_or_else(Vec::new, |files| may_run_words(files, UNDO_DIFF))
     }
 
     /// Whether that is known.
     pub fn is_may_run_known(&self) -> bool {
         // Of what was dropped nothing is there.
-        self.is_dropped || self.came.as_ref().map_or(self.may_run.is_some() && !self.is_cut, Came::is_may_run_known)
+        self.is_dropped
+            || self.came.as_ref().map_or(
+                self.may_run.is_some() && !self.is_cut,
+                Came::is_may_run_known,
+            )
     }
 }
 
@@ -98,7 +104,16 @@ impl Chat {
     pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
-        match Box::pin(sit_down(place, Aim::Chat, None, front, front.interrupt.run(), &mut session)).await {
+        match Box::pin(sit_down(
+            place,
+            Aim::Chat,
+            None,
+            front,
+            front.interrupt.run(),
+            &mut session,
+        ))
+        .await
+        {
             Ok(seat) => {
                 if seat.sandbox.is_by_turn() {
                     front.interrupt.end_turns();
@@ -116,7 +131,8 @@ impl Chat {
             }
             Err((error, recorder)) => {
                 if let Some(recorder) = recorder {
-                    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let duration_ms =
+                        u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                     recorder.emit(Report::failed(&error, session, duration_ms).event());
                 }
                 Err(error)
@@ -137,10 +153,15 @@ impl Chat {
         &self.seat.model
     }
 
-    /// Sends one message and carries out what the model asks for. `decide` is asked what becomes of so many changes, where the person broke it off and
-    /// they are not in the project yet.
+    /// Sends one message and carries out what the model asks for. `decide` is asked what becomes of
+    /// so many changes, where the person broke it off and they are not in the project yet.
     #[boxed]
-    pub async fn say(&mut self, text: &str, interrupt: &Interrupt, decide: &mut (dyn Decide + Send)) -> Said {
+    pub async fn say(
+        &mut self,
+        text: &str,
+        interrupt: &Interrupt,
+        decide: &mut (dyn Decide + Send),
+    ) -> Said {
         interrupt.begin_turn();
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
@@ -158,8 +179,14 @@ impl Chat {
             status: outcome.status,
             error: outcome.failure.map(|failure| self.seat.error(failure)),
         };
-        if said.status == RunStatus::Interrupted && outcome.tool_calls > 0 && self.drop_if_wanted(interrupt, decide).await {
-            return Said { is_dropped: true, ..said };
+        if said.status == RunStatus::Interrupted
+            && outcome.tool_calls > 0
+            && self.drop_if_wanted(interrupt, decide).await
+        {
+            return Said {
+                is_dropped: true,
+                ..said
+            };
         }
         match end_turn(&self.seat.sandbox, interrupt, None).await {
             Some(EndedTurn::InPlace(ended)) => {
@@ -170,24 +197,40 @@ impl Chat {
             None => {}
         }
         // Where that is never known it is no news, and documented.
-        said.may_run = said.may_run.or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
-        self.named.extend(said.may_run.iter().flat_map(|named| &named.first).map(|file| file.path.clone()));
+        said.may_run = said
+            .may_run
+            .or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
+        self.named.extend(
+            said.may_run
+                .iter()
+                .flat_map(|named| &named.first)
+                .map(|file| file.path.clone()),
+        );
         said
     }
 
     /// Asks what becomes of a turn that was broken off; returns whether it is dropped.
-    async fn drop_if_wanted(&mut self, interrupt: &Interrupt, decide: &mut (dyn Decide + Send)) -> bool {
+    async fn drop_if_wanted(
+        &mut self,
+        interrupt: &Interrupt,
+        decide: &mut (dyn Decide + Send),
+    ) -> bool {
         let n_changes = self.seat.sandbox.count_changes(interrupt.run()).await;
         if n_changes == 0 || decide.decide(n_changes).await == Fate::Keep {
             return false;
         }
         if let Err(error) = self.seat.sandbox.drop_turn(interrupt.run()).await {
-            self.seat.recorder.warn(format!("the changes of this turn could not be dropped, so they are kept: {error}"));
+            self.seat.recorder.warn(format!(
+                "the changes of this turn could not be dropped, so they are kept: {error}"
+            ));
             return false;
         }
-        let words =
-            "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
-        self.seat.agent.add_context(&Context { text: words.to_owned(), seen: Vec::new(), warnings: Vec::new() });
+        let words = "The person broke the last turn off and dropped all that it had changed in the project: the files are as they were before it.";
+        self.seat.agent.add_context(&Context {
+            text: words.to_owned(),
+            seen: Vec::new(),
+            warnings: Vec::new(),
+        });
         true
     }
 
@@ -196,15 +239,20 @@ impl Chat {
         self.seat.sandbox.accept_all_auto_run();
     }
 
-    /// Brings in, too, what programs on the person's machine run by themselves, which the last message has changed.
+    /// Brings in, too, what programs on the person's machine run by themselves, which the last
+    /// message has changed.
     #[boxed]
     pub async fn accept_auto_run(&mut self, words: &str, interrupt: &Interrupt) -> Option<Came> {
-        let turn = self.seat.sandbox.accept_auto_run(self.seat.n_turns, words, interrupt.run()).await?;
+        let turn = self
+            .seat
+            .sandbox
+            .accept_auto_run(self.seat.n_turns, words, interrupt.run())
+            .await?;
         Some(Came::new(turn, self.session()))
     }
 
-    /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
-    /// replace.
+    /// Has a summary take the place of older messages, one that keeps above all what is about
+    /// `focus`; returns whether there was anything to replace.
     #[boxed]
     pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> bool {
         let (usage, is_shorter) = self.seat.agent.compact(focus, interrupt).await;
@@ -212,7 +260,8 @@ impl Chat {
         is_shorter
     }
 
-    /// Returns how many tokens the conversation is, and how many the model reads at once, where that is known.
+    /// Returns how many tokens the conversation is, and how many the model reads at once, where
+    /// that is known.
     #[boxed]
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         self.seat.agent.fullness(interrupt).await
@@ -230,8 +279,20 @@ impl Chat {
 
     /// Returns the answers that hold now, in words, each with for how long.
     pub fn answers(&self) -> Vec<String> {
-        let until = |always| if always { "always in this project" } else { "until the session ends" };
-        self.seat.agent.pipeline().answers().iter().map(|(exact, always)| format!("{} ({})", exact.words(), until(*always))).collect()
+        let until = |always| {
+            if always {
+                "always in this project"
+            } else {
+                "until the session ends"
+            }
+        };
+        self.seat
+            .agent
+            .pipeline()
+            .answers()
+            .iter()
+            .map(|(exact, always)| format!("{} ({})", exact.words(), until(*always)))
+            .collect()
     }
 
     /// Takes the answer of this number, from 1, back; returns what it was, in words.
@@ -239,14 +300,22 @@ impl Chat {
         let pipeline = self.seat.agent.pipeline();
         let answers = pipeline.answers();
         let Some((exact, _)) = number.checked_sub(1).and_then(|at| answers.get(at)) else {
-            return Err(format!("there is no answer {number}; there are {}", answers.len()));
+            return Err(format!(
+                "there is no answer {number}; there are {}",
+                answers.len()
+            ));
         };
         pipeline.forget_answer(exact).map(|()| exact.words())
     }
 
-    /// Runs a command of the person's own in the sandbox; the model is told of it with their next message.
+    /// Runs a command of the person's own in the sandbox; the model is told of it with their next
+    /// message.
     #[boxed]
-    pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
+    pub async fn run_by_hand(
+        &mut self,
+        command: &str,
+        interrupt: &Interrupt,
+    ) -> Result<ByHand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
         if let Some(EndedTurn::Came(turn)) = end_turn(&self.seat.sandbox, interrupt, None).await {
@@ -262,28 +331,55 @@ impl Chat {
 
     /// Shows the person the folders below one; the model is not told of it.
     #[boxed]
-    pub async fn tree_by_hand(&mut self, path: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
-        self.seat.agent.tree_by_hand(path, interrupt).await.map_err(|failure| self.seat.error(failure))
+    pub async fn tree_by_hand(
+        &mut self,
+        path: &str,
+        interrupt: &Interrupt,
+    ) -> Result<ByHand, Error> {
+        self.seat
+            .agent
+            .tree_by_hand(path, interrupt)
+            .await
+            .map_err(|failure| self.seat.error(failure))
     }
 
     /// Shows or takes back what turns changed; the model is told of it with the next message.
     #[boxed]
-    pub async fn undo(&mut self, order: UndoOrder, interrupt: &Interrupt) -> Result<UndoAnswer, Error> {
-        let answer = undo::finished(self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?)?;
+    pub async fn undo(
+        &mut self,
+        order: UndoOrder,
+        interrupt: &Interrupt,
+    ) -> Result<UndoAnswer, Error> {
+        let answer = undo::finished(
+            self.seat
+                .sandbox
+                .undo(order, interrupt.run())
+                .await
+                .map_err(Error::Sandbox)?,
+        )?;
         if let UndoAnswer::Undone(undone) = &answer
             && let Some(words) = undo::for_model(undone)
         {
-            self.seat.agent.add_context(&Context { text: words, ..Context::default() });
+            self.seat.agent.add_context(&Context {
+                text: words,
+                ..Context::default()
+            });
         }
         Ok(answer)
     }
 
-    /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on. Returns what was done
-    /// with git that may run on the person's machine later, but for what was named before.
+    /// Ends the box and the log, which then says with which exit code and, if so, why the
+    /// conversation could not go on. Returns what was done with git that may run on the person's
+    /// machine later, but for what was named before.
     ///
     /// `cancel` ends the commands of the settings that are still at work.
     #[boxed]
-    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) -> (Vec<String>, Option<Came>) {
+    pub async fn close(
+        mut self,
+        exit_code: u8,
+        error: Option<&Error>,
+        cancel: &CancellationToken,
+    ) -> (Vec<String>, Option<Came>) {
         let Closed { git, came, .. } = self.seat.close(cancel).await;
         let came = came.map(|turn| Came::new(turn, self.session()));
         let status = match exit_code {
@@ -303,7 +399,11 @@ impl Chat {
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         self.seat.recorder.emit(finished);
-        (git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path))).unwrap_or_default(), came)
+        (
+            git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path)))
+                .unwrap_or_default(),
+            came,
+        )
     }
 }
 
@@ -321,10 +421,21 @@ mod tests {
         };
         let said = |n: usize| {
             let may_run = Some((0..n).map(of).collect());
-            Said { came: None, is_dropped: false, may_run, is_cut: false, status: RunStatus::Completed, error: None }.may_run()
+            Said {
+                came: None,
+                is_dropped: false,
+                may_run,
+                is_cut: false,
+                status: RunStatus::Completed,
+                error: None,
+            }
+            .may_run()
         };
         assert_eq!(said(230).len(), 201);
-        assert_eq!(said(230)[200], "and 30 more: `podbay undo diff` shows all that changed");
+        assert_eq!(
+            said(230)[200],
+            "and 30 more: `podbay undo diff` shows all that changed"
+        );
         assert_eq!(said(1), ["0.mk: a build runs what it says"]);
         assert!(said(0).is_empty());
     }

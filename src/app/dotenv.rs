@@ -7,7 +7,10 @@ pub(super) fn read(text: &str) -> Vec<(String, String)> {
     while !rest.is_empty() {
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
         let statement = line.trim_start();
-        let Some((key, value)) = statement.split_once(['=', ':']).filter(|_| !statement.starts_with('#')) else {
+        let Some((key, value)) = statement
+            .split_once(['=', ':'])
+            .filter(|_| !statement.starts_with('#'))
+        else {
             rest = after;
             continue;
         };
@@ -38,7 +41,13 @@ fn value_of(text: &str) -> (String, usize) {
     }
     let line = value.split('\n').next().unwrap_or_default();
     // A comment stands apart; a `#` within a word belongs to it.
-    let comment = line.char_indices().find(|&(at, c)| c == '#' && line[..at].chars().next_back().is_none_or(char::is_whitespace));
+    let comment = line.char_indices().find(|&(at, c)| {
+        c == '#'
+            && line[..at]
+                .chars()
+                .next_back()
+                .is_none_or(char::is_whitespace)
+    });
     let plain = comment.map_or(line, |(at, _)| &line[..at]);
     (plain.trim().to_owned(), blank + line.len())
 }
@@ -49,7 +58,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, &str)]) {
-        let expected: Vec<(String, String)> = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let expected: Vec<(String, String)> = expected
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         assert_eq!(read(text), expected, "{text:?}");
     }
 
@@ -58,14 +70,20 @@ mod tests {
         check("", &[]);
         check("A=1", &[("A", "1")]);
         check("A=1\nB=2\n", &[("A", "1"), ("B", "2")]);
-        check("\u{feff}A = 1 \r\n\r\n  export B: 2", &[("A", "1"), ("B", "2")]);
+        check(
+            "\u{feff}A = 1 \r\n\r\n  export B: 2",
+            &[("A", "1"), ("B", "2")],
+        );
         check("A=\nB=2\n\n", &[("A", ""), ("B", "2")]);
         check("nothing\nA=1\n", &[("A", "1")]);
     }
 
     #[test]
     fn comments_are_no_part_of_a_value() {
-        check("# A=1\nA=2 # two\nB=a#b\nC=#c\n", &[("A", "2"), ("B", "a#b"), ("C", "")]);
+        check(
+            "# A=1\nA=2 # two\nB=a#b\nC=#c\n",
+            &[("A", "2"), ("B", "a#b"), ("C", "")],
+        );
         check("A=\"1\" # one\nB='2'# two\n", &[("A", "1"), ("B", "2")]);
         check("A='# none'\n", &[("A", "# none")]);
     }

@@ -89,7 +89,11 @@ impl Waiting {
             one.names.first.iter().map(branch).collect()
         };
         let branches = review.git.repositories.iter().flat_map(of).collect();
-        (!review.git.is_empty()).then(|| Self { review: review.name.clone(), branches, git: review.git.lines() })
+        (!review.git.is_empty()).then(|| Self {
+            review: review.name.clone(),
+            branches,
+            git: review.git.lines(),
+        })
     }
 }
 
@@ -121,14 +125,33 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     // Of two that come at once the second finds what the first has made.
     let folder = place.state.locks();
-    let lock = FileLock::wait(&folder, &format!("up-{}", bench.project()?.key()), || {}, cancel).await.map_err(Error::Engine)?;
+    let lock = FileLock::wait(
+        &folder,
+        &format!("up-{}", bench.project()?.key()),
+        || {},
+        cancel,
+    )
+    .await
+    .map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
-        let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
+        let labels = Labels {
+            owner: Some(Owner::current()),
+            ..Labels::new(Role::Keeper)
+        };
         let records = place.state.covers();
-        let look = sandbox::look_through(bench.engine()?, &spec, &place.config.sandbox, labels, &records, cancel);
+        let look = sandbox::look_through(
+            bench.engine()?,
+            &spec,
+            &place.config.sandbox,
+            labels,
+            &records,
+            cancel,
+        );
         let spec = look.await.map_err(Error::Sandbox)?;
-        let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
+        let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel)
+            .await
+            .map_err(Error::Sandbox)?;
         Ok::<_, Error>((spec, next))
     };
     let server = model::connect(bench, place.api_key.clone(), &progress, cancel);
@@ -136,11 +159,14 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
         (Ok((mut spec, next)), Ok(found)) => {
             if let Some(next) = next {
                 spec.warnings.extend(next.note.map(ToOwned::to_owned));
-                Environment::settle(bench.engine()?, bench.project()?, next).await.map_err(Error::Sandbox)?;
+                Environment::settle(bench.engine()?, bench.project()?, next)
+                    .await
+                    .map_err(Error::Sandbox)?;
             }
             (spec, found)
         }
-        // Whoever is told that it failed expects what was there before, also when it failed by an interrupt.
+        // Whoever is told that it failed expects what was there before, also when it failed by an
+        // interrupt.
         (Ok((_, next)), Err(error)) => {
             if let Some(next) = next {
                 Environment::discard(bench.engine()?, next).await;
@@ -150,33 +176,54 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
         (Err(error), _) => return Err(error),
     };
     drop(lock);
-    for message in spec.warnings.into_iter().chain(bench.holes_once(cancel).await) {
+    for message in spec
+        .warnings
+        .into_iter()
+        .chain(bench.holes_once(cancel).await)
+    {
         (front.sink)(Kind::Warning { message }.into());
     }
     let model::Found { probed, notes, .. } = found;
     for message in notes {
         (front.sink)(Kind::Warning { message }.into());
     }
-    (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());
+    (front.sink)(
+        Kind::ModelReady {
+            model: probed.model,
+            context: probed.context,
+            tools: probed.tools,
+            reason: probed.reason,
+        }
+        .into(),
+    );
     look(place, bench, cancel).await
 }
 
-/// Ends the environment of the project and the model server, unless another process works with that; returns the names of what was ended.
+/// Ends the environment of the project and the model server, unless another process works with
+/// that; returns the names of what was ended.
 #[boxed]
 pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, "`podbay down`", cancel).await?;
     let mut ended = Vec::new();
     // One that cannot be ended is no reason to leave the other.
-    let environment = Environment::down(bench.engine()?, bench.project()?, cancel).await.map_err(Error::Sandbox);
+    let environment = Environment::down(bench.engine()?, bench.project()?, cancel)
+        .await
+        .map_err(Error::Sandbox);
     if matches!(environment, Ok(true)) {
         ended.push("environment".to_owned());
     }
-    let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
+    let server = inference::ModelServer::new(
+        bench.engine()?,
+        &place.config.inference,
+        &model::paths(&bench),
+    );
     let server = match server.stop(cancel).await {
         // It is that of all projects.
         Err(inference::Error::Used { pid, model }) => {
-            let message = format!("the model server stays: process {pid} works with the model {model}; end that one first");
+            let message = format!(
+                "the model server stays: process {pid} works with the model {model}; end that one first"
+            );
             (front.sink)(Kind::Warning { message }.into());
             Ok(false)
         }
@@ -194,7 +241,8 @@ pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Says what was ended where not all could be, and which error kept which; returns the one that the command ends with.
+/// Says what was ended where not all could be, and which error kept which; returns the one that the
+/// command ends with.
 fn unfinished(mut failed: Vec<Error>, ended: &[String], front: &Front) -> Error {
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     if !ended.is_empty() {
@@ -205,8 +253,13 @@ fn unfinished(mut failed: Vec<Error>, ended: &[String], front: &Front) -> Error 
         failed.insert(0, Error::Interrupted);
     }
     let first = failed.remove(0);
-    for error in failed.iter().filter(|error| error.exit_code() != exit_code::INTERRUPTED) {
-        let words = std::iter::once(error.to_string()).chain(error.causes()).chain(error.hints());
+    for error in failed
+        .iter()
+        .filter(|error| error.exit_code() != exit_code::INTERRUPTED)
+    {
+        let words = std::iter::once(error.to_string())
+            .chain(error.causes())
+            .chain(error.hints());
         warn(words.collect::<Vec<_>>().join(": "));
     }
     first
@@ -220,28 +273,53 @@ pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
     if !status.reviews.is_empty() {
         let told = Box::pin(review::all_waiting(&bench, front, cancel)).await;
         // Which reviews wait is known all the same.
-        let reviews = told.inspect_err(|error| tracing::debug!(%error, "what waits with reviews is not known")).unwrap_or_default();
-        status.waiting = reviews.iter().filter(|review| status.reviews.contains(&review.name)).filter_map(Waiting::of).collect();
+        let reviews = told
+            .inspect_err(|error| tracing::debug!(%error, "what waits with reviews is not known"))
+            .unwrap_or_default();
+        status.waiting = reviews
+            .iter()
+            .filter(|review| status.reviews.contains(&review.name))
+            .filter_map(Waiting::of)
+            .collect();
     }
     Ok(status)
 }
 
 /// Passes on what the model server prints.
-pub async fn logs(place: &Place, follow: bool, lines: u32, write: impl FnMut(&[u8]), front: &Front) -> Result<(), Error> {
+pub async fn logs(
+    place: &Place,
+    follow: bool,
+    lines: u32,
+    write: impl FnMut(&[u8]),
+    front: &Front,
+) -> Result<(), Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, "`podbay logs`", cancel).await?;
-    let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
-    if server.logs(lines, follow, write, cancel).await.map_err(Error::Inference)? {
+    let server = inference::ModelServer::new(
+        bench.engine()?,
+        &place.config.inference,
+        &model::paths(&bench),
+    );
+    if server
+        .logs(lines, follow, write, cancel)
+        .await
+        .map_err(Error::Inference)?
+    {
         return Ok(());
     }
-    Err(Error::usage("no model server of ours is up", "start it with `podbay up`; another endpoint's log is kept by its own machine"))
+    Err(Error::usage(
+        "no model server of ours is up",
+        "start it with `podbay up`; another endpoint's log is kept by its own machine",
+    ))
 }
 
 /// Opens the project for a command that needs an engine.
 async fn open(place: &Place, what: &str, cancel: &CancellationToken) -> Result<Bench, Error> {
     match Ground::open(place)? {
         Ground::Socket(_) => Err(Error::not_attached(what)),
-        project @ Ground::Project(_) => Bench::open(&place.config, &place.state, project, cancel).await,
+        project @ Ground::Project(_) => {
+            Bench::open(&place.config, &place.state, project, cancel).await
+        }
     }
 }
 
@@ -251,14 +329,22 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
     }
     let (engine, project) = (bench.engine()?, bench.project()?);
     let facts = engine.facts(cancel).await.map_err(Error::Engine)?;
-    let environment = Environment::state(engine, project, cancel).await.map_err(Error::Sandbox)?;
+    let environment = Environment::state(engine, project, cancel)
+        .await
+        .map_err(Error::Sandbox)?;
     let server = inference::ModelServer::new(engine, &place.config.inference, &model::paths(bench));
     let server = server.state(cancel).await.map_err(Error::Inference)?;
-    let reviews = sandbox::reviews(engine, project, cancel).await.map_err(Error::Sandbox)?;
+    let reviews = sandbox::reviews(engine, project, cancel)
+        .await
+        .map_err(Error::Sandbox)?;
     Ok(Status {
         engine: format!("{} at {}", facts.version, facts.address),
         environment: environment.map(|state| Running {
-            detail: if state.paused { PAUSED.to_owned() } else { project.text().to_owned() },
+            detail: if state.paused {
+                PAUSED.to_owned()
+            } else {
+                project.text().to_owned()
+            },
             name: state.name,
             id: state.id,
             since: state.started_at,
@@ -274,23 +360,44 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
             },
         }),
         endpoint: endpoint(place),
-        reviews: reviews.into_iter().map(|review| review.session.to_string()).collect(),
+        reviews: reviews
+            .into_iter()
+            .map(|review| review.session.to_string())
+            .collect(),
         waiting: Vec::new(),
         socket: None,
     })
 }
 
 /// Asks a sandbox that somebody else keeps what it is like.
-async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> Result<Status, Error> {
-    let options = sandbox::Options { start_timeout: ANSWER, ..place.config.sandbox.clone() };
+async fn look_at(
+    place: &Place,
+    socket: &Socket,
+    cancel: &CancellationToken,
+) -> Result<Status, Error> {
+    let options = sandbox::Options {
+        start_timeout: ANSWER,
+        ..place.config.sandbox.clone()
+    };
     let environment = match Sandbox::attach(socket, &options, Arc::new(|_| {}), cancel).await {
         Ok((sandbox, started)) => {
             sandbox.close().await;
             let facts = started.facts;
-            let memory = facts.memory_bytes.map_or_else(|| "no limit of memory".to_owned(), |bytes| ByteSize::new(bytes).rounded());
-            let processes = facts.n_processes.map_or_else(|| "no limit of processes".to_owned(), |count| format!("{count} processes"));
+            let memory = facts.memory_bytes.map_or_else(
+                || "no limit of memory".to_owned(),
+                |bytes| ByteSize::new(bytes).rounded(),
+            );
+            let processes = facts.n_processes.map_or_else(
+                || "no limit of processes".to_owned(),
+                |count| format!("{count} processes"),
+            );
             let detail = format!("uid {}, {memory}, {processes}", facts.uid);
-            Some(Running { name: socket.path().display().to_string(), id: String::new(), since: String::new(), detail })
+            Some(Running {
+                name: socket.path().display().to_string(),
+                id: String::new(),
+                since: String::new(),
+                detail,
+            })
         }
         Err(sandbox::Error::NotAttached { .. }) => None,
         Err(error) => return Err(Error::Sandbox(error)),
@@ -306,8 +413,12 @@ async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> 
     })
 }
 
-/// Returns the endpoint that is named. What is no address is shown as what is wrong with it: it may hold a key.
+/// Returns the endpoint that is named. What is no address is shown as what is wrong with it: it may
+/// hold a key.
 fn endpoint(place: &Place) -> Option<String> {
     let text = place.config.llm.endpoint.as_deref()?;
-    Some(Endpoint::parse(text).map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()))
+    Some(
+        Endpoint::parse(text)
+            .map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()),
+    )
 }

@@ -12,11 +12,15 @@ use podbay_policy as policy;
 use podbay_sandbox as sandbox;
 use podbay_session as session;
 
-/// Everything that keeps a command from doing what it was asked, with the rooms' own errors kept apart.
+/// Everything that keeps a command from doing what it was asked, with the rooms' own errors kept
+/// apart.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("{problem}")]
-    Usage { problem: String, hint: Option<String> },
+    Usage {
+        problem: String,
+        hint: Option<String>,
+    },
     #[error("the configuration cannot be used")]
     Config(#[source] config::Error),
     #[error("a permission rule cannot be used")]
@@ -48,7 +52,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    #[error("an undo, or an application of changes, was interrupted, and has to be ended before anything else is taken back")]
+    #[error(
+        "an undo, or an application of changes, was interrupted, and has to be ended before anything else is taken back"
+    )]
     Unfinished,
     #[error("the task is done, but the session's log lacks its end: {problem}")]
     LogLost { problem: String },
@@ -58,7 +64,11 @@ pub enum Error {
         problem: Told,
     },
     #[error("not all that the task changed could be applied; what is left waits as review {id}")]
-    NotApplied { id: String, has_conflicts: bool, is_stopped: bool },
+    NotApplied {
+        id: String,
+        has_conflicts: bool,
+        is_stopped: bool,
+    },
     #[error("the time for the task, {seconds} s, was over before the model could begin")]
     Late { seconds: u64 },
     #[error("interrupted")]
@@ -114,25 +124,40 @@ pub struct ErrorReport {
 
 impl Error {
     pub fn usage(problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Usage { problem: problem.into(), hint: Some(hint.into()) }
+        Self::Usage {
+            problem: problem.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     /// Refuses what a box that somebody else keeps cannot have.
     pub fn not_attached(what: &str) -> Self {
         Self::usage(
-            format!("{what} is not offered with `sandbox.backend = attach`: the sandbox was put together by somebody else"),
+            format!(
+                "{what} is not offered with `sandbox.backend = attach`: the sandbox was put together by somebody else"
+            ),
             "compose.yaml and `.env` say what it is like; `docker compose up -d` starts it, `docker compose down` ends it",
         )
     }
 
-    /// Makes an error of an agent's failure. The log of a server that is not ours is not ours to show either.
+    /// Makes an error of an agent's failure. The log of a server that is not ours is not ours to
+    /// show either.
     pub(super) fn of_agent(failure: agent::Failure, is_own_server: bool) -> Self {
-        if is_own_server && (failure.is_of_server() || is_refused_key(&failure)) { Self::OwnServer(failure) } else { Self::Agent(failure) }
+        if is_own_server && (failure.is_of_server() || is_refused_key(&failure)) {
+            Self::OwnServer(failure)
+        } else {
+            Self::Agent(failure)
+        }
     }
 
-    /// Makes an error of what kept the image of the model server from being had; an engine that cannot be used has none for a sandbox either.
+    /// Makes an error of what kept the image of the model server from being had; an engine that
+    /// cannot be used has none for a sandbox either.
     pub(super) fn of_server_image(error: engine::Error) -> Self {
-        if error.is_about_image() { Self::Inference(inference::Error::of_image(error)) } else { Self::Engine(error) }
+        if error.is_about_image() {
+            Self::Inference(inference::Error::of_image(error))
+        } else {
+            Self::Engine(error)
+        }
     }
 
     /// Returns whether a model was named that nobody knows.
@@ -140,14 +165,17 @@ impl Error {
         matches!(self, Self::Inference(inference::Error::UnknownModel { .. }))
     }
 
-    /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant, never from the text.
+    /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant,
+    /// never from the text.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. }
             | Self::Config(_)
             | Self::Rule(_)
             | Self::Engine(engine::Error::Setting { .. })
-            | Self::Agent(agent::Failure::NoPrice | agent::Failure::Images { .. }) => exit_code::USAGE,
+            | Self::Agent(agent::Failure::NoPrice | agent::Failure::Images { .. }) => {
+                exit_code::USAGE
+            }
             Self::Session(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
@@ -159,19 +187,26 @@ impl Error {
             | Self::Inference(inference::Error::Cancelled { .. })
             | Self::Interrupted
             | Self::GivenUp { .. } => exit_code::INTERRUPTED,
-            Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
-            Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) | Self::OwnServer(agent::Failure::Model(_)) => {
-                exit_code::NO_MODEL
+            Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => {
+                exit_code::NO_BOX
             }
+            Self::Inference(_)
+            | Self::Model(_)
+            | Self::Agent(agent::Failure::Model(_))
+            | Self::OwnServer(agent::Failure::Model(_)) => exit_code::NO_MODEL,
             Self::Late { .. } => exit_code::LIMIT,
-            Self::NotApplied { is_stopped: false, .. } => exit_code::LEFT_OUT,
+            Self::NotApplied {
+                is_stopped: false, ..
+            } => exit_code::LEFT_OUT,
             Self::Bug => exit_code::BUG,
             Self::Bundle(_)
             | Self::Session(_)
             | Self::Unfinished
             | Self::LogLost { .. }
             | Self::Review { .. }
-            | Self::NotApplied { is_stopped: true, .. }
+            | Self::NotApplied {
+                is_stopped: true, ..
+            }
             | Self::Agent(_)
             | Self::OwnServer(_)
             | Self::Io { .. } => exit_code::FAILED,
@@ -184,7 +219,9 @@ impl Error {
             Self::Config(_) | Self::Rule(_) => "config",
             Self::Session(_) | Self::LogLost { .. } => "session",
             Self::Engine(_) => "engine",
-            Self::Sandbox(_) | Self::Unfinished | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
+            Self::Sandbox(_) | Self::Unfinished | Self::Agent(agent::Failure::Sandbox(_)) => {
+                "sandbox"
+            }
             Self::Bundle(_) => "bundle",
             Self::Review { .. } | Self::NotApplied { .. } => "review",
             Self::Inference(_) => "inference",
@@ -240,8 +277,19 @@ impl Error {
 
     /// Returns all that a person can do about it, what is most likely first.
     pub fn hints(&self) -> Vec<String> {
-        let mistakes = if let Self::Inference(error) = self { error.mistakes() } else { &[] };
-        self.hint().into_iter().chain(mistakes.iter().map(|mistake| format!("in your own list of models: {mistake}"))).collect()
+        let mistakes = if let Self::Inference(error) = self {
+            error.mistakes()
+        } else {
+            &[]
+        };
+        self.hint()
+            .into_iter()
+            .chain(
+                mistakes
+                    .iter()
+                    .map(|mistake| format!("in your own list of models: {mistake}")),
+            )
+            .collect()
     }
 
     /// Returns the chain of causes below this one, each said once.
@@ -260,7 +308,12 @@ impl Error {
     }
 
     pub fn report(&self) -> ErrorReport {
-        ErrorReport { kind: self.kind(), message: self.to_string(), causes: self.causes(), hints: self.hints() }
+        ErrorReport {
+            kind: self.kind(),
+            message: self.to_string(),
+            causes: self.causes(),
+            hints: self.hints(),
+        }
     }
 
     pub fn status(&self) -> RunStatus {
@@ -305,9 +358,13 @@ pub mod exit_code {
     /// SIGTERM.
     pub const TERMINATED: u8 = 143;
 
-    /// Returns the exit code of what ended with `code`: that of the signal which interrupted it, if one did.
+    /// Returns the exit code of what ended with `code`: that of the signal which interrupted it, if
+    /// one did.
     pub fn after(interrupt: &Interrupt, code: u8) -> u8 {
-        interrupt.exit_code().filter(|_| code == INTERRUPTED).unwrap_or(code)
+        interrupt
+            .exit_code()
+            .filter(|_| code == INTERRUPTED)
+            .unwrap_or(code)
     }
 }
 
@@ -326,45 +383,114 @@ mod tests {
             })
         };
         let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");
-        assert!(hint(true).contains("another Podbay") && !hint(true).contains("--api-key-env"), "{}", hint(true));
+        assert!(
+            hint(true).contains("another Podbay") && !hint(true).contains("--api-key-env"),
+            "{}",
+            hint(true)
+        );
         assert!(hint(false).contains("--api-key-env"), "{}", hint(false));
-        assert_eq!(Error::of_agent(failure(), true).exit_code(), exit_code::NO_MODEL);
+        assert_eq!(
+            Error::of_agent(failure(), true).exit_code(),
+            exit_code::NO_MODEL
+        );
     }
 
     #[test]
     fn whatever_was_under_way_an_interruption_has_the_code_of_its_signal() {
-        let greeting = sandbox::link::Error::Cancelled { doing: "greet the sandbox".to_owned() };
-        let errors = [Error::Sandbox(sandbox::Error::Link(greeting)), Error::Sandbox(sandbox::Error::Cancelled), Error::Interrupted];
+        let greeting = sandbox::link::Error::Cancelled {
+            doing: "greet the sandbox".to_owned(),
+        };
+        let errors = [
+            Error::Sandbox(sandbox::Error::Link(greeting)),
+            Error::Sandbox(sandbox::Error::Cancelled),
+            Error::Interrupted,
+        ];
         for error in errors {
             for signal in [exit_code::HUNG_UP, exit_code::TERMINATED] {
                 let interrupt = Interrupt::new();
-                assert_eq!(exit_code::after(&interrupt, error.exit_code()), exit_code::INTERRUPTED, "{error}");
+                assert_eq!(
+                    exit_code::after(&interrupt, error.exit_code()),
+                    exit_code::INTERRUPTED,
+                    "{error}"
+                );
                 interrupt.end_by(signal);
-                assert_eq!(exit_code::after(&interrupt, error.exit_code()), signal, "{error}");
+                assert_eq!(
+                    exit_code::after(&interrupt, error.exit_code()),
+                    signal,
+                    "{error}"
+                );
             }
             assert_eq!(error.status(), RunStatus::Interrupted);
         }
         let report = super::super::Report::failed(&Error::Bug, None, 0);
-        assert_eq!((report.exit_code, report.status), (exit_code::BUG, RunStatus::Failed), "a bug is no interruption");
-        let ended = sandbox::link::Error::Greet { reason: sandbox::link::Reason::EndOfStream };
-        assert_eq!(Error::Sandbox(sandbox::Error::Link(ended)).exit_code(), exit_code::NO_BOX);
+        assert_eq!(
+            (report.exit_code, report.status),
+            (exit_code::BUG, RunStatus::Failed),
+            "a bug is no interruption"
+        );
+        let ended = sandbox::link::Error::Greet {
+            reason: sandbox::link::Reason::EndOfStream,
+        };
+        assert_eq!(
+            Error::Sandbox(sandbox::Error::Link(ended)).exit_code(),
+            exit_code::NO_BOX
+        );
     }
 
     #[test]
     fn of_what_was_cut_off_it_is_said_what_it_was_and_what_goes_on_with_it() {
-        let gone = || sandbox::LineError::Ended { reason: "its container is gone".to_owned() };
+        let gone = || sandbox::LineError::Ended {
+            reason: "its container is gone".to_owned(),
+        };
         for (source, code, why) in [
-            (sandbox::LineError::Cancelled, exit_code::INTERRUPTED, "cancelled"),
+            (
+                sandbox::LineError::Cancelled,
+                exit_code::INTERRUPTED,
+                "cancelled",
+            ),
             (gone(), exit_code::NO_BOX, "it ended: its container is gone"),
         ] {
-            let (what, again) = ("what was being brought in".to_owned(), "podbay review apply id".to_owned());
-            let report = Error::Sandbox(sandbox::Error::Cut { what, again, source }).report();
-            let causes = ["what was being brought in was interrupted, and part of it may be done", why];
-            assert_eq!((report.message.as_str(), report.causes), ("it did not come to its end", causes.map(str::to_owned).to_vec()));
-            assert!(report.hints[0].starts_with("`podbay review apply id` finishes it; "), "{:?}", report.hints);
+            let (what, again) = (
+                "what was being brought in".to_owned(),
+                "podbay review apply id".to_owned(),
+            );
+            let report = Error::Sandbox(sandbox::Error::Cut {
+                what,
+                again,
+                source,
+            })
+            .report();
+            let causes = [
+                "what was being brought in was interrupted, and part of it may be done",
+                why,
+            ];
+            assert_eq!(
+                (report.message.as_str(), report.causes),
+                (
+                    "it did not come to its end",
+                    causes.map(str::to_owned).to_vec()
+                )
+            );
+            assert!(
+                report.hints[0].starts_with("`podbay review apply id` finishes it; "),
+                "{:?}",
+                report.hints
+            );
             let (what, again) = <_>::default();
-            let source = if code == exit_code::NO_BOX { gone() } else { sandbox::LineError::Cancelled };
-            assert_eq!(Error::Sandbox(sandbox::Error::Cut { what, again, source }).exit_code(), code);
+            let source = if code == exit_code::NO_BOX {
+                gone()
+            } else {
+                sandbox::LineError::Cancelled
+            };
+            assert_eq!(
+                Error::Sandbox(sandbox::Error::Cut {
+                    what,
+                    again,
+                    source
+                })
+                .exit_code(),
+                code
+            );
         }
     }
 
@@ -372,19 +498,45 @@ mod tests {
     fn the_log_is_shown_for_our_own_server_alone() {
         let failures = [
             || agent::Failure::Silent { count: 3 },
-            || agent::Failure::Model(llm::Error::Reported { message: "no".to_owned() }),
+            || {
+                agent::Failure::Model(llm::Error::Reported {
+                    message: "no".to_owned(),
+                })
+            },
             || {
                 let source = "reset".into();
-                agent::Failure::Model(llm::Error::Connection { endpoint: "unix:/s".to_owned(), source })
+                agent::Failure::Model(llm::Error::Connection {
+                    endpoint: "unix:/s".to_owned(),
+                    source,
+                })
             },
         ];
         for failure in failures {
             let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");
-            assert!(hint(true).contains("`podbay logs`") && !hint(false).contains("podbay logs"), "{} {}", hint(true), hint(false));
-            let facts = |is_own| (Error::of_agent(failure(), is_own).exit_code(), Error::of_agent(failure(), is_own).kind());
+            assert!(
+                hint(true).contains("`podbay logs`") && !hint(false).contains("podbay logs"),
+                "{} {}",
+                hint(true),
+                hint(false)
+            );
+            let facts = |is_own| {
+                (
+                    Error::of_agent(failure(), is_own).exit_code(),
+                    Error::of_agent(failure(), is_own).kind(),
+                )
+            };
             assert_eq!(facts(true), facts(false));
         }
-        let full = agent::Failure::Model(llm::Error::ContextExceeded { prompt: None, context: None });
-        assert!(!Error::of_agent(full, true).hint().expect("a hint").contains("podbay logs"), "its log knows nothing of that");
+        let full = agent::Failure::Model(llm::Error::ContextExceeded {
+            prompt: None,
+            context: None,
+        });
+        assert!(
+            !Error::of_agent(full, true)
+                .hint()
+                .expect("a hint")
+                .contains("podbay logs"),
+            "its log knows nothing of that"
+        );
     }
 }

@@ -33,26 +33,51 @@ pub struct Also {
     pub git: bool,
 }
 
-/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds, and what is to go `also`.
+/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of
+/// other builds, and what is to go `also`.
 #[boxed]
-pub async fn gc(config: &Config, also: Also, cancel: &CancellationToken) -> Result<Collected, Error> {
+pub async fn gc(
+    config: &Config,
+    also: Also,
+    cancel: &CancellationToken,
+) -> Result<Collected, Error> {
     if let Ok(root) = State::find(|name| std::env::var_os(name)) {
         engine::keep_machine_id(&root);
     }
-    let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
+    let engine = Engine::connect(&config.engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
     let age = config.engine.keep_guest.duration();
-    let mut swept = engine.sweep(&sandbox::guest_volume_name(), Some(age), cancel).await.map_err(Error::Engine)?;
+    let mut swept = engine
+        .sweep(&sandbox::guest_volume_name(), Some(age), cancel)
+        .await
+        .map_err(Error::Engine)?;
     if cancel.is_cancelled() {
-        return Err(Error::GivenUp { removed: swept.removed, left: swept.failed });
+        return Err(Error::GivenUp {
+            removed: swept.removed,
+            left: swept.failed,
+        });
     }
-    let mut abandoned = sandbox::abandoned(&engine, cancel).await.map_err(Error::Engine)?;
-    let mut left_git = sandbox::git::left(&engine, cancel).await.map_err(Error::Engine)?;
+    let mut abandoned = sandbox::abandoned(&engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
+    let mut left_git = sandbox::git::left(&engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
     let mut wanted = Vec::new();
     if also.snapshots {
-        wanted.extend(std::mem::take(&mut abandoned).into_iter().map(|Abandoned { volume, .. }| volume));
+        wanted.extend(
+            std::mem::take(&mut abandoned)
+                .into_iter()
+                .map(|Abandoned { volume, .. }| volume),
+        );
     }
     if also.git {
-        wanted.extend(std::mem::take(&mut left_git).into_iter().map(|LeftGit { volume, .. }| volume));
+        wanted.extend(
+            std::mem::take(&mut left_git)
+                .into_iter()
+                .map(|LeftGit { volume, .. }| volume),
+        );
     }
     for volume in wanted {
         match engine.remove_volume(&volume, cancel).await {
@@ -64,7 +89,11 @@ pub async fn gc(config: &Config, also: Also, cancel: &CancellationToken) -> Resu
     for (name, problem) in &mut swept.failed {
         *problem = format!("{problem}; {}", engine::how_to_remove(name));
     }
-    Ok(Collected { swept, abandoned, left_git })
+    Ok(Collected {
+        swept,
+        abandoned,
+        left_git,
+    })
 }
 
 /// Removes sessions that the settings (`session.keep_days`, `session.keep_sessions`) do not keep.

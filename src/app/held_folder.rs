@@ -1,4 +1,5 @@
-//! A folder that new files go into. Nothing that is there is written over, and no link in it is followed.
+//! A folder that new files go into. Nothing that is there is written over, and no link in it is
+//! followed.
 
 use std::fs::File;
 use std::io;
@@ -39,20 +40,35 @@ pub(super) struct HeldFolder {
 impl HeldFolder {
     pub(super) fn open(project: &Project) -> Result<Self, Error> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = nix::fcntl::open(project.path(), flags, Mode::empty()).map_err(failed("open the project folder"))?;
-        Ok(Self { fd, owner: owner(project), is_new: false })
+        let fd = nix::fcntl::open(project.path(), flags, Mode::empty())
+            .map_err(failed("open the project folder"))?;
+        Ok(Self {
+            fd,
+            owner: owner(project),
+            is_new: false,
+        })
     }
 
-    /// Holds the folder that the project lies in. What is made there belongs to the project's owner too.
+    /// Holds the folder that the project lies in. What is made there belongs to the project's owner
+    /// too.
     pub(super) fn around(project: &Project) -> Result<Self, Error> {
         // Its names need not be listed, so it may be one that only lets through.
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let around = project.path().parent().expect("a project is never the root");
-        let fd = nix::fcntl::open(around, flags, Mode::empty()).map_err(failed("open the folder that the project lies in"))?;
-        Ok(Self { fd, owner: owner(project), is_new: false })
+        let around = project
+            .path()
+            .parent()
+            .expect("a project is never the root");
+        let fd = nix::fcntl::open(around, flags, Mode::empty())
+            .map_err(failed("open the folder that the project lies in"))?;
+        Ok(Self {
+            fd,
+            owner: owner(project),
+            is_new: false,
+        })
     }
 
-    /// Opens the folder of this name, and makes it where there is none. `shown` is what a person calls it.
+    /// Opens the folder of this name, and makes it where there is none. `shown` is what a person
+    /// calls it.
     pub(super) fn folder(&self, name: &str, shown: &str) -> Result<Self, Error> {
         let is_new = match mkdirat(&self.fd, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) => true,
@@ -68,15 +84,23 @@ impl HeldFolder {
             error => failed(&format!("open the folder {shown}"))(error),
         })?;
         if is_new {
-            self.give(fd.as_fd()).map_err(failed(&format!("give the folder {shown} to the project's owner")))?;
+            self.give(fd.as_fd()).map_err(failed(&format!(
+                "give the folder {shown} to the project's owner"
+            )))?;
         }
-        Ok(Self { fd, owner: self.owner, is_new })
+        Ok(Self {
+            fd,
+            owner: self.owner,
+            is_new,
+        })
     }
 
-    /// Lets all others look into a folder that was made here, whatever this process lets new ones be.
+    /// Lets all others look into a folder that was made here, whatever this process lets new ones
+    /// be.
     pub(super) fn let_others_look(&self) -> Result<(), Error> {
         if self.is_new {
-            fchmod(&self.fd, Mode::from_bits_truncate(0o755)).map_err(failed("let others look into a new folder"))
+            fchmod(&self.fd, Mode::from_bits_truncate(0o755))
+                .map_err(failed("let others look into a new folder"))
         } else {
             Ok(())
         }
@@ -93,23 +117,38 @@ impl HeldFolder {
 
     /// Returns whose it is.
     pub(super) fn uid(&self) -> Result<u32, Error> {
-        fstat(&self.fd).map(|facts| facts.st_uid).map_err(failed("look at a folder"))
+        fstat(&self.fd)
+            .map(|facts| facts.st_uid)
+            .map_err(failed("look at a folder"))
     }
 
     /// Makes a file; returns false where its name is taken, by whatever it may be.
-    pub(super) fn create(&self, name: &str, shown: &str, content: &[u8], mode: u32) -> Result<bool, Error> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    pub(super) fn create(
+        &self,
+        name: &str,
+        shown: &str,
+        content: &[u8],
+        mode: u32,
+    ) -> Result<bool, Error> {
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let fd = match openat(&self.fd, name, flags, Mode::from_bits_truncate(mode)) {
             Ok(fd) => fd,
             Err(Errno::EEXIST) => return Ok(false),
             Err(error) => return Err(failed(&format!("make {shown}"))(error)),
         };
         let mut file = File::from(fd);
-        let written = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| Ok(self.give(file.as_fd())?));
+        let written = file
+            .write_all(content)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| Ok(self.give(file.as_fd())?));
         if let Err(source) = written {
             // Half a file would be left alone the next time.
             let _ = unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir);
-            return Err(Error::Io { doing: format!("write {shown}"), source });
+            return Err(Error::Io {
+                doing: format!("write {shown}"),
+                source,
+            });
         }
         Ok(true)
     }
@@ -139,10 +178,15 @@ impl HeldFolder {
 /// Returns whom what root makes is given to.
 fn owner(project: &Project) -> Option<(Uid, Gid)> {
     let (uid, gid) = project.owner();
-    nix::unistd::geteuid().is_root().then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
+    nix::unistd::geteuid()
+        .is_root()
+        .then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
 fn failed(doing: &str) -> impl Fn(Errno) -> Error {
     let doing = doing.to_owned();
-    move |error| Error::Io { doing: doing.clone(), source: io::Error::from(error) }
+    move |error| Error::Io {
+        doing: doing.clone(),
+        source: io::Error::from(error),
+    }
 }

@@ -1,7 +1,8 @@
 //! Commands that the person's own settings run on the person's own machine.
 //!
-//! Nothing that comes with a project can ask for one, trusted or not, and no tool of the model's makes such a call. Their environment is
-//! the person's without the variables that hold keys of ours.
+//! Nothing that comes with a project can ask for one, trusted or not, and no tool of the model's
+//! makes such a call. Their environment is the person's without the variables that hold keys of
+//! ours.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -30,7 +31,8 @@ use podbay_wire::Limit;
 use podbay_wire::Output;
 use podbay_wire::message::Stream;
 
-/// How long a hook's output may stay open once it has ended: what it left running may hold it for ever.
+/// How long a hook's output may stay open once it has ended: what it left running may hold it for
+/// ever.
 const AFTER: Duration = Duration::from_millis(200);
 
 /// Where such commands run and what they must not see.
@@ -50,22 +52,45 @@ enum Over {
 impl HostHooks {
     pub(super) fn of(place: &Place) -> Self {
         let config = &place.config;
-        let providers = config.providers.values().filter_map(|provider| provider.api_key_env.as_ref());
-        let hidden = providers.chain(&config.llm.api_key_env).chain(&config.inference.hub_token_env).cloned().collect();
-        Self { project: place.project.clone(), hidden }
+        let providers = config
+            .providers
+            .values()
+            .filter_map(|provider| provider.api_key_env.as_ref());
+        let hidden = providers
+            .chain(&config.llm.api_key_env)
+            .chain(&config.inference.hub_token_env)
+            .cloned()
+            .collect();
+        Self {
+            project: place.project.clone(),
+            hidden,
+        }
     }
 
-    pub(super) async fn run(&self, hook: Hook, mut on_chunk: OnChunk<'_>, cancel: &CancellationToken) -> Output {
+    pub(super) async fn run(
+        &self,
+        hook: Hook,
+        mut on_chunk: OnChunk<'_>,
+        cancel: &CancellationToken,
+    ) -> Output {
         let begun = Instant::now();
         let mut child = match self.start(&hook) {
             Ok(child) => child,
-            Err(error) => return Output::Fault(Fault::NotStarted { problem: format!("sh cannot be started on the host: {error}") }),
+            Err(error) => {
+                return Output::Fault(Fault::NotStarted {
+                    problem: format!("sh cannot be started on the host: {error}"),
+                });
+            }
         };
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .map(Pid::from_raw);
         let most = usize::try_from(hook.output_bytes).unwrap_or(usize::MAX);
         let (out, err) = (Mutex::default(), Mutex::default());
         let mut streams = Box::pin({
-            let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+            let (stdin, stdout, stderr) =
+                (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let (input, out, err) = (hook.input.into_bytes(), &out, &err);
             async move {
                 let feed = async {
@@ -101,30 +126,52 @@ impl HostHooks {
         for (stream, kept) in [(Stream::Stdout, out), (Stream::Stderr, err)] {
             on_chunk(stream, &kept.into_inner().unwrap_or_default());
         }
-        let limit = matches!(over, Over::Late).then_some(Limit::Time { ms: hook.timeout_ms });
+        let limit = matches!(over, Over::Late).then_some(Limit::Time {
+            ms: hook.timeout_ms,
+        });
         let end = match over {
             Over::Cancelled => End::Cancelled,
-            Over::Late => End::Signaled { signal: libc::SIGKILL },
+            Over::Late => End::Signaled {
+                signal: libc::SIGKILL,
+            },
             Over::Ended(status) => match status {
                 Ok(status) => how(status),
                 Err(error) => {
-                    return Output::Fault(Fault::Io { doing: "wait for the hook".to_owned(), problem: error.to_string() });
+                    return Output::Fault(Fault::Io {
+                        doing: "wait for the hook".to_owned(),
+                        problem: error.to_string(),
+                    });
                 }
             },
         };
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Output::Command(CommandEnded { limit, duration_ms, ..CommandEnded::plain(end) })
+        Output::Command(CommandEnded {
+            limit,
+            duration_ms,
+            ..CommandEnded::plain(end)
+        })
     }
 
     fn start(&self, hook: &Hook) -> std::io::Result<Child> {
-        #[expect(clippy::disallowed_methods, reason = "the one program of a person's own that runs on the host, by their own settings")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one program of a person's own that runs on the host, by their own settings"
+        )]
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &hook.command]).current_dir(&self.project).process_group(0).kill_on_drop(true);
+        command
+            .args(["-c", &hook.command])
+            .current_dir(&self.project)
+            .process_group(0)
+            .kill_on_drop(true);
         for name in &self.hidden {
             command.env_remove(name);
         }
         command.envs(hook.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
     }
 }
 
@@ -133,7 +180,9 @@ async fn drain(stream: Option<impl AsyncRead + Unpin>, kept: &Mutex<Vec<u8>>, mo
     let Some(mut stream) = stream else { return };
     let mut buffer = vec![0; 8192];
     while let Ok(n_read @ 1..) = stream.read(&mut buffer).await {
-        let mut kept = kept.lock().expect("nothing panics while it holds this lock");
+        let mut kept = kept
+            .lock()
+            .expect("nothing panics while it holds this lock");
         let room = most.saturating_sub(kept.len());
         kept.extend_from_slice(&buffer[..n_read.min(room)]);
     }
@@ -161,7 +210,9 @@ fn how(status: ExitStatus) -> End {
     use std::os::unix::process::ExitStatusExt;
     match status.code() {
         Some(code) => End::Exited { code },
-        None => End::Signaled { signal: status.signal().unwrap_or(libc::SIGKILL) },
+        None => End::Signaled {
+            signal: status.signal().unwrap_or(libc::SIGKILL),
+        },
     }
 }
 
@@ -169,9 +220,17 @@ fn how(status: ExitStatus) -> End {
 mod tests {
     use super::*;
 
-    async fn run(command: &str, timeout_ms: u64, input: &str, cancel: &CancellationToken) -> (Output, String, String) {
+    async fn run(
+        command: &str,
+        timeout_ms: u64,
+        input: &str,
+        cancel: &CancellationToken,
+    ) -> (Output, String, String) {
         let folder = tempfile::tempdir().expect("a folder");
-        let hooks = HostHooks { project: folder.path().to_owned(), hidden: vec!["CARGO_PKG_NAME".to_owned()] };
+        let hooks = HostHooks {
+            project: folder.path().to_owned(),
+            hidden: vec!["CARGO_PKG_NAME".to_owned()],
+        };
         let hook = Hook {
             command: command.to_owned(),
             input: input.to_owned(),
@@ -182,13 +241,25 @@ mod tests {
             rules: Vec::new(),
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let keep = |stream: Stream, bytes: &[u8]| if stream == Stream::Stderr { err.extend(bytes) } else { out.extend(bytes) };
+        let keep = |stream: Stream, bytes: &[u8]| {
+            if stream == Stream::Stderr {
+                err.extend(bytes)
+            } else {
+                out.extend(bytes)
+            }
+        };
         let output = hooks.run(hook, Box::new(keep), cancel).await;
-        (output, String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
+        (
+            output,
+            String::from_utf8_lossy(&out).into_owned(),
+            String::from_utf8_lossy(&err).into_owned(),
+        )
     }
 
     fn end_of(output: &Output) -> (&End, bool) {
-        let Output::Command(ended) = output else { panic!("{output:?}") };
+        let Output::Command(ended) = output else {
+            panic!("{output:?}")
+        };
         (&ended.end, ended.limit.is_some())
     }
 
@@ -200,13 +271,20 @@ mod tests {
         assert_eq!(end_of(&output), (&End::Exited { code: 3 }, false));
         assert_eq!((out.len(), err.as_str()), (1000, "stop none\n"));
         let (output, ..) = run("exit 0", 20_000, &large, &CancellationToken::new()).await;
-        assert_eq!(end_of(&output), (&End::Exited { code: 0 }, false), "it need not read");
+        assert_eq!(
+            end_of(&output),
+            (&End::Exited { code: 0 }, false),
+            "it need not read"
+        );
     }
 
     #[tokio::test]
     async fn one_that_hangs_or_is_cancelled_is_ended_with_all_it_started() {
         let marker = tempfile::tempdir().expect("a folder");
-        let script = format!("echo begun; (trap '' TERM; sleep 1; touch {}) & wait", marker.path().join("marker").display());
+        let script = format!(
+            "echo begun; (trap '' TERM; sleep 1; touch {}) & wait",
+            marker.path().join("marker").display()
+        );
         let (output, out, _) = run(&script, 300, "", &CancellationToken::new()).await;
         assert_eq!((end_of(&output).1, out.as_str()), (true, "begun\n"));
         let cancel = CancellationToken::new();
@@ -220,8 +298,17 @@ mod tests {
     #[tokio::test]
     async fn one_that_leaves_something_holding_its_output_holds_nobody_up() {
         let begun = Instant::now();
-        let (output, out, _) = run("echo said; sleep 600 &", 60_000, "", &CancellationToken::new()).await;
-        assert_eq!((end_of(&output), out.as_str()), ((&End::Exited { code: 0 }, false), "said\n"));
+        let (output, out, _) = run(
+            "echo said; sleep 600 &",
+            60_000,
+            "",
+            &CancellationToken::new(),
+        )
+        .await;
+        assert_eq!(
+            (end_of(&output), out.as_str()),
+            ((&End::Exited { code: 0 }, false), "said\n")
+        );
         assert!(begun.elapsed() < Duration::from_mins(1));
     }
 }

@@ -13,7 +13,8 @@ use podbay_session::State;
 /// The controller's own image, which compose runs it from.
 const CONTROLLER: &str = "podbay/podbay";
 
-/// Builds Podbay's own images, the named ones or those that compose.yaml names; returns their names and ids.
+/// Builds Podbay's own images, the named ones or those that compose.yaml names; returns their names
+/// and ids.
 #[boxed]
 pub async fn build_images(
     config: &Config,
@@ -26,12 +27,28 @@ pub async fn build_images(
     if let Some(name) = names.iter().find(|name| !Provision::is_own(name)) {
         return Err(Error::usage(
             format!("`{name}` is no image of Podbay's own"),
-            format!("there are {}; any other image is built by its own means", Provision::own_names().join(", ")),
+            format!(
+                "there are {}; any other image is built by its own means",
+                Provision::own_names().join(", ")
+            ),
         ));
     }
-    let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
-    let provision = Provision::new(&engine, &config.engine, config.offline, state.locks(), progress).allow_install(install);
-    let needed = [podbay_sandbox::DEFAULT_IMAGE.to_owned(), podbay_inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];
+    let engine = Engine::connect(&config.engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
+    let provision = Provision::new(
+        &engine,
+        &config.engine,
+        config.offline,
+        state.locks(),
+        progress,
+    )
+    .allow_install(install);
+    let needed = [
+        podbay_sandbox::DEFAULT_IMAGE.to_owned(),
+        podbay_inference::DEFAULT_IMAGE.to_owned(),
+        CONTROLLER.to_owned(),
+    ];
     let names = if names.is_empty() { &needed[..] } else { names };
     let mut built = Vec::new();
     for name in names {
@@ -58,9 +75,19 @@ pub async fn list_images(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<Vec<ImageLine>, Error> {
-    let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
-    let listed =
-        Provision::new(&engine, &config.engine, config.offline, state.locks(), progress).list(cancel).await.map_err(Error::Engine)?;
+    let engine = Engine::connect(&config.engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
+    let listed = Provision::new(
+        &engine,
+        &config.engine,
+        config.offline,
+        state.locks(),
+        progress,
+    )
+    .list(cancel)
+    .await
+    .map_err(Error::Engine)?;
     let line = |image: ListedImage| ImageLine {
         name: image.name,
         state: match image.state {

@@ -26,13 +26,20 @@ pub struct Initialised {
 
 impl Initialised {
     pub(super) fn put(&mut self, name: String, is_new: bool) {
-        if is_new { &mut self.made } else { &mut self.kept }.push(name);
+        if is_new {
+            &mut self.made
+        } else {
+            &mut self.kept
+        }
+        .push(name);
     }
 }
 
-/// Puts a settings file into a project's folder and lays a folder for compose beside it; whatever is there stays as it is.
+/// Puts a settings file into a project's folder and lays a folder for compose beside it; whatever
+/// is there stays as it is.
 ///
-/// The project may have come from anybody: no link in it is followed, and a name that is taken is left alone.
+/// The project may have come from anybody: no link in it is followed, and a name that is taken is
+/// left alone.
 pub fn init(path: &Path, state: &Path) -> Result<Initialised, Error> {
     let project = open_project_at(path, state)?;
     let folder = HeldFolder::open(&project)?;

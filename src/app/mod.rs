@@ -1,7 +1,9 @@
-//! Use cases: what each command does, from opening the project to the report, without a word on how it is asked for or shown.
+//! Use cases: what each command does, from opening the project to the report, without a word on how
+//! it is asked for or shown.
 //!
-//! This room composes all the others but `ui`. Events leave it by the sink it is given, a person is asked through the asker it is
-//! given, so every front end shares it. Start with [`run`], then [`Bench`], which holds what a session needs.
+//! This room composes all the others but `ui`. Events leave it by the sink it is given, a person is
+//! asked through the asker it is given, so every front end shares it. Start with [`run`], then
+//! [`Bench`], which holds what a session needs.
 
 mod bench;
 pub mod bundle;
@@ -159,7 +161,10 @@ use podbay_event::Kind;
 
 /// Makes a warning that a front end wants shown like any other.
 pub fn warning(message: impl Into<String>) -> Event {
-    Kind::Warning { message: message.into() }.into()
+    Kind::Warning {
+        message: message.into(),
+    }
+    .into()
 }
 
 /// Returns where the state folder is, or will be; makes nothing.

@@ -47,29 +47,70 @@ pub(super) async fn connect(
     if let Some(endpoint) = &options.endpoint {
         let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
         let (client, probed) = wait_for(bench, &endpoint, key.as_ref(), progress, cancel).await?;
-        return Ok(Found { client, probed, own: None, notes: Vec::new() });
+        return Ok(Found {
+            client,
+            probed,
+            own: None,
+            notes: Vec::new(),
+        });
     }
     check(bench)?;
     let server = &bench.config.inference;
     let paths = paths(bench);
     let provision = bench.provision(progress)?;
-    let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::of_server_image) };
-    let model = async { Store::new(server, &paths, bench.config.offline)?.resolve(progress, cancel).await };
+    let image = async {
+        provision
+            .ensure(server.image_name(), cancel)
+            .await
+            .map_err(Error::of_server_image)
+    };
+    let model = async {
+        Store::new(server, &paths, bench.config.offline)?
+            .resolve(progress, cancel)
+            .await
+    };
     let model = async { model.await.map_err(Error::Inference) };
     let (image, model) = tokio::try_join!(image, model)?;
-    let notes: Vec<String> = model.note.iter().cloned().chain(super::models::model_mistakes(&bench.config)).collect();
+    let notes: Vec<String> = model
+        .note
+        .iter()
+        .cloned()
+        .chain(super::models::model_mistakes(&bench.config))
+        .collect();
     let own = ModelServer::new(bench.engine()?, server, &paths);
-    let serving = own.ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+    let serving = own
+        .ensure(&image, &model, progress, cancel)
+        .await
+        .map_err(Error::Inference)?;
     let notes = [notes, serving.warnings.clone()].concat();
     // What one's own server does costs nothing; said only where somebody counts.
-    let price = if bench.config.agent.max_cost > 0.0 && !options.price.is_known() { Price::FREE } else { options.price };
-    let options = &Options { price, ..options.clone() };
-    let answer = probe(serving.endpoint.clone(), Some(serving.key.clone()), options, server.probe_timeout.duration(), cancel).await;
+    let price = if bench.config.agent.max_cost > 0.0 && !options.price.is_known() {
+        Price::FREE
+    } else {
+        options.price
+    };
+    let options = &Options {
+        price,
+        ..options.clone()
+    };
+    let answer = probe(
+        serving.endpoint.clone(),
+        Some(serving.key.clone()),
+        options,
+        server.probe_timeout.duration(),
+        cancel,
+    )
+    .await;
     let (client, probed) = answer.map_err(|error| match error {
         Error::Model(error) if error.is_of_server() => Error::of_agent(Failure::Model(error), true),
         other => other,
     })?;
-    Ok(Found { client, probed, own: Some((own, serving)), notes })
+    Ok(Found {
+        client,
+        probed,
+        own: Some((own, serving)),
+        notes,
+    })
 }
 
 pub(super) fn paths(bench: &Bench) -> Paths {
@@ -78,14 +119,23 @@ pub(super) fn paths(bench: &Bench) -> Paths {
 
 /// Refuses an endpoint that no client can be made for, before anything is started; asks nobody.
 pub(super) fn check_endpoint(config: &Config, key: Option<&Secret>) -> Result<(), Error> {
-    let Some(endpoint) = &config.llm.endpoint else { return Ok(()) };
+    let Some(endpoint) = &config.llm.endpoint else {
+        return Ok(());
+    };
     let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
-    Client::new(endpoint, key.cloned(), config.llm.clone()).map(drop).map_err(Error::Model)
+    Client::new(endpoint, key.cloned(), config.llm.clone())
+        .map(drop)
+        .map_err(Error::Model)
 }
 
-/// Refuses a sandbox that somebody else keeps where no model is named: no server can be started then.
+/// Refuses a sandbox that somebody else keeps where no model is named: no server can be started
+/// then.
 pub(super) fn check(bench: &Bench) -> Result<(), Error> {
-    if bench.socket().is_some() && bench.config.llm.endpoint.is_none() { Err(not_named()) } else { Ok(()) }
+    if bench.socket().is_some() && bench.config.llm.endpoint.is_none() {
+        Err(not_named())
+    } else {
+        Ok(())
+    }
 }
 
 /// The error of a sandbox that somebody else keeps where no model is named.
@@ -96,9 +146,11 @@ pub(super) fn not_named() -> Error {
     )
 }
 
-/// Probes an endpoint, again and again while its server loads the model, for as long as one of ours may take for that.
+/// Probes an endpoint, again and again while its server loads the model, for as long as one of ours
+/// may take for that.
 ///
-/// Beside a sandbox that somebody else keeps also while nothing listens there: both come up together.
+/// Beside a sandbox that somebody else keeps also while nothing listens there: both come up
+/// together.
 async fn wait_for(
     bench: &Bench,
     endpoint: &Endpoint,
@@ -109,7 +161,10 @@ async fn wait_for(
     let options = &bench.config.llm;
     let begun = Instant::now();
     let loaded_by = begun + bench.config.inference.start_timeout.duration();
-    let started_by = begun + bench.socket().map_or(Duration::ZERO, |_| bench.config.sandbox.start_timeout.duration());
+    let started_by = begun
+        + bench.socket().map_or(Duration::ZERO, |_| {
+            bench.config.sandbox.start_timeout.duration()
+        });
     let mut waits = false;
     let step = |finished| Progress {
         task: "the server loads its model".to_owned(),
@@ -120,7 +175,15 @@ async fn wait_for(
         finished,
     };
     loop {
-        match probe(endpoint.clone(), key.cloned(), options, options.probe_timeout(), cancel).await {
+        match probe(
+            endpoint.clone(),
+            key.cloned(),
+            options,
+            options.probe_timeout(),
+            cancel,
+        )
+        .await
+        {
             Err(Error::Model(llm::Error::Unreachable { .. })) if Instant::now() < started_by => {}
             Err(Error::Model(llm::Error::ModelLoading { .. })) if Instant::now() < loaded_by => {
                 waits = true;
@@ -129,12 +192,22 @@ async fn wait_for(
             other => {
                 if waits {
                     let end = step(true);
-                    progress(if other.is_ok() { end } else { Progress { detail: GIVEN_UP.to_owned(), ..end } });
+                    progress(if other.is_ok() {
+                        end
+                    } else {
+                        Progress {
+                            detail: GIVEN_UP.to_owned(),
+                            ..end
+                        }
+                    });
                 }
                 return match other {
                     // All that it was waited for, not the last look alone.
                     Err(Error::Model(llm::Error::ModelLoading { endpoint, .. })) => {
-                        Err(Error::Model(llm::Error::ModelLoading { endpoint, waited: begun.elapsed() }))
+                        Err(Error::Model(llm::Error::ModelLoading {
+                            endpoint,
+                            waited: begun.elapsed(),
+                        }))
                     }
                     other => other,
                 };

@@ -60,7 +60,8 @@ pub struct ModelFile {
     pub path: PathBuf,
     pub source: String,
     pub sha256: Option<String>,
-    /// Whether the hash was known before the file was here, so that the file was checked against it.
+    /// Whether the hash was known before the file was here, so that the file was checked against
+    /// it.
     pub checked: bool,
 }
 
@@ -79,12 +80,17 @@ impl From<ListedModel> for ModelLine {
     fn from(listed: ListedModel) -> Self {
         let (entry, presence) = (listed.entry, listed.presence);
         let expected = entry.sha256.clone();
-        let damage = listed.damage.map(|problem| format!("{problem}; {}", inference::remedy_of_damage(&listed.name)));
+        let damage = listed
+            .damage
+            .map(|problem| format!("{problem}; {}", inference::remedy_of_damage(&listed.name)));
         let file = |file: ListedFile| ModelFile {
             path: file.path,
             source: file.origin,
             checked: file.record.as_ref().is_some_and(|record| record.checked),
-            sha256: file.record.map(|record| record.sha256).or_else(|| expected.clone()),
+            sha256: file
+                .record
+                .map(|record| record.sha256)
+                .or_else(|| expected.clone()),
         };
         Self {
             name: listed.name,
@@ -98,7 +104,11 @@ impl From<ListedModel> for ModelLine {
             tried: entry.sha256.is_some() || presence == Presence::Here,
             is_local: matches!(entry.source, inference::Source::Path { .. }),
             size: entry.size,
-            loaded: if let Presence::Partial(bytes) = presence { Some(bytes) } else { None },
+            loaded: if let Presence::Partial(bytes) = presence {
+                Some(bytes)
+            } else {
+                None
+            },
             damage,
             parameters: entry.parameters,
             active: entry.active,
@@ -114,12 +124,17 @@ impl From<ListedModel> for ModelLine {
 }
 
 pub(super) fn store(config: &Config, state: &State) -> Result<Store, Error> {
-    Store::new(&config.inference, &Paths::new(state.root()), config.offline).map_err(Error::Inference)
+    Store::new(&config.inference, &Paths::new(state.root()), config.offline)
+        .map_err(Error::Inference)
 }
 
 /// Returns what is wrong with the person's own list of models.
 pub fn model_mistakes(config: &Config) -> Vec<String> {
-    Catalogue::load(&config.inference).mistakes.iter().map(ToString::to_string).collect()
+    Catalogue::load(&config.inference)
+        .mistakes
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// Lists every model that has a name, here or not.
@@ -130,24 +145,45 @@ pub fn list_models(config: &Config, state: &State) -> Result<Models, Error> {
         models: store.list().into_iter().map(ModelLine::from).collect(),
         default: choice.as_ref().map(|choice| choice.id.clone()),
         reason: choice.map(|choice| choice.reason),
-        mistakes: store.catalogue().mistakes.iter().map(ToString::to_string).collect(),
+        mistakes: store
+            .catalogue()
+            .mistakes
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     })
 }
 
 /// Returns what is known of one model.
 pub fn model_info(config: &Config, state: &State, name: &str) -> Result<ModelLine, Error> {
-    store(config, state)?.info(name).map(ModelLine::from).map_err(Error::Inference)
+    store(config, state)?
+        .info(name)
+        .map(ModelLine::from)
+        .map_err(Error::Inference)
 }
 
-/// Returns which model is pulled when none is named, and why: that of the settings, else the one that fits the machine.
+/// Returns which model is pulled when none is named, and why: that of the settings, else the one
+/// that fits the machine.
 #[boxed]
 pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, String), Error> {
-    if let Some(name) = config.inference.model.as_deref().filter(|name| !name.trim().is_empty()) {
-        return Ok((name.trim().to_owned(), format!("{}: the settings name it (`inference.model`)", name.trim())));
+    if let Some(name) = config
+        .inference
+        .model
+        .as_deref()
+        .filter(|name| !name.trim().is_empty())
+    {
+        return Ok((
+            name.trim().to_owned(),
+            format!("{}: the settings name it (`inference.model`)", name.trim()),
+        ));
     }
     let store = store(config, state)?;
-    let choice = store.choice(&Machine::look(&config.inference)).map_err(Error::Inference)?;
-    let is_here = store.info(&choice.id).is_ok_and(|listed| listed.presence == Presence::Here);
+    let choice = store
+        .choice(&Machine::look(&config.inference))
+        .map_err(Error::Inference)?;
+    let is_here = store
+        .info(&choice.id)
+        .is_ok_and(|listed| listed.presence == Presence::Here);
     // Nobody named it, so nobody waits for minutes to learn that it cannot be had.
     if !is_here && !store.hub_answers().await.map_err(Error::Inference)? {
         return Err(Error::Inference(inference::Error::Download {
@@ -171,12 +207,22 @@ pub async fn pull_model(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<ModelLine, Error> {
-    store(config, state)?.pull(name, progress, cancel).await.map(ModelLine::from).map_err(Error::Inference)
+    store(config, state)?
+        .pull(name, progress, cancel)
+        .await
+        .map(ModelLine::from)
+        .map_err(Error::Inference)
 }
 
-/// Removes a model's files, unless the running model server has them; returns whether there was anything.
+/// Removes a model's files, unless the running model server has them; returns whether there was
+/// anything.
 #[boxed]
-pub async fn remove_model(config: &Config, state: &State, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
+pub async fn remove_model(
+    config: &Config,
+    state: &State,
+    name: &str,
+    cancel: &CancellationToken,
+) -> Result<bool, Error> {
     let store = store(config, state)?;
     let listed = store.info(name).map_err(Error::Inference)?;
     // Where there is no engine, no server runs.
@@ -184,9 +230,16 @@ pub async fn remove_model(config: &Config, state: &State, name: &str, cancel: &C
         let server = ModelServer::new(&engine, &config.inference, &Paths::new(state.root()));
         let served = server.serves(cancel).await.map_err(Error::Inference)?;
         let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        if listed.files.iter().any(|file| served.contains(&real(&file.path))) {
+        if listed
+            .files
+            .iter()
+            .any(|file| served.contains(&real(&file.path)))
+        {
             let by = "the running model server serves it";
-            return Err(Error::Inference(inference::Error::InUse { name: listed.name, by }));
+            return Err(Error::Inference(inference::Error::InUse {
+                name: listed.name,
+                by,
+            }));
         }
     }
     store.remove(name).await.map_err(Error::Inference)

@@ -15,14 +15,16 @@ const TIMES: u32 = 3;
 /// An engine may close a log before it says that the container has ended.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Our own model server while a session works with it: it is nobody else's to end, and where it ends by itself it is started again.
+/// Our own model server while a session works with it: it is nobody else's to end, and where it
+/// ends by itself it is started again.
 pub(super) struct OwnServer {
     _serving: Serving,
     watch: AbortHandle,
 }
 
 impl OwnServer {
-    /// Looks after a server from now on; who asks it meanwhile waits for it as for any other that is away.
+    /// Looks after a server from now on; who asks it meanwhile waits for it as for any other that
+    /// is away.
     pub(super) fn keep(server: ModelServer, serving: Serving, sink: Sink) -> Self {
         let kept = serving.clone();
         let watch = tokio::spawn(async move {
@@ -31,7 +33,10 @@ impl OwnServer {
                 n_started += 1;
             }
         });
-        Self { _serving: kept, watch: watch.abort_handle() }
+        Self {
+            _serving: kept,
+            watch: watch.abort_handle(),
+        }
     }
 }
 
@@ -56,13 +61,17 @@ async fn watch_once(server: &ModelServer, serving: &Serving, sink: &Sink, may_st
         let warn = |message| sink(Kind::Warning { message }.into());
         match server.start_again(serving, &never).await {
             Ok(Again::Started { why }) => {
-                warn(format!("the model server ended ({why}) and is started again"));
+                warn(format!(
+                    "the model server ended ({why}) and is started again"
+                ));
                 return true;
             }
             Ok(Again::Runs) => {}
             Ok(Again::Gone) => return false,
             Err(error) => {
-                warn(format!("the model server ended and cannot be started again: {error}"));
+                warn(format!(
+                    "the model server ended and cannot be started again: {error}"
+                ));
                 return false;
             }
         }

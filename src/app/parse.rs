@@ -49,30 +49,52 @@ struct ParsedIncomplete {
 
 /// Reads a model's raw text as a session would.
 ///
-/// `tools` is a file with `OpenAI`'s list of tools; without one all of our own are known. `hint` names the format of the model's template.
-pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) -> Result<ParsedText, Error> {
+/// `tools` is a file with `OpenAI`'s list of tools; without one all of our own are known. `hint`
+/// names the format of the model's template.
+pub fn parse_text(
+    input: impl Read,
+    tools: Option<&Path>,
+    hint: Option<&str>,
+) -> Result<ParsedText, Error> {
     let hint = hint.map(find_hint).transpose()?;
     let tools = match tools {
         Some(path) => read_tools(path)?,
         None => own_tools(),
     };
-    let bytes = bounded(input, MOST_TEXT, "the text on the standard input", "one answer of a model is enough")?;
+    let bytes = bounded(
+        input,
+        MOST_TEXT,
+        "the text on the standard input",
+        "one answer of a model is enough",
+    )?;
     let text = String::from_utf8(bytes).map_err(|error| {
         Error::usage(
-            format!("the text on the standard input is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1),
+            format!(
+                "the text on the standard input is not UTF-8: byte {} is wrong",
+                error.utf8_error().valid_up_to() + 1
+            ),
             "hand over what the model wrote, not a compressed or binary answer of its server",
         )
     })?;
     let tools = text::Tools::new(&tools);
     let mut parsed = text::parse(&text, &tools, hint);
-    // A marked call of a tool that is not known is one, too. An answer that is longer than a session takes has no such.
+    // A marked call of a tool that is not known is one, too. An answer that is longer than a
+    // session takes has no such.
     if hint.is_none()
         && let Ok(reply) = llm::understood(&text, &tools)
         && reply.calls.len() != parsed.calls.len()
     {
-        let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
+        let call = |call: ToolCall| text::Call {
+            name: call.name,
+            arguments: call.arguments,
+        };
         let calls = reply.calls.into_iter().map(call).collect();
-        parsed = text::Parsed { content: reply.text, reasoning: reply.thinking, calls, ..parsed };
+        parsed = text::Parsed {
+            content: reply.text,
+            reasoning: reply.thinking,
+            calls,
+            ..parsed
+        };
     }
     Ok(ParsedText {
         content: parsed.content,
@@ -84,8 +106,12 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
 
 impl From<text::Call> for ParsedCall {
     fn from(call: text::Call) -> Self {
-        let arguments = RawValue::from_string(call.compact()).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self { name: call.name, arguments }
+        let arguments =
+            RawValue::from_string(call.compact()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self {
+            name: call.name,
+            arguments,
+        }
     }
 }
 
@@ -97,52 +123,107 @@ impl From<text::Incomplete> for ParsedIncomplete {
             text::Part::Unclear => "unclear",
             text::Part::Reasoning => "reasoning",
         };
-        Self { part, name: incomplete.name, text: incomplete.text }
+        Self {
+            part,
+            name: incomplete.name,
+            text: incomplete.text,
+        }
     }
 }
 
 fn find_hint(name: &str) -> Result<text::Hint, Error> {
     text::Hint::find(name).ok_or_else(|| {
-        Error::usage(format!("no template is known by the name `{name}`"), format!("there are: {}", text::Hint::names().join(", ")))
+        Error::usage(
+            format!("no template is known by the name `{name}`"),
+            format!("there are: {}", text::Hint::names().join(", ")),
+        )
     })
 }
 
 /// Returns all tools of our own under each of their names, as a session knows them.
 fn own_tools() -> Vec<ToolSpec> {
-    let catalogue = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+    let catalogue = Catalogue::new(&Options {
+        set: Set::Full,
+        ..Options::default()
+    });
     let spec = |tool: &podbay_tools::Tool| ToolSpec {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
         parameters: tool.parameters.clone(),
     };
-    catalogue.tools().iter().map(spec).chain(catalogue.untold()).collect()
+    catalogue
+        .tools()
+        .iter()
+        .map(spec)
+        .chain(catalogue.untold())
+        .collect()
 }
 
 fn read_tools(path: &Path) -> Result<Vec<ToolSpec>, Error> {
     const HINT: &str = "it holds a JSON array of names, or of tools as they stand in a request: [{\"type\": \"function\", \"function\": {\"name\": \"…\"}}]";
     let shown = path.display();
-    let file = open_file(path).map_err(|problem| Error::usage(format!("the list of tools {shown} cannot be read: {problem}"), HINT))?;
-    let bytes = bounded(file, MOST_TOOLS, &format!("the list of tools {shown}"), HINT)?;
-    let value: Value =
-        serde_json::from_slice(&bytes).map_err(|error| Error::usage(format!("the list of tools {shown} {}", json_fault(&error)), HINT))?;
+    let file = open_file(path).map_err(|problem| {
+        Error::usage(
+            format!("the list of tools {shown} cannot be read: {problem}"),
+            HINT,
+        )
+    })?;
+    let bytes = bounded(
+        file,
+        MOST_TOOLS,
+        &format!("the list of tools {shown}"),
+        HINT,
+    )?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        Error::usage(
+            format!("the list of tools {shown} {}", json_fault(&error)),
+            HINT,
+        )
+    })?;
     let list = value.get("tools").unwrap_or(&value);
-    let Value::Array(entries) = list else { return Err(Error::usage(format!("the list of tools {shown} is no list"), HINT)) };
+    let Value::Array(entries) = list else {
+        return Err(Error::usage(
+            format!("the list of tools {shown} is no list"),
+            HINT,
+        ));
+    };
     let tool = |(n, entry): (usize, &Value)| {
-        tool(entry).ok_or_else(|| Error::usage(format!("entry {} of the list of tools {shown} has no name", n + 1), HINT))
+        tool(entry).ok_or_else(|| {
+            Error::usage(
+                format!("entry {} of the list of tools {shown} has no name", n + 1),
+                HINT,
+            )
+        })
     };
     entries.iter().enumerate().map(tool).collect()
 }
 
 fn tool(entry: &Value) -> Option<ToolSpec> {
     let entry = entry.get("function").unwrap_or(entry);
-    let name = entry.as_str().or_else(|| entry.get("name")?.as_str()).filter(|name| !name.trim().is_empty())?;
-    let parameters = ["parameters", "input_schema", "inputSchema"].iter().find_map(|key| entry.get(*key)).cloned().unwrap_or_default();
-    Some(ToolSpec { name: name.to_owned(), description: String::new(), parameters })
+    let name = entry
+        .as_str()
+        .or_else(|| entry.get("name")?.as_str())
+        .filter(|name| !name.trim().is_empty())?;
+    let parameters = ["parameters", "input_schema", "inputSchema"]
+        .iter()
+        .find_map(|key| entry.get(*key))
+        .cloned()
+        .unwrap_or_default();
+    Some(ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters,
+    })
 }
 
-/// Opens a plain file, and nothing else: nobody may ever write into a pipe, and a device has no end.
+/// Opens a plain file, and nothing else: nobody may ever write into a pipe, and a device has no
+/// end.
 fn open_file(path: &Path) -> Result<File, String> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(|error| error.to_string())?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|error| error.to_string())?;
     let facts = file.metadata().map_err(|error| error.to_string())?;
     match facts.file_type() {
         kind if kind.is_file() => Ok(file),
@@ -155,9 +236,17 @@ fn open_file(path: &Path) -> Result<File, String> {
 fn bounded(input: impl Read, most: u64, what: &str, hint: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = input.take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Error::usage(format!("{what} cannot be read: {error}"), "name a file, or pipe one in"))?;
+    read.map_err(|error| {
+        Error::usage(
+            format!("{what} cannot be read: {error}"),
+            "name a file, or pipe one in",
+        )
+    })?;
     if bytes.len() as u64 > most {
-        return Err(Error::usage(format!("{what} is over {} MiB", most >> 20), hint));
+        return Err(Error::usage(
+            format!("{what} is over {} MiB", most >> 20),
+            hint,
+        ));
     }
     Ok(bytes)
 }
@@ -174,7 +263,12 @@ mod tests {
         let path = folder.path().join("tools.json");
         let read = |text: &str| {
             std::fs::write(&path, text).expect("written");
-            read_tools(&path).map(|tools| tools.into_iter().map(|tool| (tool.name, tool.parameters)).collect::<Vec<_>>())
+            read_tools(&path).map(|tools| {
+                tools
+                    .into_iter()
+                    .map(|tool| (tool.name, tool.parameters))
+                    .collect::<Vec<_>>()
+            })
         };
         let expected = vec![("a".to_owned(), json!({"x": 1}))];
         for text in [
@@ -184,7 +278,10 @@ mod tests {
         ] {
             assert_eq!(read(text).expect("is a list"), expected);
         }
-        assert_eq!(read(r#"["a"]"#).expect("is a list"), [("a".to_owned(), Value::Null)]);
+        assert_eq!(
+            read(r#"["a"]"#).expect("is a list"),
+            [("a".to_owned(), Value::Null)]
+        );
         for (text, words) in [
             ("{", "ends in the middle"),
             ("[\n]]", "is no JSON from line 2, column 2 on"),
@@ -193,7 +290,10 @@ mod tests {
             (r#"[""]"#, "entry 1"),
         ] {
             let error = read(text).expect_err("is none");
-            assert!(error.to_string().contains(words) && error.exit_code() == 2, "{error}");
+            assert!(
+                error.to_string().contains(words) && error.exit_code() == 2,
+                "{error}"
+            );
         }
     }
 
@@ -203,18 +303,38 @@ mod tests {
         let call = format!("<tool_call>{bare}</tool_call>");
         let read = |text: &str| {
             let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
-            (parsed.calls.len(), parsed.content, parsed.incomplete.map(|incomplete| incomplete.part))
+            (
+                parsed.calls.len(),
+                parsed.content,
+                parsed.incomplete.map(|incomplete| incomplete.part),
+            )
         };
-        assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned(), None));
+        assert_eq!(
+            read(&format!("I look.\n{call}")),
+            (1, "I look.".to_owned(), None)
+        );
         assert_eq!(read(&format!("You write {call} to see it.")).0, 1);
         let other = call.replace("ls", "pwd");
-        assert_eq!(read(&format!("I look.\n{call}\nThen it is:\n{other}\nDone.")).0, 2);
-        assert_eq!(read(&format!("I look.\n{call}\nAs I said:\n{call}\nDone.")).0, 1, "said twice");
+        assert_eq!(
+            read(&format!("I look.\n{call}\nThen it is:\n{other}\nDone.")).0,
+            2
+        );
+        assert_eq!(
+            read(&format!("I look.\n{call}\nAs I said:\n{call}\nDone.")).0,
+            1,
+            "said twice"
+        );
         assert_eq!(read(bare), (1, String::new(), None));
-        for text in [format!("I look:\n{bare}"), format!("The model emits:\n\n```json\n{bare}\n```\n\nThe client runs it.")] {
+        for text in [
+            format!("I look:\n{bare}"),
+            format!("The model emits:\n\n```json\n{bare}\n```\n\nThe client runs it."),
+        ] {
             assert_eq!(read(&text), (0, text.clone(), Some("unclear")));
         }
-        assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
+        assert_eq!(
+            read(&format!("<think>I should not {call} at all.</think>")).0,
+            0
+        );
     }
 
     #[test]
@@ -225,8 +345,16 @@ mod tests {
             r#"[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "x"}}]"#,
         ] {
             let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
-            let calls: Vec<(&str, &str)> = parsed.calls.iter().map(|call| (call.name.as_str(), call.arguments.get())).collect();
-            assert_eq!((calls, parsed.content.as_str()), (vec![("get_weather", r#"{"city":"x"}"#)], ""), "{text}");
+            let calls: Vec<(&str, &str)> = parsed
+                .calls
+                .iter()
+                .map(|call| (call.name.as_str(), call.arguments.get()))
+                .collect();
+            assert_eq!(
+                (calls, parsed.content.as_str()),
+                (vec![("get_weather", r#"{"city":"x"}"#)], ""),
+                "{text}"
+            );
         }
     }
 
@@ -236,7 +364,9 @@ mod tests {
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
         let large = folder.path().join("large.json");
-        File::create(&large).and_then(|file| file.set_len(MOST_TOOLS + 1)).expect("written");
+        File::create(&large)
+            .and_then(|file| file.set_len(MOST_TOOLS + 1))
+            .expect("written");
         for (path, words) in [
             (pipe.as_path(), "it is a pipe or a device"),
             (Path::new("/dev/zero"), "it is a pipe or a device"),
@@ -245,13 +375,25 @@ mod tests {
         ] {
             let report = read_tools(path).expect_err("is no list").report();
             assert!(report.message.contains(words), "{report:?}");
-            assert!(report.hints.iter().any(|hint| hint.contains("a JSON array of names")), "{report:?}");
+            assert!(
+                report
+                    .hints
+                    .iter()
+                    .any(|hint| hint.contains("a JSON array of names")),
+                "{report:?}"
+            );
         }
     }
 
     #[test]
     fn too_much_is_refused() {
         let error = parse_text(std::io::repeat(b'x'), None, None).expect_err("is endless");
-        assert_eq!((error.exit_code(), error.to_string()), (2, "the text on the standard input is over 16 MiB".to_owned()));
+        assert_eq!(
+            (error.exit_code(), error.to_string()),
+            (
+                2,
+                "the text on the standard input is over 16 MiB".to_owned()
+            )
+        );
     }
 }

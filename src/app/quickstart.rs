@@ -29,7 +29,10 @@ use podbay_tools::Set;
 pub(super) const EXAMPLE: [(&str, &str); 4] = [
     ("README.md", include_str!("../../examples/notes/README.md")),
     ("notes.py", include_str!("../../examples/notes/notes.py")),
-    ("test_notes.py", include_str!("../../examples/notes/test_notes.py")),
+    (
+        "test_notes.py",
+        include_str!("../../examples/notes/test_notes.py"),
+    ),
     ("notes.txt", include_str!("../../examples/notes/notes.txt")),
 ];
 
@@ -47,8 +50,9 @@ pub struct Quickstart {
 
 /// Sets everything up and lets a real model do a real task on a copy of an example.
 ///
-/// It counts as done when a call that the model chose ran in the box and a last text came. A model this small may not know when to stop,
-/// so here, and only here, a landing at the limit of five turns is a success too; the caller says so.
+/// It counts as done when a call that the model chose ran in the box and a last text came. A model
+/// this small may not know when to stop, so here, and only here, a landing at the limit of five
+/// turns is a success too; the caller says so.
 #[boxed]
 pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Error> {
     let begun = Instant::now();
@@ -58,17 +62,41 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     place.config.sandbox.check().map_err(Error::Sandbox)?;
     model::check_endpoint(&place.config, place.api_key.as_ref())?;
-    let engine = Engine::connect(&place.config.engine, cancel).await.map_err(Error::Engine)?;
-    // The one command that may install what makes base images, because it promises to get there by itself.
-    let provision = Provision::new(&engine, &place.config.engine, place.config.offline, place.state.locks(), &progress).allow_install(true);
-    let image = place.config.sandbox.image.as_deref().unwrap_or(podbay_sandbox::DEFAULT_IMAGE);
-    provision.ensure(image, cancel).await.map_err(Error::Engine)?;
+    let engine = Engine::connect(&place.config.engine, cancel)
+        .await
+        .map_err(Error::Engine)?;
+    // The one command that may install what makes base images, because it promises to get there by
+    // itself.
+    let provision = Provision::new(
+        &engine,
+        &place.config.engine,
+        place.config.offline,
+        place.state.locks(),
+        &progress,
+    )
+    .allow_install(true);
+    let image = place
+        .config
+        .sandbox
+        .image
+        .as_deref()
+        .unwrap_or(podbay_sandbox::DEFAULT_IMAGE);
+    provision
+        .ensure(image, cancel)
+        .await
+        .map_err(Error::Engine)?;
     if place.config.llm.endpoint.is_none() {
-        provision.ensure(place.config.inference.image_name(), cancel).await.map_err(Error::of_server_image)?;
+        provision
+            .ensure(place.config.inference.image_name(), cancel)
+            .await
+            .map_err(Error::of_server_image)?;
     }
     let mut place = place.clone();
     let writes_code = choose_model(&mut place, front, &progress).await?;
-    let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
+    let folder = copy_example().map_err(|source| Error::Io {
+        doing: "copy the example".to_owned(),
+        source,
+    })?;
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 5;
     // It is a copy already.
@@ -85,7 +113,15 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     }
     let mut session = None;
     let tools = ["list_directory", "read_file"];
-    let seat = Box::pin(sit_down(&place, Aim::Task(TASK), Some(&tools), front, cancel, &mut session)).await;
+    let seat = Box::pin(sit_down(
+        &place,
+        Aim::Task(TASK),
+        Some(&tools),
+        front,
+        cancel,
+        &mut session,
+    ))
+    .await;
     let mut seat = match seat {
         Ok(seat) => seat,
         Err((error, recorder)) => {
@@ -97,7 +133,11 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
             if let Some(root) = folder.parent() {
                 let _ = std::fs::remove_dir_all(root);
             }
-            return Ok(Quickstart { report, folder, softly: false });
+            return Ok(Quickstart {
+                report,
+                folder,
+                softly: false,
+            });
         }
     };
     let outcome = seat.agent.run(TASK, &front.interrupt).await;
@@ -105,7 +145,8 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let n_succeeded = outcome.n_succeeded;
     let mut report = seat.report(outcome, elapsed());
     let softly = report.status == RunStatus::Limit;
-    let answered = matches!(report.status, RunStatus::Completed | RunStatus::Limit) && !report.response.trim().is_empty();
+    let answered = matches!(report.status, RunStatus::Completed | RunStatus::Limit)
+        && !report.response.trim().is_empty();
     if answered && n_succeeded > 0 {
         report.exit_code = exit_code::DONE;
         report.status = RunStatus::Completed;
@@ -120,14 +161,29 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
         report.exit_code = exit_code::FAILED;
     }
     seat.recorder.emit(report.event());
-    Ok(Quickstart { report, folder, softly })
+    Ok(Quickstart {
+        report,
+        folder,
+        softly,
+    })
 }
 
-/// Chooses the model where nobody did: one that is here, else the machine's default where a hub answers, else the small one that proves the
-/// set-up. Returns whether it is one of ours that can write code.
-async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink) -> Result<bool, Error> {
+/// Chooses the model where nobody did: one that is here, else the machine's default where a hub
+/// answers, else the small one that proves the set-up. Returns whether it is one of ours that can
+/// write code.
+async fn choose_model(
+    place: &mut Place,
+    front: &Front,
+    progress: &ProgressSink,
+) -> Result<bool, Error> {
     let config = &mut place.config;
-    if config.llm.endpoint.is_some() || config.inference.model.as_deref().is_some_and(|name| !name.trim().is_empty()) {
+    if config.llm.endpoint.is_some()
+        || config
+            .inference
+            .model
+            .as_deref()
+            .is_some_and(|name| !name.trim().is_empty())
+    {
         return Ok(false);
     }
     let store = models::store(config, &place.state)?;
@@ -135,7 +191,14 @@ async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink)
         return Ok(true);
     }
     let instead = |why: String| {
-        (front.sink)(Kind::Warning { message: format!("the small model that only proves the set-up is used, because {why}") }.into());
+        (front.sink)(
+            Kind::Warning {
+                message: format!(
+                    "the small model that only proves the set-up is used, because {why}"
+                ),
+            }
+            .into(),
+        );
     };
     let choice = match store.choice(&Machine::look(&config.inference)) {
         Ok(choice) => choice,
@@ -145,11 +208,22 @@ async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink)
         }
     };
     if !store.hub_answers().await.map_err(Error::Inference)? {
-        instead(format!("the hub of models ({}) cannot be reached from here", config.inference.hub));
+        instead(format!(
+            "the hub of models ({}) cannot be reached from here",
+            config.inference.hub
+        ));
         return Ok(false);
     }
-    (front.sink)(Kind::Warning { message: format!("this loads {} (--model names another)", choice.reason) }.into());
-    match store.pull(&choice.id, progress, front.interrupt.run()).await {
+    (front.sink)(
+        Kind::Warning {
+            message: format!("this loads {} (--model names another)", choice.reason),
+        }
+        .into(),
+    );
+    match store
+        .pull(&choice.id, progress, front.interrupt.run())
+        .await
+    {
         Ok(listed) => {
             config.inference.model = Some(listed.entry.id);
             Ok(true)
@@ -164,7 +238,10 @@ async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink)
 
 /// Makes a fresh copy of the example that stays, for the person to go on with.
 fn copy_example() -> std::io::Result<PathBuf> {
-    let folder = tempfile::Builder::new().prefix("podbay-quickstart-").tempdir()?.keep();
+    let folder = tempfile::Builder::new()
+        .prefix("podbay-quickstart-")
+        .tempdir()?
+        .keep();
     let project = folder.join("notes");
     std::fs::DirBuilder::new().mode(0o755).create(&project)?;
     for (name, content) in EXAMPLE {
@@ -174,7 +251,8 @@ fn copy_example() -> std::io::Result<PathBuf> {
     Ok(project)
 }
 
-/// Root's copy is given to the first ordinary user, so that commands in the sandbox need not run as uid 0.
+/// Root's copy is given to the first ordinary user, so that commands in the sandbox need not run as
+/// uid 0.
 fn give_away(folder: &Path) -> std::io::Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
@@ -183,7 +261,11 @@ fn give_away(folder: &Path) -> std::io::Result<()> {
     while let Some(path) = paths.pop() {
         std::os::unix::fs::lchown(&path, Some(1000), Some(1000))?;
         if path.is_dir() {
-            paths.extend(std::fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
+            paths.extend(
+                std::fs::read_dir(&path)?
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use podbay_session::Log;
 use podbay_session::Options;
 use podbay_session::State;
 
-/// Where everything that happens goes: into the session's log first, then to whoever watches. An answer without a call waits for the record
-/// behind it there.
+/// Where everything that happens goes: into the session's log first, then to whoever watches. An
+/// answer without a call waits for the record behind it there.
 #[derive(Clone)]
 pub(super) struct Recorder {
     log: Arc<Mutex<Log>>,
@@ -25,7 +25,13 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Begins a session's log.
-    pub(super) fn begin(state: &State, options: &Options, header: Kind, key: Option<&Secret>, watcher: Sink) -> Result<Self, Error> {
+    pub(super) fn begin(
+        state: &State,
+        options: &Options,
+        header: Kind,
+        key: Option<&Secret>,
+        watcher: Sink,
+    ) -> Result<Self, Error> {
         let header = Event::now(header);
         let log = Log::create(state, &header, options, key).map_err(Error::Session)?;
         watcher(header);
@@ -42,7 +48,13 @@ impl Recorder {
 
     fn over(log: Log, key: Option<&Secret>, watcher: Sink) -> Self {
         let session = log.session().clone();
-        Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session }
+        Self {
+            log: Arc::new(Mutex::new(log)),
+            watcher,
+            warnings: Arc::default(),
+            veil: Arc::new(Veil::new(key)),
+            session,
+        }
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -60,17 +72,26 @@ impl Recorder {
     }
 
     pub(super) fn warn(&self, message: impl Into<String>) {
-        self.emit(Kind::Warning { message: message.into() });
+        self.emit(Kind::Warning {
+            message: message.into(),
+        });
     }
 
     /// Returns what was warned about so far.
     pub(super) fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().expect("nothing panics while it holds this lock").clone()
+        self.warnings
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .clone()
     }
 
     /// Puts what was written so far beyond a power cut.
     pub(super) fn sync(&self) {
-        let outcome = self.log.lock().expect("nothing panics while it holds this lock").sync();
+        let outcome = self
+            .log
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .sync();
         if let Err(error) = outcome {
             self.show_warning(with_causes(&error));
         }
@@ -78,21 +99,39 @@ impl Recorder {
 
     /// Returns why the log on disk lacks something, if it does.
     pub(super) fn unwritten(&self) -> Option<String> {
-        let log = self.log.lock().expect("nothing panics while it holds this lock");
-        (log.pending() > 0).then(|| format!("{} records could not be written to {}", log.pending(), log.path().display()))
+        let log = self
+            .log
+            .lock()
+            .expect("nothing panics while it holds this lock");
+        (log.pending() > 0).then(|| {
+            format!(
+                "{} records could not be written to {}",
+                log.pending(),
+                log.path().display()
+            )
+        })
     }
 
     fn take(&self, event: Event) {
         let (outcome, ends_turn) = {
-            let mut log = self.log.lock().expect("nothing panics while it holds this lock");
+            let mut log = self
+                .log
+                .lock()
+                .expect("nothing panics while it holds this lock");
             let was_answered = log.holds_answer();
             let outcome = log.append(&event);
             // The end of a turn: what it cost to get here is worth a sync.
-            let is_end = matches!(event.kind, Kind::AssistantMessage { .. } | Kind::RunFinished { .. }) || was_answered && event.durable();
+            let is_end = matches!(
+                event.kind,
+                Kind::AssistantMessage { .. } | Kind::RunFinished { .. }
+            ) || was_answered && event.durable();
             (outcome, is_end && !log.holds_answer())
         };
         if let Kind::Warning { message } = &event.kind {
-            self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
+            self.warnings
+                .lock()
+                .expect("nothing panics while it holds this lock")
+                .push(message.clone());
         }
         for event in self.veil.pass(event) {
             (self.watcher)(event);
@@ -107,7 +146,10 @@ impl Recorder {
     }
 
     fn show_warning(&self, message: String) {
-        self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
+        self.warnings
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .push(message.clone());
         (self.watcher)(Event::now(Kind::Warning { message }));
     }
 }

@@ -21,7 +21,8 @@ use podbay_wire::keep::Pending;
 use podbay_wire::keep::TurnEnded;
 use podbay_wire::keep::What;
 
-/// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts depend on them.
+/// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts
+/// depend on them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub status: RunStatus,
@@ -41,7 +42,8 @@ pub struct Report {
     pub applied: bool,
     /// New and changed files that may run on the person's machine later, each with the reason.
     pub may_run: Vec<String>,
-    /// Whether that is known; where it is not, nobody looked, and `may_run` is empty, or hooks or settings of git name more than is looked at.
+    /// Whether that is known; where it is not, nobody looked, and `may_run` is empty, or hooks or
+    /// settings of git name more than is looked at.
     pub may_run_known: bool,
     /// What the session did with git and what became of it; `null` where nothing is known of it.
     pub git: Option<GitReport>,
@@ -85,15 +87,21 @@ pub struct GitBranch {
 
 impl GitReport {
     fn of(ended: &git::Ended) -> Self {
-        let mut report = Self { not_taken: ended.not_taken(), moved_aside: ended.moved_aside(), ..Self::default() };
+        let mut report = Self {
+            not_taken: ended.not_taken(),
+            moved_aside: ended.moved_aside(),
+            ..Self::default()
+        };
         for taken in ended.taken() {
             let repository = taken.path.to_string();
-            report.branches.extend(taken.moved.iter().map(|moved| GitBranch {
-                repository: repository.clone(),
-                name: moved.name.to_string(),
-                old: moved.old.clone(),
-                new: moved.new.clone(),
-            }));
+            report
+                .branches
+                .extend(taken.moved.iter().map(|moved| GitBranch {
+                    repository: repository.clone(),
+                    name: moved.name.to_string(),
+                    old: moved.old.clone(),
+                    new: moved.new.clone(),
+                }));
             report.stashes.extend(taken.stashes.iter().cloned());
             report.staged |= taken.index == IndexImport::Taken;
             if repository == ".git" {
@@ -104,7 +112,8 @@ impl GitReport {
     }
 }
 
-/// Files that the run changed, by file tools and commands; where what it was like before could not be kept, by file tools alone.
+/// Files that the run changed, by file tools and commands; where what it was like before could not
+/// be kept, by file tools alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     pub created: Vec<String>,
@@ -116,15 +125,23 @@ pub struct Changes {
 pub const UNDO_DIFF: &str = "podbay undo diff";
 const REVIEW_DIFF: &str = "podbay review diff";
 
-/// Returns what may run on the person's machine in words, each file with the reason; `shown` is the command that shows those, too, that are only
-/// counted.
+/// Returns what may run on the person's machine in words, each file with the reason; `shown` is the
+/// command that shows those, too, that are only counted.
 pub fn may_run_words(may_run: &Named<MayRun>, shown: &str) -> Vec<String> {
-    let mut words: Vec<String> = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
+    let mut words: Vec<String> = may_run
+        .first
+        .iter()
+        .map(|file| format!("{}: {}", file.path, file.why))
+        .collect();
     let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
     match n_more {
         0 => {}
-        _ if words.is_empty() => words.push(format!("{n_more} files that are not named here: `{shown}` shows all that changed")),
-        _ => words.push(format!("and {n_more} more: `{shown}` shows all that changed")),
+        _ if words.is_empty() => words.push(format!(
+            "{n_more} files that are not named here: `{shown}` shows all that changed"
+        )),
+        _ => words.push(format!(
+            "and {n_more} more: `{shown}` shows all that changed"
+        )),
     }
     words
 }
@@ -164,12 +181,13 @@ impl Report {
             return;
         }
         for repository in &pending.git.repositories {
-            self.commits.extend(repository.names.first.iter().map(|waiting| GitBranch {
-                repository: repository.path.to_string(),
-                name: waiting.name.to_string(),
-                old: waiting.old.clone(),
-                new: waiting.new.clone(),
-            }));
+            self.commits
+                .extend(repository.names.first.iter().map(|waiting| GitBranch {
+                    repository: repository.path.to_string(),
+                    name: waiting.name.to_string(),
+                    old: waiting.old.clone(),
+                    new: waiting.new.clone(),
+                }));
         }
         self.review = self.session.as_ref().map(ToString::to_string);
         let paths = pending.changes.first.iter().map(|path| &path.change);
@@ -192,13 +210,18 @@ impl Report {
     /// Takes what became of the session's git.
     pub(super) fn take_git(&mut self, ended: Option<&git::Ended>) {
         self.git = ended.map(GitReport::of);
-        let n_more: u64 = ended.iter().flat_map(|ended| ended.taken()).map(|taken| taken.n_more.moved).sum();
+        let n_more: u64 = ended
+            .iter()
+            .flat_map(|ended| ended.taken())
+            .map(|taken| taken.n_more.moved)
+            .sum();
         if n_more > 0 {
             self.warnings.push(format!("{n_more} more branches and tags were taken over than are listed; `git for-each-ref` shows them"));
         }
     }
 
-    /// Takes what changed from one who has compared before and after. What is out of the project by now runs nowhere.
+    /// Takes what changed from one who has compared before and after. What is out of the project by
+    /// now runs nowhere.
     pub(super) fn take_changes(&mut self, ended: &TurnEnded, git: Option<&git::Ended>) {
         self.take_paths(ended.changes.first.iter(), ended.changes.n, UNDO_DIFF);
         let mut may_run = ended.may_run.clone();
@@ -209,14 +232,18 @@ impl Report {
         self.take_may_run(&may_run, UNDO_DIFF);
         self.may_run_known &= !ended.is_may_run_cut;
         // Of so many nobody knows which of the rest went.
-        if let Some(more) = self.may_run.last_mut().filter(|_| may_run.n > may_run.first.len() as u64)
+        if let Some(more) = self
+            .may_run
+            .last_mut()
+            .filter(|_| may_run.n > may_run.first.len() as u64)
             && git.is_some_and(git::Ended::has_moved_more)
         {
             more.push_str(", with what is in repositories that were moved aside");
         }
     }
 
-    /// Takes what was done with git that may run on the person's machine, unless it is named already.
+    /// Takes what was done with git that may run on the person's machine, unless it is named
+    /// already.
     pub(super) fn take_committed(&mut self, ended: &git::Ended) {
         let is_named = |file: &MayRun| {
             let begin = format!("{}: ", file.path);
@@ -227,17 +254,30 @@ impl Report {
     }
 
     /// `shown`: what shows all of them.
-    fn take_paths<'a>(&mut self, paths: impl ExactSizeIterator<Item = &'a PathChange>, n: u64, shown: &str) {
+    fn take_paths<'a>(
+        &mut self,
+        paths: impl ExactSizeIterator<Item = &'a PathChange>,
+        n: u64,
+        shown: &str,
+    ) {
         let n_more = n.saturating_sub(paths.len() as u64);
         let mut changes = Changes::default();
         for change in paths {
             let path = change.path.to_string();
             match &change.what {
-                // Folders that were made or went are not named, and the file that was in the place of one is gone.
-                What::Type { before } if change.entry == EntryType::Folder && *before != EntryType::Folder => changes.deleted.push(path),
+                // Folders that were made or went are not named, and the file that was in the place
+                // of one is gone.
+                What::Type { before }
+                    if change.entry == EntryType::Folder && *before != EntryType::Folder =>
+                {
+                    changes.deleted.push(path)
+                }
                 What::Mode if change.entry == EntryType::Folder => changes.modified.push(path),
                 _ if change.entry == EntryType::Folder => {}
-                What::Type { before: EntryType::Folder } | What::Created => changes.created.push(path),
+                What::Type {
+                    before: EntryType::Folder,
+                }
+                | What::Created => changes.created.push(path),
                 What::Deleted => changes.deleted.push(path),
                 What::Modified | What::Mode | What::Type { .. } => changes.modified.push(path),
                 What::Renamed { from } => {
@@ -246,12 +286,18 @@ impl Report {
                 }
             }
         }
-        for list in [&mut changes.created, &mut changes.modified, &mut changes.deleted] {
+        for list in [
+            &mut changes.created,
+            &mut changes.modified,
+            &mut changes.deleted,
+        ] {
             list.sort();
         }
         self.changes = changes;
         if n_more > 0 {
-            self.warnings.push(format!("{n_more} more files changed than are listed; `{shown}` shows them"));
+            self.warnings.push(format!(
+                "{n_more} more files changed than are listed; `{shown}` shows them"
+            ));
         }
     }
 
@@ -262,7 +308,11 @@ impl Report {
     /// Says by the exit code whether an apply left something out; a failure stays what it is.
     pub(super) fn note_left_out(&mut self, is_whole: bool) {
         if matches!(self.exit_code, exit_code::DONE | exit_code::LEFT_OUT) && self.error.is_none() {
-            self.exit_code = if is_whole { exit_code::DONE } else { exit_code::LEFT_OUT };
+            self.exit_code = if is_whole {
+                exit_code::DONE
+            } else {
+                exit_code::LEFT_OUT
+            };
         }
     }
 
@@ -333,11 +383,24 @@ impl Report {
         });
         let git = self.git.iter_mut().flat_map(|git| {
             let names = git.branches.iter_mut().map(|branch| &mut branch.name);
-            names.chain(&mut git.stashes).chain(&mut git.head).chain(&mut git.not_taken).chain(&mut git.moved_aside)
+            names
+                .chain(&mut git.stashes)
+                .chain(&mut git.head)
+                .chain(&mut git.not_taken)
+                .chain(&mut git.moved_aside)
         });
         let commits = self.commits.iter_mut().map(|branch| &mut branch.name);
-        let lists = self.denied.iter_mut().chain(&mut self.warnings).chain(git).chain(commits);
-        for text in std::iter::once(&mut self.response).chain(&mut self.model).chain(lists).chain(error) {
+        let lists = self
+            .denied
+            .iter_mut()
+            .chain(&mut self.warnings)
+            .chain(git)
+            .chain(commits);
+        for text in std::iter::once(&mut self.response)
+            .chain(&mut self.model)
+            .chain(lists)
+            .chain(error)
+        {
             *text = key.hide_in(std::mem::take(text));
         }
     }
@@ -376,31 +439,59 @@ mod tests {
         let mut report = Report::failed(&error, None, 0);
         report.response = "My key is sk-sesame.".to_owned();
         report.warnings.push("sk-sesame".to_owned());
-        report.git = Some(GitReport { stashes: vec!["sk-sesame".to_owned()], head: Some("sk-sesame".to_owned()), ..GitReport::default() });
+        report.git = Some(GitReport {
+            stashes: vec!["sk-sesame".to_owned()],
+            head: Some("sk-sesame".to_owned()),
+            ..GitReport::default()
+        });
         report.hide(&Secret::new("sk-sesame"));
         assert_eq!(report.response, "My key is ***.");
-        assert!(!serde_json::to_string(&report).expect("JSON").contains("sesame"));
+        assert!(
+            !serde_json::to_string(&report)
+                .expect("JSON")
+                .contains("sesame")
+        );
     }
 
     #[test]
     fn of_what_could_not_be_looked_through_it_is_said_how_it_is_and_the_run_is_no_success() {
         let id: SessionId = "dzg9tger38fb".parse().expect("an id");
         let mut report = Report::failed(&Error::usage("x", "y"), Some(id), 0);
-        (report.status, report.exit_code, report.error) = (RunStatus::Completed, exit_code::DONE, None);
+        (report.status, report.exit_code, report.error) =
+            (RunStatus::Completed, exit_code::DONE, None);
         let source = "write `0.pack` in the folder of snapshots; the disk is full".to_owned();
-        report.lose_review(&Error::Sandbox(podbay_sandbox::Error::NotStarted { problem: source.clone() }));
+        report.lose_review(&Error::Sandbox(podbay_sandbox::Error::NotStarted {
+            problem: source.clone(),
+        }));
         assert_eq!(
             (report.review.as_deref(), report.exit_code, report.status),
             (Some("dzg9tger38fb"), exit_code::NO_BOX, RunStatus::Failed)
         );
-        assert_eq!((report.may_run_known, report.pending.is_none()), (false, true));
-        assert_eq!(report.warnings, ["what was changed is kept, and was not looked through: `podbay review diff dzg9tger38fb` does"]);
+        assert_eq!(
+            (report.may_run_known, report.pending.is_none()),
+            (false, true)
+        );
+        assert_eq!(
+            report.warnings,
+            [
+                "what was changed is kept, and was not looked through: `podbay review diff dzg9tger38fb` does"
+            ]
+        );
         let error = report.error.as_ref().expect("an error");
-        assert!([&error.message].into_iter().chain(&error.causes).any(|words| words.contains(&source)), "{error:?}");
+        assert!(
+            [&error.message]
+                .into_iter()
+                .chain(&error.causes)
+                .any(|words| words.contains(&source)),
+            "{error:?}"
+        );
         // What failed before stays what it was.
         let mut report = Report::failed(&Error::Interrupted, None, 0);
         report.lose_review(&Error::Bug);
-        assert_eq!((report.exit_code, report.review, report.warnings.len()), (exit_code::INTERRUPTED, None, 0));
+        assert_eq!(
+            (report.exit_code, report.review, report.warnings.len()),
+            (exit_code::INTERRUPTED, None, 0)
+        );
     }
 
     #[test]
@@ -414,44 +505,105 @@ mod tests {
             unkept: None,
         };
         let paths = [
-            change("file to folder", What::Type { before: EntryType::File }, EntryType::Folder),
+            change(
+                "file to folder",
+                What::Type {
+                    before: EntryType::File,
+                },
+                EntryType::Folder,
+            ),
             change("file to folder/in", What::Created, EntryType::File),
-            change("folder to file", What::Type { before: EntryType::Folder }, EntryType::File),
-            change("file to link", What::Type { before: EntryType::File }, EntryType::Link),
+            change(
+                "folder to file",
+                What::Type {
+                    before: EntryType::Folder,
+                },
+                EntryType::File,
+            ),
+            change(
+                "file to link",
+                What::Type {
+                    before: EntryType::File,
+                },
+                EntryType::Link,
+            ),
             change("folder", What::Created, EntryType::Folder),
             change(".", What::Mode, EntryType::Folder),
             change("opened", What::Mode, EntryType::Folder),
         ];
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
         report.take_paths(paths.iter(), 7, "podbay undo diff");
-        let Changes { created, modified, deleted } = &report.changes;
+        let Changes {
+            created,
+            modified,
+            deleted,
+        } = &report.changes;
         assert_eq!(*created, ["file to folder/in", "folder to file"]);
         assert_eq!(
             (&**modified, &**deleted),
-            (&[".", "file to link", "opened"].map(str::to_owned)[..], &["file to folder".to_owned()][..])
+            (
+                &[".", "file to link", "opened"].map(str::to_owned)[..],
+                &["file to folder".to_owned()][..]
+            )
         );
     }
 
     #[test]
     fn files_that_may_run_are_counted_also_where_none_is_named() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
-        let one = MayRun { path: "Makefile".into(), why: "make runs it".to_owned(), when: When::ByItself };
-        report.take_may_run(&Named { n: 64, first: vec![one] }, UNDO_DIFF);
-        assert_eq!(report.may_run, ["Makefile: make runs it", "and 63 more: `podbay undo diff` shows all that changed"]);
-        report.take_may_run(&Named { n: 63, first: Vec::new() }, UNDO_DIFF);
-        assert_eq!(report.may_run, ["63 files that are not named here: `podbay undo diff` shows all that changed"]);
+        let one = MayRun {
+            path: "Makefile".into(),
+            why: "make runs it".to_owned(),
+            when: When::ByItself,
+        };
+        report.take_may_run(
+            &Named {
+                n: 64,
+                first: vec![one],
+            },
+            UNDO_DIFF,
+        );
+        assert_eq!(
+            report.may_run,
+            [
+                "Makefile: make runs it",
+                "and 63 more: `podbay undo diff` shows all that changed"
+            ]
+        );
+        report.take_may_run(
+            &Named {
+                n: 63,
+                first: Vec::new(),
+            },
+            UNDO_DIFF,
+        );
+        assert_eq!(
+            report.may_run,
+            ["63 files that are not named here: `podbay undo diff` shows all that changed"]
+        );
         report.take_may_run(&Named::default(), UNDO_DIFF);
         assert!(report.may_run.is_empty());
     }
     #[test]
     fn what_was_committed_is_named_where_no_file_was_named_for_it() {
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
-        let of = |path: &str| MayRun { path: path.into(), why: "something runs it".to_owned(), when: When::ByItself };
+        let of = |path: &str| MayRun {
+            path: path.into(),
+            why: "something runs it".to_owned(),
+            when: When::ByItself,
+        };
         report.take_may_run(&[of("Makefile")].into_iter().collect(), UNDO_DIFF);
-        report.take_committed(&git::Ended::holding(Named { n: 5, first: vec![of("Makefile"), of("deep/Makefile")] }));
+        report.take_committed(&git::Ended::holding(Named {
+            n: 5,
+            first: vec![of("Makefile"), of("deep/Makefile")],
+        }));
         assert_eq!(
             report.may_run,
-            ["Makefile: something runs it", "deep/Makefile: something runs it (it is in what was done with git)", "and 3 more"]
+            [
+                "Makefile: something runs it",
+                "deep/Makefile: something runs it (it is in what was done with git)",
+                "and 3 more"
+            ]
         );
     }
 }

@@ -59,17 +59,32 @@ impl<'a> Aim<'a> {
     }
 }
 
-/// Opens the log of an earlier session and everything in it that matters. Nothing in the log is carried out again, and nothing that was
-/// allowed in it is allowed now.
-pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, watcher: &Sink) -> Result<(Recorder, Past), Error> {
+/// Opens the log of an earlier session and everything in it that matters. Nothing in the log is
+/// carried out again, and nothing that was allowed in it is allowed now.
+pub(super) fn open(
+    place: &Place,
+    project: &str,
+    wanted: &Resume,
+    aim: Aim<'_>,
+    watcher: &Sink,
+) -> Result<(Recorder, Past), Error> {
     let latest = match wanted {
-        Resume::Id(id) if id != "last" => session::find(&place.state, id).map(|found| Latest { found, passed_over: Vec::new() }),
+        Resume::Id(id) if id != "last" => session::find(&place.state, id).map(|found| Latest {
+            found,
+            passed_over: Vec::new(),
+        }),
         // Of this project, whatever was worked on elsewhere since.
         Resume::Id(_) | Resume::Latest => session::find_latest(&place.state, project),
     };
     let Latest { found, passed_over } = latest.map_err(Error::Session)?;
-    check(&session::read(&found.path).map_err(Error::Session)?, &found, project, aim)?;
-    let (log, mut records, repair) = Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
+    check(
+        &session::read(&found.path).map_err(Error::Session)?,
+        &found,
+        project,
+        aim,
+    )?;
+    let (log, mut records, repair) =
+        Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
     let recorder = Recorder::resume(log, place.api_key.as_ref(), Arc::clone(watcher));
     let mut past = Past::of(&records.events);
     recorder.emit(Kind::SessionResumed {
@@ -78,7 +93,10 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
         task: aim.task().map(ToOwned::to_owned),
     });
     if !passed_over.is_empty() {
-        recorder.warn(format!("this is the last session that can be read; logs were written since: {}", session::few(&passed_over)));
+        recorder.warn(format!(
+            "this is the last session that can be read; logs were written since: {}",
+            session::few(&passed_over)
+        ));
     }
     for warning in problems(&records, repair.as_ref(), &past) {
         recorder.warn(warning);
@@ -98,22 +116,36 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
     Ok((recorder, past))
 }
 
-/// Returns the session of this project that was worked on last where it has no end. One that somebody works with now has none yet, and a
-/// copy that nobody went on with is as it was left. Only the newest logs are looked at.
+/// Returns the session of this project that was worked on last where it has no end. One that
+/// somebody works with now has none yet, and a copy that nobody went on with is as it was left.
+/// Only the newest logs are looked at.
 pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
-    let mut here = session::recent(state).ok()?.take(MOST_RECENT).filter(|summary| summary.project == project);
-    let last = here
-        .find(|summary| !summary.title.is_empty() && !summary.is_copy && (summary.status.is_some() || !session::is_held(&summary.path)))?;
+    let mut here = session::recent(state)
+        .ok()?
+        .take(MOST_RECENT)
+        .filter(|summary| summary.project == project);
+    let last = here.find(|summary| {
+        !summary.title.is_empty()
+            && !summary.is_copy
+            && (summary.status.is_some() || !session::is_held(&summary.path))
+    })?;
     last.status.is_none().then_some(last.session)
 }
 
 /// Refuses what cannot be gone on with, before anything is touched.
 fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Result<(), Error> {
-    let Some(header) = &records.header else { return Err(Error::Session(session::Error::Headless { path: found.path.clone() })) };
+    let Some(header) = &records.header else {
+        return Err(Error::Session(session::Error::Headless {
+            path: found.path.clone(),
+        }));
+    };
     not_a_demonstration(&found.session, &header.project)?;
     if header.project != project {
         return Err(Error::usage(
-            format!("the session {} belongs to {}, and this is {project}", found.session, header.project),
+            format!(
+                "the session {} belongs to {}, and this is {project}",
+                found.session, header.project
+            ),
             format!("go on with it there: -C '{}'", header.project),
         ));
     }
@@ -121,7 +153,10 @@ fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Resul
     if matches!(aim, Aim::Open) && past.is_done() {
         return Err(Error::usage(
             format!("the session {} has no open task", found.session),
-            format!("give it a new one: podbay run --resume {} \"…\"", found.session),
+            format!(
+                "give it a new one: podbay run --resume {} \"…\"",
+                found.session
+            ),
         ));
     }
     Ok(())
@@ -131,8 +166,12 @@ fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Resul
 pub(super) fn not_a_demonstration(session: &SessionId, project: &str) -> Result<(), Error> {
     if project == demo::PROJECT {
         return Err(Error::usage(
-            format!("the session {session} is a demonstration, which cannot be gone on with: its model was a script, its files are gone"),
-            format!("read it with podbay sessions show {session}, or begin a task of your own: podbay run \"…\""),
+            format!(
+                "the session {session} is a demonstration, which cannot be gone on with: its model was a script, its files are gone"
+            ),
+            format!(
+                "read it with podbay sessions show {session}, or begin a task of your own: podbay run \"…\""
+            ),
         ));
     }
     Ok(())
@@ -150,7 +189,10 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
         ));
     }
     if let Some(Repair::Cut { bytes, kept }) = repair {
-        warnings.push(format!("the last {bytes} bytes of the session's log were no whole record; they are kept in {}", kept.display()));
+        warnings.push(format!(
+            "the last {bytes} bytes of the session's log were no whole record; they are kept in {}",
+            kept.display()
+        ));
     }
     // What does not read was said above.
     match past.n_unknown.saturating_sub(records.problems.iter().filter(|problem| problem.is_unread).count()) {
@@ -169,13 +211,25 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
     warnings
 }
 
-/// Returns the beginning that an earlier run's requests had, so that the server finds them in its cache; `None` where this run's must
-/// differ.
-pub(super) fn same_beginning(past: &Past, tools: &[ToolSpec], mode: ToolMode, thinking: bool, profile: Profile) -> Option<Prompt> {
+/// Returns the beginning that an earlier run's requests had, so that the server finds them in its
+/// cache; `None` where this run's must differ.
+pub(super) fn same_beginning(
+    past: &Past,
+    tools: &[ToolSpec],
+    mode: ToolMode,
+    thinking: bool,
+    profile: Profile,
+) -> Option<Prompt> {
     let beginning = past.beginning.as_ref()?;
-    let before: HashSet<&str> = beginning.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let before: HashSet<&str> = beginning
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
     let now: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let is_same = beginning.mode == mode && beginning.thinking == thinking && Profile::of(&beginning.system) == profile;
+    let is_same = beginning.mode == mode
+        && beginning.thinking == thinking
+        && Profile::of(&beginning.system) == profile;
     (before == now && is_same).then(|| prompt_of(beginning))
 }
 
@@ -186,7 +240,8 @@ fn prompt_of(beginning: &Beginning) -> Prompt {
         parameters: tool.parameters.clone(),
     };
     let tools: Vec<ToolSpec> = beginning.tools.iter().map(spec).collect();
-    let prompt = Prompt::new(&beginning.system, &tools, beginning.mode).with_thinking_replayed(beginning.thinking);
+    let prompt = Prompt::new(&beginning.system, &tools, beginning.mode)
+        .with_thinking_replayed(beginning.thinking);
     prompt.with_system_folded(beginning.folded)
 }
 
@@ -200,7 +255,8 @@ mod tests {
     use podbay_event::RunStatus;
     use podbay_session::Options;
 
-    /// Begins a session that was worked on so many seconds ago; nobody else writes it when the log that is returned is dropped.
+    /// Begins a session that was worked on so many seconds ago; nobody else writes it when the log
+    /// that is returned is dropped.
     fn begin(state: &State, id: &str, project: &str, age: u64, rest: &[Kind]) -> Log {
         let started = Kind::SessionStarted {
             version: session::VERSION,
@@ -210,13 +266,18 @@ mod tests {
             mode: "auto".to_owned(),
             task: Some("work".to_owned()),
         };
-        let mut log = Log::create(state, &Event::now(started), &Options::default(), None).expect("a new log");
+        let mut log =
+            Log::create(state, &Event::now(started), &Options::default(), None).expect("a new log");
         for kind in rest {
             log.append(&Event::now(kind.clone())).expect("writes");
         }
         let found = session::find(state, id).expect("there");
         let at = SystemTime::now() - Duration::from_secs(age);
-        File::options().append(true).open(found.path).and_then(|file| file.set_modified(at)).expect("ours");
+        File::options()
+            .append(true)
+            .open(found.path)
+            .and_then(|file| file.set_modified(at))
+            .expect("ours");
         log
     }
 
@@ -228,10 +289,26 @@ mod tests {
         assert_eq!(broken(), None);
         drop(begin(state, "aaaaaaaaaaaa", "/here", 100, &[]));
         drop(begin(state, "bbbbbbbbbbbb", "/else", 90, &[]));
-        assert_eq!(broken().as_deref(), Some("aaaaaaaaaaaa"), "a run elsewhere hides nothing");
+        assert_eq!(
+            broken().as_deref(),
+            Some("aaaaaaaaaaaa"),
+            "a run elsewhere hides nothing"
+        );
         let held = begin(state, "cccccccccccc", "/here", 80, &[]);
-        drop(begin(state, "dddddddddddd", "/here", 70, &[Kind::SessionForked { from: "cccccccccccc".parse().expect("an id") }]));
-        assert_eq!(broken().as_deref(), Some("aaaaaaaaaaaa"), "one that runs is not broken off, and neither is its copy");
+        drop(begin(
+            state,
+            "dddddddddddd",
+            "/here",
+            70,
+            &[Kind::SessionForked {
+                from: "cccccccccccc".parse().expect("an id"),
+            }],
+        ));
+        assert_eq!(
+            broken().as_deref(),
+            Some("aaaaaaaaaaaa"),
+            "one that runs is not broken off, and neither is its copy"
+        );
         drop(held);
         assert_eq!(broken().as_deref(), Some("cccccccccccc"));
         let done = Kind::RunFinished {

@@ -33,7 +33,8 @@ use podbay_wire::keep::ReviewApplied;
 use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::WaitingGit;
 
-/// What a person wants of reviews. An id may be the beginning of one; without one there must be only one review.
+/// What a person wants of reviews. An id may be the beginning of one; without one there must be
+/// only one review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewWish {
     List,
@@ -85,7 +86,11 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
         Ground::Socket(_) => return Err(Error::not_attached("`podbay review`")),
         project @ Ground::Project(_) => project,
     };
-    let lock = if matches!(wish, ReviewWish::Apply { .. }) { Some(ground.lock(&place.state)?) } else { None };
+    let lock = if matches!(wish, ReviewWish::Apply { .. }) {
+        Some(ground.lock(&place.state)?)
+    } else {
+        None
+    };
     let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let answer = Box::pin(carry_out(&bench, wish, front, cancel)).await;
@@ -96,15 +101,32 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Re
     answer
 }
 
-/// Brings in what a task that was done has changed, and says in its report what came of it. Returns whether something of it waits because it runs
-/// by itself on the person's machine.
+/// Brings in what a task that was done has changed, and says in its report what came of it. Returns
+/// whether something of it waits because it runs by itself on the person's machine.
 #[boxed]
-pub async fn accept(place: &Place, report: &mut Report, with_auto_run: bool, front: &Front) -> bool {
-    let Some(id) = report.review.clone() else { return false };
+pub async fn accept(
+    place: &Place,
+    report: &mut Report,
+    with_auto_run: bool,
+    front: &Front,
+) -> bool {
+    let Some(id) = report.review.clone() else {
+        return false;
+    };
     let (only, commits) = (Vec::new(), Commits::default());
-    let wish = ReviewWish::Apply { id: Some(id.clone()), only, merge: false, with_auto_run, commits };
+    let wish = ReviewWish::Apply {
+        id: Some(id.clone()),
+        only,
+        merge: false,
+        with_auto_run,
+        commits,
+    };
     match review(place, wish, front).await {
-        Ok(Reviewed { answer: ReviewAnswer::Applied(done), git, .. }) => {
+        Ok(Reviewed {
+            answer: ReviewAnswer::Applied(done),
+            git,
+            ..
+        }) => {
             report.note_left_out(is_whole(&done, git.as_ref()));
             report.applied = is_in(&done) && git.as_ref().is_none_or(is_taken);
             if done.n_left == 0 && done.git.is_empty() {
@@ -117,12 +139,24 @@ pub async fn accept(place: &Place, report: &mut Report, with_auto_run: bool, fro
                 report.take_git(git.as_ref());
             }
             for message in left_of(&id, &done) {
-                (front.sink)(Kind::Warning { message: message.clone() }.into());
+                (front.sink)(
+                    Kind::Warning {
+                        message: message.clone(),
+                    }
+                    .into(),
+                );
                 report.warnings.push(message);
             }
             if !report.applied {
-                let (has_conflicts, is_stopped) = (!done.applied.conflicts.is_empty(), done.applied.stopped.is_some());
-                report.fail(&Error::NotApplied { id: id.clone(), has_conflicts, is_stopped });
+                let (has_conflicts, is_stopped) = (
+                    !done.applied.conflicts.is_empty(),
+                    done.applied.stopped.is_some(),
+                );
+                report.fail(&Error::NotApplied {
+                    id: id.clone(),
+                    has_conflicts,
+                    is_stopped,
+                });
             }
             if report.review.is_some() {
                 report.pending = waiting(place, id, front).await;
@@ -145,21 +179,37 @@ pub fn runs_by_itself(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
 /// Whether nothing was left out of what was to be brought in.
 pub fn is_whole(done: &ReviewApplied, git: Option<&git::Ended>) -> bool {
     let applied = &done.applied;
-    applied.stopped.is_none() && applied.conflicts.is_empty() && applied.refused.is_empty() && git.is_none_or(git::Ended::is_settled)
+    applied.stopped.is_none()
+        && applied.conflicts.is_empty()
+        && applied.refused.is_empty()
+        && git.is_none_or(git::Ended::is_settled)
 }
 
 /// Says what was not brought in, why, and how it would be.
 fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
     let mut left = Vec::new();
-    for one in done.applied.conflicts.first.iter().chain(&done.applied.refused.first) {
+    for one in done
+        .applied
+        .conflicts
+        .first
+        .iter()
+        .chain(&done.applied.refused.first)
+    {
         left.push(format!("not applied: {} {}", one.path, one.reason));
     }
     if waits_to_be_run(&done.applied) {
         left.push(how_auto_run_comes(id));
     }
-    left.extend(done.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
+    left.extend(
+        done.applied
+            .stopped
+            .iter()
+            .map(|why| format!("not all is applied: {why}")),
+    );
     if !done.git.is_empty() {
-        let how = format!("`podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over");
+        let how = format!(
+            "`podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over"
+        );
         left.push(format!("what was done with git still waits: {how}"));
     }
     left
@@ -167,20 +217,37 @@ fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
 
 /// Returns what of a review is not in; `None`: nobody can tell.
 async fn waiting(place: &Place, id: String, front: &Front) -> Option<Pending> {
-    match review(place, ReviewWish::Diff { words: vec![id.into()] }, front).await {
-        Ok(Reviewed { answer: ReviewAnswer::Difference(difference), .. }) => Some(difference.pending),
+    match review(
+        place,
+        ReviewWish::Diff {
+            words: vec![id.into()],
+        },
+        front,
+    )
+    .await
+    {
+        Ok(Reviewed {
+            answer: ReviewAnswer::Difference(difference),
+            ..
+        }) => Some(difference.pending),
         _ => None,
     }
 }
 
 /// Whether something was left only because it may run on the person's machine.
 pub fn waits_to_be_run(applied: &Applied) -> bool {
-    applied.refused.first.iter().any(|left| matches!(left.reason, LeftReason::MayRun { .. }))
+    applied
+        .refused
+        .first
+        .iter()
+        .any(|left| matches!(left.reason, LeftReason::MayRun { .. }))
 }
 
 /// Says how that is brought in.
 pub fn how_auto_run_comes(id: &str) -> String {
-    format!("`podbay review apply {id} --accept-auto-run` brings in what runs by itself on your machine, too")
+    format!(
+        "`podbay review apply {id} --accept-auto-run` brings in what runs by itself on your machine, too"
+    )
 }
 
 /// Whether all is in that is brought in unasked.
@@ -188,9 +255,20 @@ fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
     let is_usual = |reason: &LeftReason| {
         // What is in a folder is as unusual as what was to take its place, which is among them.
-        matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. } | LeftReason::HoldsLeft | LeftReason::InLeft { .. })
+        matches!(
+            reason,
+            LeftReason::MayRun { .. }
+                | LeftReason::Renamed { .. }
+                | LeftReason::HoldsLeft
+                | LeftReason::InLeft { .. }
+        )
     };
-    let n_unusual = applied.refused.first.iter().filter(|left| !is_usual(&left.reason)).count();
+    let n_unusual = applied
+        .refused
+        .first
+        .iter()
+        .filter(|left| !is_usual(&left.reason))
+        .count();
     applied.stopped.is_none() && applied.conflicts.is_empty() && n_unusual == 0
 }
 
@@ -199,27 +277,62 @@ fn is_taken(ended: &git::Ended) -> bool {
     ended.is_settled() || !ended.held().is_empty()
 }
 
-async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &CancellationToken) -> Result<Reviewed, Error> {
+async fn carry_out(
+    bench: &Bench,
+    wish: ReviewWish,
+    front: &Front,
+    cancel: &CancellationToken,
+) -> Result<Reviewed, Error> {
     let engine = bench.engine()?;
     let mut taking = None;
     let auto_run = || bench.config.sandbox.auto_run.clone();
     let project = bench.project()?.path();
-    let held = sandbox::reviews(engine, bench.project()?, cancel).await.map_err(Error::Sandbox)?;
+    let held = sandbox::reviews(engine, bench.project()?, cancel)
+        .await
+        .map_err(Error::Sandbox)?;
     let (name, order) = match wish {
         ReviewWish::List => return list(bench, held, front, cancel).await,
         ReviewWish::Diff { mut words } => {
             let first = words.first().and_then(|word| word.to_str());
-            let id = first.filter(|word| held.iter().any(|held| begins(held, word))).map(str::to_owned);
+            let id = first
+                .filter(|word| held.iter().any(|held| begins(held, word)))
+                .map(str::to_owned);
             if id.is_some() {
                 words.remove(0);
             }
             let name = chosen(&held, id.as_deref())?;
-            (name.clone(), ReviewOrder::Diff { name, only: paths(project, &words), auto_run: auto_run() })
+            (
+                name.clone(),
+                ReviewOrder::Diff {
+                    name,
+                    only: paths(project, &words),
+                    auto_run: auto_run(),
+                },
+            )
         }
-        ReviewWish::Apply { id, only, merge, with_auto_run, commits } => {
+        ReviewWish::Apply {
+            id,
+            only,
+            merge,
+            with_auto_run,
+            commits,
+        } => {
             let name = chosen(&held, id.as_deref())?;
-            taking = Some(Taking { commits, is_whole: only.is_empty(), with_auto_run });
-            (name.clone(), ReviewOrder::Apply { name, only: paths(project, &only), merge, with_auto_run, auto_run: auto_run() })
+            taking = Some(Taking {
+                commits,
+                is_whole: only.is_empty(),
+                with_auto_run,
+            });
+            (
+                name.clone(),
+                ReviewOrder::Apply {
+                    name,
+                    only: paths(project, &only),
+                    merge,
+                    with_auto_run,
+                    auto_run: auto_run(),
+                },
+            )
         }
         ReviewWish::Discard { id } => {
             let name = chosen(&held, id.as_deref())?;
@@ -231,11 +344,20 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
     let lock = Lock::take_review(&bench.state.locks(), &name).map_err(Error::Sandbox)?;
     let held = held.into_iter().find(|held| held.session.as_str() == name);
     if let Some(path) = held.as_ref().and_then(|held| held.elsewhere.as_ref()) {
-        let hint = format!("move the project back to {path}, where it was when the session worked on it, for as long as this takes");
-        return Err(Error::usage(format!("the review {name} is of the project at {path}, and nothing of it can be found from here"), hint));
+        let hint = format!(
+            "move the project back to {path}, where it was when the session worked on it, for as long as this takes"
+        );
+        return Err(Error::usage(
+            format!(
+                "the review {name} is of the project at {path}, and nothing of it can be found from here"
+            ),
+            hint,
+        ));
     }
     // To forget it needs no look at what the session worked on.
-    let looked_at = held.as_ref().filter(|_| !matches!(order, ReviewOrder::Discard { .. }));
+    let looked_at = held
+        .as_ref()
+        .filter(|_| !matches!(order, ReviewOrder::Discard { .. }));
     let spec = spec(bench, front, cancel).await?;
     let mut answer = ask(bench, &spec, looked_at, order, cancel).await?;
     let mut git = None;
@@ -248,7 +370,11 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         } else {
             ended.remove_taken(&mut done.git);
         }
-        ended.told().into_iter().chain(ended.told_what_may_run()).for_each(|kind| (front.sink)(kind.into()));
+        ended
+            .told()
+            .into_iter()
+            .chain(ended.told_what_may_run())
+            .for_each(|kind| (front.sink)(kind.into()));
         git = Some(ended);
     }
     let is_over = match &answer {
@@ -257,7 +383,9 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         _ => false,
     };
     if let Some(held) = held.filter(|_| is_over) {
-        sandbox::remove_review(engine, &held, cancel).await.map_err(Error::Sandbox)?;
+        sandbox::remove_review(engine, &held, cancel)
+            .await
+            .map_err(Error::Sandbox)?;
     }
     lock.release();
     Ok(Reviewed { name, answer, git })
@@ -272,7 +400,8 @@ struct Taking {
 }
 
 impl Taking {
-    /// Whether it is their turn, now that this was brought in: unasked no commit comes without the files that go with it.
+    /// Whether it is their turn, now that this was brought in: unasked no commit comes without the
+    /// files that go with it.
     fn is_due(&self, done: &ReviewApplied) -> bool {
         let is_all_in = self.is_whole && done.n_left == 0 && done.applied.stopped.is_none();
         !done.git.is_empty()
@@ -283,36 +412,89 @@ impl Taking {
             }
     }
 
-    async fn take_over(&self, bench: &Bench, spec: &Spec, held: &HeldReview, cancel: &CancellationToken) -> Result<git::Ended, Error> {
+    async fn take_over(
+        &self,
+        bench: &Bench,
+        spec: &Spec,
+        held: &HeldReview,
+        cancel: &CancellationToken,
+    ) -> Result<git::Ended, Error> {
         let options = &bench.config.sandbox;
         let is_asked = self.with_auto_run || self.commits == Commits::Now;
         let with = (options, &bench.git_options());
-        let taken = Box::pin(git::take_over(bench.engine()?, spec, with, &held.session, is_asked, cancel)).await;
+        let taken = Box::pin(git::take_over(
+            bench.engine()?,
+            spec,
+            with,
+            &held.session,
+            is_asked,
+            cancel,
+        ))
+        .await;
         taken.map_err(of_keeper)
     }
 }
 
-/// Lists those that the keeper knows, and those of which it was never told: their session was killed while it started.
-async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &CancellationToken) -> Result<Reviewed, Error> {
+/// Lists those that the keeper knows, and those of which it was never told: their session was
+/// killed while it started.
+async fn list(
+    bench: &Bench,
+    held: Vec<HeldReview>,
+    front: &Front,
+    cancel: &CancellationToken,
+) -> Result<Reviewed, Error> {
     let spec = spec(bench, front, cancel).await?;
     let mut answer = ask(bench, &spec, None, ReviewOrder::List, cancel).await?;
     if let ReviewAnswer::Reviews { reviews } = &mut answer {
-        for HeldReview { session, elsewhere, .. } in held {
-            if !reviews.first.iter().any(|review| review.name == session.as_str()) {
+        for HeldReview {
+            session, elsewhere, ..
+        } in held
+        {
+            if !reviews
+                .first
+                .iter()
+                .any(|review| review.name == session.as_str())
+            {
                 let (name, git) = (session.to_string(), WaitingGit::default());
-                reviews.add(Review { name, words: String::new(), at: 0, n_changes: None, git, elsewhere });
+                reviews.add(Review {
+                    name,
+                    words: String::new(),
+                    at: 0,
+                    n_changes: None,
+                    git,
+                    elsewhere,
+                });
             }
         }
     }
-    Ok(Reviewed { name: String::new(), answer, git: None })
+    Ok(Reviewed {
+        name: String::new(),
+        answer,
+        git: None,
+    })
 }
 
 /// Returns what is known of all that waits; nothing where no keeper can say it.
-pub(super) async fn all_waiting(bench: &Bench, front: &Front, cancel: &CancellationToken) -> Result<Vec<Review>, Error> {
+pub(super) async fn all_waiting(
+    bench: &Bench,
+    front: &Front,
+    cancel: &CancellationToken,
+) -> Result<Vec<Review>, Error> {
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    let image = bench.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
+    let image = bench
+        .config
+        .sandbox
+        .image
+        .as_deref()
+        .unwrap_or(sandbox::DEFAULT_IMAGE);
     // Whoever asks what runs does not wait for an image.
-    if bench.provision(&progress)?.find(image, cancel).await.map_err(Error::Engine)?.is_none() {
+    if bench
+        .provision(&progress)?
+        .find(image, cancel)
+        .await
+        .map_err(Error::Engine)?
+        .is_none()
+    {
         return Ok(Vec::new());
     }
     let spec = spec(bench, front, cancel).await?;
@@ -335,12 +517,25 @@ async fn ask(
     order: ReviewOrder,
     cancel: &CancellationToken,
 ) -> Result<ReviewAnswer, Error> {
-    sandbox::review(bench.engine()?, spec, &bench.config.sandbox, held, order, cancel).await.map_err(of_keeper)
+    sandbox::review(
+        bench.engine()?,
+        spec,
+        &bench.config.sandbox,
+        held,
+        order,
+        cancel,
+    )
+    .await
+    .map_err(of_keeper)
 }
 
 fn of_keeper(error: sandbox::Error) -> Error {
     match error {
-        sandbox::Error::Keeper { source: LineError::Failed { problem, .. } } => Error::Review { problem: Told(problem) },
+        sandbox::Error::Keeper {
+            source: LineError::Failed { problem, .. },
+        } => Error::Review {
+            problem: Told(problem),
+        },
         error => Error::Sandbox(error),
     }
 }
@@ -348,18 +543,33 @@ fn of_keeper(error: sandbox::Error) -> Error {
 /// Returns the name of the review that is meant.
 fn chosen(held: &[HeldReview], id: Option<&str>) -> Result<String, Error> {
     const HOW: &str = "`podbay review list` shows those that wait; the beginning of an id will do";
-    let names = |held: &[&HeldReview]| held.iter().map(|held| held.session.as_str()).collect::<Vec<_>>().join(", ");
-    let meant: Vec<&HeldReview> = held.iter().filter(|held| id.is_none_or(|id| begins(held, id))).collect();
+    let names = |held: &[&HeldReview]| {
+        held.iter()
+            .map(|held| held.session.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let meant: Vec<&HeldReview> = held
+        .iter()
+        .filter(|held| id.is_none_or(|id| begins(held, id)))
+        .collect();
     match (meant.as_slice(), id) {
         ([one], _) => Ok(one.session.to_string()),
         // Its volumes may be gone, and what is kept of it not.
         ([], Some(id)) if id.parse::<SessionId>().is_ok() => Ok(id.to_owned()),
         ([], Some(id)) => Err(Error::usage(format!("`{id}` is no id of a review"), HOW)),
-        ([], None) => {
-            Err(Error::usage("nothing waits to be reviewed", "`podbay run \"…\"` holds its changes back, unless they are to be live"))
-        }
-        (several, Some(id)) => Err(Error::usage(format!("`{id}` may be each of these: {}", names(several)), HOW)),
-        (several, None) => Err(Error::usage(format!("several reviews wait: {}", names(several)), HOW)),
+        ([], None) => Err(Error::usage(
+            "nothing waits to be reviewed",
+            "`podbay run \"…\"` holds its changes back, unless they are to be live",
+        )),
+        (several, Some(id)) => Err(Error::usage(
+            format!("`{id}` may be each of these: {}", names(several)),
+            HOW,
+        )),
+        (several, None) => Err(Error::usage(
+            format!("several reviews wait: {}", names(several)),
+            HOW,
+        )),
     }
 }
 
@@ -371,16 +581,34 @@ fn paths(project: &Path, words: &[OsString]) -> Vec<BytesPath> {
     words.iter().map(|word| in_project(project, word)).collect()
 }
 
-/// Returns a path as it is from the project's folder. One that begins elsewhere stays as it is, and names nothing there.
+/// Returns a path as it is from the project's folder. One that begins elsewhere stays as it is, and
+/// names nothing there.
 fn in_project(project: &Path, word: &OsStr) -> BytesPath {
     let path = Path::new(word);
     if path.is_relative() {
-        return word.to_str().map_or_else(|| BytesPath::from(path), BytesPath::from_text);
+        return word
+            .to_str()
+            .map_or_else(|| BytesPath::from(path), BytesPath::from_text);
     }
-    // The way to the project may lead over links; what has the name itself may be one that the session made.
-    let real = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
-    let real = path.ancestors().skip(1).find_map(real).into_iter().chain(path.canonicalize());
-    let inside = std::iter::once(path.to_owned()).chain(real).find_map(|path| Some(path.strip_prefix(project).ok()?.to_owned()));
+    // The way to the project may lead over links; what has the name itself may be one that the
+    // session made.
+    let real = |above: &Path| {
+        Some(
+            above
+                .canonicalize()
+                .ok()?
+                .join(path.strip_prefix(above).ok()?),
+        )
+    };
+    let real = path
+        .ancestors()
+        .skip(1)
+        .find_map(real)
+        .into_iter()
+        .chain(path.canonicalize());
+    let inside = std::iter::once(path.to_owned())
+        .chain(real)
+        .find_map(|path| Some(path.strip_prefix(project).ok()?.to_owned()));
     match inside {
         Some(inside) if inside.as_os_str().is_empty() => ".".into(),
         Some(inside) => BytesPath::from(inside.as_path()),
@@ -400,7 +628,9 @@ mod tests {
         std::fs::create_dir_all(project.join("src")).expect("made");
         std::os::unix::fs::symlink(&project, place.join("link")).expect("linked");
         std::os::unix::fs::symlink("/etc", project.join("away")).expect("linked");
-        let check = |word: &OsStr, expected: &[u8]| assert_eq!(in_project(&project, word).as_bytes(), expected, "{word:?}");
+        let check = |word: &OsStr, expected: &[u8]| {
+            assert_eq!(in_project(&project, word).as_bytes(), expected, "{word:?}")
+        };
         for (word, expected) in [
             (project.clone(), &b"."[..]),
             (place.join("link"), b"."),
@@ -412,12 +642,18 @@ mod tests {
         ] {
             check(word.as_os_str(), expected);
         }
-        check(std::os::unix::ffi::OsStrExt::from_bytes(b"src/\xff"), b"src/\xff");
+        check(
+            std::os::unix::ffi::OsStrExt::from_bytes(b"src/\xff"),
+            b"src/\xff",
+        );
     }
 
     #[test]
     fn the_review_that_is_meant_is_found_by_the_beginning_of_its_id() {
-        let held: Vec<HeldReview> = ["abc1", "abd2", "xyz3"].map(|id| HeldReview::of(&id.parse().expect("an id"))).into_iter().collect();
+        let held: Vec<HeldReview> = ["abc1", "abd2", "xyz3"]
+            .map(|id| HeldReview::of(&id.parse().expect("an id")))
+            .into_iter()
+            .collect();
         let check = |held: &[HeldReview], id: Option<&str>, expected: &str| {
             let said = chosen(held, id).unwrap_or_else(|error| error.to_string());
             assert!(said.contains(expected), "{id:?}: {said}");

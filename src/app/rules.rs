@@ -16,34 +16,52 @@ use podbay_tools::Set;
 use super::Error;
 use super::record::with_causes;
 
-/// Makes the policy of a command, and warns of rules that speak of no tool: who denies what is misspelt denies nothing.
-pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut(String)) -> Result<Policy, Error> {
+/// Makes the policy of a command, and warns of rules that speak of no tool: who denies what is
+/// misspelt denies nothing.
+pub(super) fn policy(
+    mode: Mode,
+    options: &policy::Options,
+    mut warn: impl FnMut(String),
+) -> Result<Policy, Error> {
     let (options, warnings) = understood(options);
     warnings.into_iter().for_each(&mut warn);
     Policy::new(mode, &options).map_err(Error::Rule)
 }
 
-/// Returns what is wrong with the rules of settings, each a sentence: what is to be said where nothing is carried out by them.
+/// Returns what is wrong with the rules of settings, each a sentence: what is to be said where
+/// nothing is carried out by them.
 pub fn rule_problems(config: &Config) -> Vec<String> {
     let mut problems = Vec::new();
     let refused = policy(Mode::Auto, &config.policy, |warning| problems.push(warning)).err();
-    problems
-        .extend(refused.map(|error| error.hint().map_or_else(|| with_causes(&error), |hint| format!("{}; {hint}", with_causes(&error)))));
+    problems.extend(refused.map(|error| {
+        error.hint().map_or_else(
+            || with_causes(&error),
+            |hint| format!("{}; {hint}", with_causes(&error)),
+        )
+    }));
     problems
 }
 
-/// Tells a policy what the person allowed for good in this project. What cannot be read allows nothing.
+/// Tells a policy what the person allowed for good in this project. What cannot be read allows
+/// nothing.
 pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: impl FnMut(String)) {
     match answers.map(Answers::list) {
         Some(Ok(answers)) => policy.recall(answers),
-        Some(Err(error)) => warn(format!("what was allowed for good is asked again: {}; {}", with_causes(&error), error.hint())),
+        Some(Err(error)) => warn(format!(
+            "what was allowed for good is asked again: {}; {}",
+            with_causes(&error),
+            error.hint()
+        )),
         None => {}
     }
 }
 
 /// Returns the rules with the tools' own names, and what is to be said of those that name none.
 pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<String>) {
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let mut warnings = Vec::new();
     let mut one = |rule: &String, does: &str| {
         if let Some(c) = rule.chars().find(|c| is_hidden(*c)) {
@@ -51,13 +69,21 @@ pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<Str
             warnings.push(format!("the rule `{rule}` holds a sign that is not seen, U+{number:04X}, and speaks only of what holds it too"));
         }
         named(&catalogue, rule).unwrap_or_else(|near| {
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            warnings.push(format!("the rule `{rule}` speaks of no tool that there is, so it {does} nothing{near}"));
+            let near = near
+                .map(|near| format!("; did you mean `{near}`?"))
+                .unwrap_or_default();
+            warnings.push(format!(
+                "the rule `{rule}` speaks of no tool that there is, so it {does} nothing{near}"
+            ));
             rule.clone()
         })
     };
-    let mut all = |rules: &[String], does: &str| rules.iter().map(|rule| one(rule, does)).collect::<Vec<_>>();
-    let (allow, ask) = (all(&options.allow, "allows"), all(&options.ask, "asks about"));
+    let mut all =
+        |rules: &[String], does: &str| rules.iter().map(|rule| one(rule, does)).collect::<Vec<_>>();
+    let (allow, ask) = (
+        all(&options.allow, "allows"),
+        all(&options.ask, "asks about"),
+    );
     let (gate, deny) = (all(&options.gate, "gates"), all(&options.deny, "denies"));
     let mut rules = options.rules.clone();
     for example in &mut rules {
@@ -69,14 +95,32 @@ pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<Str
         };
         example.rule = one(&example.rule, does);
     }
-    (policy::Options { allow, ask, gate, deny, rules, ..options.clone() }, warnings)
+    (
+        policy::Options {
+            allow,
+            ask,
+            gate,
+            deny,
+            rules,
+            ..options.clone()
+        },
+        warnings,
+    )
 }
 
-/// Returns the hooks with the tools' own names, and warns of one that waits for a tool that is none.
+/// Returns the hooks with the tools' own names, and warns of one that waits for a tool that is
+/// none.
 pub(super) fn hooks(options: &HookOptions, mut warn: impl FnMut(String)) -> HookOptions {
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let mut options = options.clone();
-    for hook in options.pre_tool_use.iter_mut().chain(&mut options.post_tool_use) {
+    for hook in options
+        .pre_tool_use
+        .iter_mut()
+        .chain(&mut options.post_tool_use)
+    {
         let tool = &mut hook.condition.tool;
         if tool == "*" {
             continue;
@@ -84,8 +128,13 @@ pub(super) fn hooks(options: &HookOptions, mut warn: impl FnMut(String)) -> Hook
         match named(&catalogue, tool) {
             Ok(name) => *tool = name,
             Err(near) => {
-                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                warn(format!("the hook `{}` waits for `{tool}`, and there is no such tool, so it never runs{near}", hook.run));
+                let near = near
+                    .map(|near| format!("; did you mean `{near}`?"))
+                    .unwrap_or_default();
+                warn(format!(
+                    "the hook `{}` waits for `{tool}`, and there is no such tool, so it never runs{near}",
+                    hook.run
+                ));
             }
         }
     }
@@ -102,8 +151,13 @@ fn named(catalogue: &Catalogue, rule: &str) -> Result<String, Option<&'static st
     if let Some(tool) = catalogue.find(name) {
         return Ok(format!("{}{}", tool.name, &rule[end..]));
     }
-    let names = catalogue.tools().iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases().iter().copied()));
-    Err(near(name, names).and_then(|near| catalogue.find(near)).map(|tool| tool.name))
+    let names = catalogue
+        .tools()
+        .iter()
+        .flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases().iter().copied()));
+    Err(near(name, names)
+        .and_then(|near| catalogue.find(near))
+        .map(|tool| tool.name))
 }
 
 #[cfg(test)]
@@ -112,15 +166,23 @@ mod tests {
 
     #[track_caller]
     fn check(rule: &str, expected: &str, warning: &str) {
-        let (options, warnings) = understood(&policy::Options { deny: vec![rule.to_owned()], ..policy::Options::default() });
-        assert_eq!((options.deny[0].as_str(), warnings.concat().as_str()), (expected, warning));
+        let (options, warnings) = understood(&policy::Options {
+            deny: vec![rule.to_owned()],
+            ..policy::Options::default()
+        });
+        assert_eq!(
+            (options.deny[0].as_str(), warnings.concat().as_str()),
+            (expected, warning)
+        );
     }
 
     #[test]
     fn a_hook_waits_for_a_tool_by_its_own_name() {
         let text = "[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'shell' }\n[[post_tool_use]]\nrun = 'b'\nif = { tool = 'write_fil' }";
         let mut warnings = Vec::new();
-        let options = hooks(&toml::from_str(text).expect("hooks"), |warning| warnings.push(warning));
+        let options = hooks(&toml::from_str(text).expect("hooks"), |warning| {
+            warnings.push(warning)
+        });
         assert_eq!(options.pre_tool_use[0].condition.tool, "bash");
         let says = "the hook `b` waits for `write_fil`, and there is no such tool, so it never runs; did you mean `write_file`?";
         assert_eq!(warnings, [says]);
@@ -131,11 +193,23 @@ mod tests {
     fn a_rule_that_names_no_tool_is_warned_of() {
         let says = "the rule `write_fil(**)` speaks of no tool that there is, so it denies nothing; did you mean `write_file`?";
         check("write_fil(**)", "write_fil(**)", says);
-        check("xyz", "xyz", "the rule `xyz` speaks of no tool that there is, so it denies nothing");
+        check(
+            "xyz",
+            "xyz",
+            "the rule `xyz` speaks of no tool that there is, so it denies nothing",
+        );
         let says = "the rule `bash(git\u{200b} push *)` holds a sign that is not seen, U+200B, and speaks only of what holds it too";
         check("bash(git\u{200b} push *)", "bash(git\u{200b} push *)", says);
-        let allow = policy::Options { allow: vec!["basch".to_owned()], ..policy::Options::default() };
-        assert_eq!(understood(&allow).1, ["the rule `basch` speaks of no tool that there is, so it allows nothing; did you mean `bash`?"]);
+        let allow = policy::Options {
+            allow: vec!["basch".to_owned()],
+            ..policy::Options::default()
+        };
+        assert_eq!(
+            understood(&allow).1,
+            [
+                "the rule `basch` speaks of no tool that there is, so it allows nothing; did you mean `bash`?"
+            ]
+        );
     }
 
     #[test]

@@ -48,16 +48,28 @@ pub struct Front {
 
 /// Works on one task and reports, whatever happens. Its time counts from `begun`.
 ///
-/// Without a task the one that an earlier session left open goes on; the place then names that session.
+/// Without a task the one that an earlier session left open goes on; the place then names that
+/// session.
 #[boxed]
 pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if task.is_none() && place.resume.is_none() || task.is_some_and(|task| task.trim().is_empty()) {
-        let error = Error::usage("the task is empty", "say what is to be done: podbay run \"fix the failing test\"");
+        let error = Error::usage(
+            "the task is empty",
+            "say what is to be done: podbay run \"fix the failing test\"",
+        );
         return Report::failed(&error, None, elapsed());
     }
     let mut session = None;
-    let mut seat = match sit_down_in_time(place, task.map_or(Aim::Open, Aim::Task), front, begun, &mut session).await {
+    let mut seat = match sit_down_in_time(
+        place,
+        task.map_or(Aim::Open, Aim::Task),
+        front,
+        begun,
+        &mut session,
+    )
+    .await
+    {
         Ok(seat) => seat,
         Err((error, recorder)) => {
             let mut report = Report::failed(&error, session, elapsed());
@@ -71,10 +83,17 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     // A task that was never told to the model begins now.
     let task = task.map(ToOwned::to_owned).or(seat.untold.take());
     seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
-    let mut outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
+    let mut outcome = seat
+        .agent
+        .run_since(begun, task.as_deref(), &front.interrupt)
+        .await;
     let left = match place.config.agent.timeout.get() {
         0 => None,
-        seconds => Some(Duration::from_secs(seconds).saturating_sub(begun.elapsed()).max(GRACE)),
+        seconds => Some(
+            Duration::from_secs(seconds)
+                .saturating_sub(begun.elapsed())
+                .max(GRACE),
+        ),
     };
     if !seat.sandbox.is_reviewed() {
         // What still runs would go on changing what the turn leaves.
@@ -112,7 +131,8 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     }
     seat.recorder.emit(report.event());
     if let Some(problem) = seat.recorder.unwritten() {
-        // The work was done, and it was said that it could not be written down; whoever counts on the log must not take this for a success.
+        // The work was done, and it was said that it could not be written down; whoever counts on
+        // the log must not take this for a success.
         report.fail(&Error::LogLost { problem });
     }
     report

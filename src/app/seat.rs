@@ -22,7 +22,8 @@ use podbay_wire::BytesPath;
 use podbay_wire::below;
 use podbay_wire::keep::Pending;
 
-/// How long the end of a turn may take once somebody has ended the run; whoever sends a signal waits ten seconds before they kill.
+/// How long the end of a turn may take once somebody has ended the run; whoever sends a signal
+/// waits ten seconds before they kill.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
 /// What is left of a conversation when its box has ended.
@@ -54,10 +55,15 @@ pub(super) struct Seat {
     pub(super) locks: Vec<Lock>,
 }
 
-/// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody wants the run to be over.
+/// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody
+/// wants the run to be over.
 ///
 /// What a command left in the project may take long to be looked through.
-pub(super) async fn end_turn(sandbox: &Sandbox, interrupt: &Interrupt, left: Option<Duration>) -> Option<EndedTurn> {
+pub(super) async fn end_turn(
+    sandbox: &Sandbox,
+    interrupt: &Interrupt,
+    left: Option<Duration>,
+) -> Option<EndedTurn> {
     let cancel = CancellationToken::new();
     let is_late = async {
         match left {
@@ -89,7 +95,8 @@ impl Seat {
         if self.sandbox.is_reviewed() {
             return;
         }
-        self.sandbox.begin_turn(&self.recorder.session().to_string(), self.n_turns, words);
+        self.sandbox
+            .begin_turn(&self.recorder.session().to_string(), self.n_turns, words);
     }
 
     /// Makes an error of what went wrong here.
@@ -100,9 +107,20 @@ impl Seat {
     /// Reports how a task ended.
     pub(super) fn report(&self, mut outcome: Outcome, duration_ms: u64) -> Report {
         let error = outcome.failure.take().map(|failure| self.error(failure));
-        let is_mounted = |path: &BytesPath| self.mounted.iter().any(|mounted| below(path.as_bytes(), mounted.as_bytes()).is_some());
+        let is_mounted = |path: &BytesPath| {
+            self.mounted
+                .iter()
+                .any(|mounted| below(path.as_bytes(), mounted.as_bytes()).is_some())
+        };
         outcome.changed.retain(|(path, _)| !is_mounted(path));
-        Report::of(outcome, error.as_ref(), self.model.clone(), self.recorder.session().clone(), self.recorder.warnings(), duration_ms)
+        Report::of(
+            outcome,
+            error.as_ref(),
+            self.model.clone(),
+            self.recorder.session().clone(),
+            self.recorder.warnings(),
+            duration_ms,
+        )
     }
 
     /// Ends the box and gives the project back.
@@ -110,12 +128,20 @@ impl Seat {
     /// `cancel` ends the commands of the settings that nobody has waited for.
     pub(super) async fn close(&mut self, cancel: &CancellationToken) -> Closed {
         self.agent.settle(cancel).await;
-        let came = if self.sandbox.is_by_turn() { self.sandbox.end_by_turn().await } else { None };
+        let came = if self.sandbox.is_by_turn() {
+            self.sandbox.end_by_turn().await
+        } else {
+            None
+        };
         let reviewed = self.sandbox.end_review().await;
         let git = self.sandbox.close_session().await;
         for lock in self.locks.drain(..) {
             lock.release();
         }
-        Closed { reviewed, came, git }
+        Closed {
+            reviewed,
+            came,
+            git,
+        }
     }
 }

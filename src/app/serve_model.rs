@@ -10,7 +10,8 @@ use podbay_inference as inference;
 use podbay_inference::Paths;
 use podbay_inference::Store;
 
-/// Returns the command line of the model server for a container that compose has made, and clears the way for its socket.
+/// Returns the command line of the model server for a container that compose has made, and clears
+/// the way for its socket.
 ///
 /// The model must be here: this container has no network.
 #[boxed]
@@ -26,7 +27,8 @@ pub async fn model_server(
     let offline = true;
     let store = Store::new(options, &Paths::new(home), offline).map_err(Error::Inference)?;
     let model = store.resolve(progress, cancel).await.map_err(|error| match error {
-        // Where it is not here, neither may be its folder, in which whoever loads a model waits for others.
+        // Where it is not here, neither may be its folder, in which whoever loads a model waits for
+        // others.
         inference::Error::Offline { .. } | inference::Error::File { .. } | inference::Error::Engine { .. } => {
             let name = options.model.as_deref().unwrap_or("of the settings");
             Error::usage(
@@ -39,7 +41,10 @@ pub async fn model_server(
     match std::fs::remove_file(socket) {
         // llama.cpp does not start where a file has its socket's name.
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::Io { doing: format!("remove the old socket {}", socket.display()), source });
+            return Err(Error::Io {
+                doing: format!("remove the old socket {}", socket.display()),
+                source,
+            });
         }
         _ => {}
     }

@@ -24,8 +24,18 @@ pub(super) struct HostServices {
 }
 
 impl HostServices {
-    pub(super) fn new(artifacts: Artifacts, sink: Sink, host: HostHooks, answers: Option<Answers>) -> Self {
-        Self { artifacts, sink, host, answers }
+    pub(super) fn new(
+        artifacts: Artifacts,
+        sink: Sink,
+        host: HostHooks,
+        answers: Option<Answers>,
+    ) -> Self {
+        Self {
+            artifacts,
+            sink,
+            host,
+            answers,
+        }
     }
 }
 
@@ -35,7 +45,10 @@ impl Services for HostServices {
             Ok(stored) => Some(stored.id),
             Err(error) => {
                 // The result is then cut without a way to see the rest.
-                let message = format!("the output of a call is not kept whole: {}", with_causes(&error));
+                let message = format!(
+                    "the output of a call is not kept whole: {}",
+                    with_causes(&error)
+                );
                 (self.sink)(Kind::Warning { message }.into());
                 None
             }
@@ -43,11 +56,23 @@ impl Services for HostServices {
     }
 
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String> {
-        let page = self.artifacts.page(id, offset, limit).map_err(|error| error.to_string())?;
-        Ok(KeptLines { text: page.text, next: page.next, bytes: page.bytes })
+        let page = self
+            .artifacts
+            .page(id, offset, limit)
+            .map_err(|error| error.to_string())?;
+        Ok(KeptLines {
+            text: page.text,
+            next: page.next,
+            bytes: page.bytes,
+        })
     }
 
-    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+    fn run_hook<'a>(
+        &'a self,
+        hook: wire::Hook,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
         Box::pin(self.host.run(hook, on_chunk, cancel))
     }
     fn keeps_answers(&self) -> bool {
@@ -55,10 +80,17 @@ impl Services for HostServices {
     }
 
     fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
-        let answers = self.answers.as_ref().ok_or("a project in somebody else's sandbox has no answers of its own")?;
+        let answers = self
+            .answers
+            .as_ref()
+            .ok_or("a project in somebody else's sandbox has no answers of its own")?;
         answers.add(exact).map_err(|error| with_causes(&error))
     }
     fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
-        self.answers.as_ref().map_or(Ok(false), |answers| answers.remove(exact)).map(drop).map_err(|error| with_causes(&error))
+        self.answers
+            .as_ref()
+            .map_or(Ok(false), |answers| answers.remove(exact))
+            .map(drop)
+            .map_err(|error| with_causes(&error))
     }
 }

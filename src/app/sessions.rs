@@ -19,7 +19,10 @@ pub fn list_sessions(state: &State, most: usize) -> Result<Listed, Error> {
 
 /// Says which logs a list leaves out, why, and what can be done about them.
 pub fn not_listed(passed_over: &[String]) -> String {
-    format!("{}; `podbay sessions show ID` shows what is whole in one, `podbay sessions rm ID` takes one away", session::few(passed_over))
+    format!(
+        "{}; `podbay sessions show ID` shows what is whole in one, `podbay sessions rm ID` takes one away",
+        session::few(passed_over)
+    )
 }
 
 /// Returns one session as readable text; `wanted` is an id, the beginning of one, or `last`.
@@ -32,14 +35,24 @@ pub fn show_session(state: &State, wanted: &str) -> Result<String, Error> {
 /// Writes one session's records as they are, a line each.
 pub fn raw_session(state: &State, wanted: &str, out: &mut impl Write) -> Result<(), Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
-    session::raw(&found.path, out).map(|_| ()).map_err(Error::Session)
+    session::raw(&found.path, out)
+        .map(|_| ())
+        .map_err(Error::Session)
 }
 
 /// Returns a session as one line of a list.
 pub fn session_line(summary: &Summary) -> String {
-    let status = summary.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{status:?}").to_lowercase());
-    let turns = summary.turns.map_or_else(String::new, |turns| format!(", {turns} turn{}", if turns == 1 { "" } else { "s" }));
-    let name = summary.name.as_ref().map_or_else(String::new, |name| format!("[{name}] "));
+    let status = summary.status.map_or_else(
+        || "unfinished".to_owned(),
+        |status| format!("{status:?}").to_lowercase(),
+    );
+    let turns = summary.turns.map_or_else(String::new, |turns| {
+        format!(", {turns} turn{}", if turns == 1 { "" } else { "s" })
+    });
+    let name = summary
+        .name
+        .as_ref()
+        .map_or_else(String::new, |name| format!("[{name}] "));
     format!(
         "{}  {}  {status:<11}  {name}{}{turns}  ({})",
         summary.session,
@@ -54,15 +67,21 @@ pub fn session_json(summary: &Summary) -> String {
     podbay_event::json_line(summary).unwrap_or_default()
 }
 
-/// Returns which session is to go on and the folder that it worked in; the last one is never a demonstration, which cannot.
+/// Returns which session is to go on and the folder that it worked in; the last one is never a
+/// demonstration, which cannot.
 pub fn session_project(state: &State, wanted: &str) -> Result<(SessionId, PathBuf), Error> {
     if wanted == "last" {
-        let last = session::last(state, |summary| summary.project != demo::PROJECT).map_err(Error::Session)?;
+        let last = session::last(state, |summary| summary.project != demo::PROJECT)
+            .map_err(Error::Session)?;
         return Ok((last.session, PathBuf::from(last.project)));
     }
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
-    let header = records.header.ok_or(Error::Session(session::Error::Headless { path: found.path }))?;
+    let header = records
+        .header
+        .ok_or(Error::Session(session::Error::Headless {
+            path: found.path,
+        }))?;
     not_a_demonstration(&found.session, &header.project)?;
     Ok((found.session, PathBuf::from(header.project)))
 }
@@ -70,7 +89,9 @@ pub fn session_project(state: &State, wanted: &str) -> Result<(SessionId, PathBu
 /// Copies a session; returns the new one's id.
 pub fn fork_session(state: &State, wanted: &str) -> Result<SessionId, Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
-    session::fork(state, &found).map(|fork| fork.session).map_err(Error::Session)
+    session::fork(state, &found)
+        .map(|fork| fork.session)
+        .map_err(Error::Session)
 }
 
 /// Gives a session a name, or takes it away; returns which one it is, in words.
@@ -80,17 +101,26 @@ pub fn rename_session(state: &State, wanted: &str, name: &str) -> Result<String,
     Ok(which(&found))
 }
 
-/// Takes back the last messages of a session; returns which one it is, in words, and how many of them are left.
-pub fn rewind_session(state: &State, wanted: &str, messages: u32, config: &Config) -> Result<(String, usize), Error> {
+/// Takes back the last messages of a session; returns which one it is, in words, and how many of
+/// them are left.
+pub fn rewind_session(
+    state: &State,
+    wanted: &str,
+    messages: u32,
+    config: &Config,
+) -> Result<(String, usize), Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let left = session::rewind(state, &found, messages, &config.session).map_err(Error::Session)?;
     Ok((which(&found), left))
 }
 
-/// Says which session this is: `last` and a few letters of an id may not mean the one that a person thinks of.
+/// Says which session this is: `last` and a few letters of an id may not mean the one that a person
+/// thinks of.
 fn which(found: &Found) -> String {
     match session::summary(found) {
-        Some(summary) if !summary.title.is_empty() => format!("{} ({})", found.session, summary.title),
+        Some(summary) if !summary.title.is_empty() => {
+            format!("{} ({})", found.session, summary.title)
+        }
         _ => found.session.to_string(),
     }
 }
@@ -114,14 +144,22 @@ pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<String>, 
 }
 
 /// Returns a session as Markdown; `clean` frees texts of what a terminal would obey.
-pub fn export_markdown(state: &State, wanted: &str, clean: &dyn Fn(&str) -> String) -> Result<String, Error> {
+pub fn export_markdown(
+    state: &State,
+    wanted: &str,
+    clean: &dyn Fn(&str) -> String,
+) -> Result<String, Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
     Ok(session::markdown(&records, clean))
 }
 
 /// Returns a session as one JSON object.
-pub fn export_json(state: &State, wanted: &str, clean: &dyn Fn(&str) -> String) -> Result<String, Error> {
+pub fn export_json(
+    state: &State,
+    wanted: &str,
+    clean: &dyn Fn(&str) -> String,
+) -> Result<String, Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
     Ok(podbay_event::json_line(&session::json(&records, clean)).unwrap_or_default())

@@ -36,13 +36,22 @@ pub struct ProjectSettings {
 
 impl ProjectSettings {
     pub(super) fn read(project: &Project, trust: &Trust) -> Result<Option<Self>, config::Error> {
-        let Some(file) = ProjectFile::read(project.path())? else { return Ok(None) };
+        let Some(file) = ProjectFile::read(project.path())? else {
+            return Ok(None);
+        };
         let standing = trust.standing(&project.key(), project.path(), &file)?;
-        Ok(Some(Self { file, standing, project: project.clone() }))
+        Ok(Some(Self {
+            file,
+            standing,
+            project: project.clone(),
+        }))
     }
 
     pub(super) fn layer(&self) -> ProjectLayer {
-        ProjectLayer { file: self.file.clone(), trusted: self.standing == Standing::Trusted }
+        ProjectLayer {
+            file: self.file.clone(),
+            trusted: self.standing == Standing::Trusted,
+        }
     }
 
     /// Returns whether other settings were trusted here before.
@@ -50,10 +59,13 @@ impl ProjectSettings {
         matches!(self.standing, Standing::Changed { .. })
     }
 
-    /// Returns what has changed since the user trusted the file, as a patch, if other settings were trusted before.
+    /// Returns what has changed since the user trusted the file, as a patch, if other settings were
+    /// trusted before.
     pub fn difference(&self) -> Option<String> {
         match &self.standing {
-            Standing::Changed { before } => Some(LineDiff::of(before, self.file.text()).unified("as it was trusted", "as it is now")),
+            Standing::Changed { before } => Some(
+                LineDiff::of(before, self.file.text()).unified("as it was trusted", "as it is now"),
+            ),
             Standing::Trusted | Standing::Untrusted => None,
         }
     }
@@ -64,7 +76,9 @@ impl Settings {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.loaded.warnings.clone();
         warnings.extend(unused_model(&self.loaded));
-        let Some(project) = &self.project else { return warnings };
+        let Some(project) = &self.project else {
+            return warnings;
+        };
         warnings.extend(self.loaded.passed_over.iter().map(ToString::to_string));
         let path = project.file.path().display();
         match project.standing {
@@ -86,25 +100,43 @@ impl Settings {
 pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Settings, Error> {
     let loaded = Config::load(&sources).map_err(Error::Config)?;
     if super::is_attached(&loaded.config) {
-        return Ok(Settings { loaded, project: None });
+        return Ok(Settings {
+            loaded,
+            project: None,
+        });
     }
-    let Some(own) = project_settings(folder, state)? else { return Ok(Settings { loaded, project: None }) };
+    let Some(own) = project_settings(folder, state)? else {
+        return Ok(Settings {
+            loaded,
+            project: None,
+        });
+    };
     sources.project = Some(own.layer());
     let loaded = Config::load(&sources).map_err(Error::Config)?;
-    Ok(Settings { loaded, project: Some(own) })
+    Ok(Settings {
+        loaded,
+        project: Some(own),
+    })
 }
 
 /// Says what a model that the command line names is not taken for, where an endpoint answers.
 ///
-/// A name alone is as good for an endpoint as for a server of our own; a person who has named the endpoint too knows which it is.
+/// A name alone is as good for an endpoint as for a server of our own; a person who has named the
+/// endpoint too knows which it is.
 fn unused_model(loaded: &Loaded<Config>) -> Option<String> {
     let config = &loaded.config;
-    let (name, named) = (config.llm.model.as_deref()?.trim(), loaded.origins.of("llm.model"));
+    let (name, named) = (
+        config.llm.model.as_deref()?.trim(),
+        loaded.origins.of("llm.model"),
+    );
     let endpoint = loaded.origins.of("llm.endpoint");
     if config.llm.endpoint.is_none() || !matches!(named, Origin::Flag { .. }) {
         return None;
     }
-    let of_list = || !matches!(endpoint, Origin::Flag { .. }) && Catalogue::load(&config.inference).find(name).is_some();
+    let of_list = || {
+        !matches!(endpoint, Origin::Flag { .. })
+            && Catalogue::load(&config.inference).find(name).is_some()
+    };
     let what = if name.contains("://") || name.starts_with("hf:") {
         "an address: nothing is loaded from there"
     } else if name.to_ascii_lowercase().ends_with(".gguf") {
@@ -122,41 +154,63 @@ fn unused_model(loaded: &Loaded<Config>) -> Option<String> {
 
 /// Refuses what is no folder. Which folders cannot be projects is said by whoever opens one.
 pub fn check_folder(folder: &Path, state: &State) -> Result<(), Error> {
-    if folder.is_dir() { Ok(()) } else { open_project(folder, state).map(drop) }
+    if folder.is_dir() {
+        Ok(())
+    } else {
+        open_project(folder, state).map(drop)
+    }
 }
 
 /// Reads the settings that come with a project; `None` where there are none.
 pub fn project_settings(folder: &Path, state: &State) -> Result<Option<ProjectSettings>, Error> {
-    let Ok(project) = open_project(folder, state) else { return Ok(None) };
+    let Ok(project) = open_project(folder, state) else {
+        return Ok(None);
+    };
     ProjectSettings::read(&project, &Trust::new(state.trust())).map_err(Error::Config)
 }
 
-/// Ends the trust in a project's settings where their file is gone; for a command that begins work or is about trust, not for one that
-/// only looks.
+/// Ends the trust in a project's settings where their file is gone; for a command that begins work
+/// or is about trust, not for one that only looks.
 ///
 /// What comes back under the file's name was put there by somebody, who may have been an agent.
-pub fn end_trust_without_file(settings: &Settings, folder: &Path, state: &State) -> Result<(), Error> {
+pub fn end_trust_without_file(
+    settings: &Settings,
+    folder: &Path,
+    state: &State,
+) -> Result<(), Error> {
     if settings.project.is_some() || super::is_attached(&settings.loaded.config) {
         return Ok(());
     }
-    let Ok(project) = open_project(folder, state) else { return Ok(()) };
-    Trust::new(state.trust()).revoke(&project.key()).map(drop).map_err(Error::Config)
+    let Ok(project) = open_project(folder, state) else {
+        return Ok(());
+    };
+    Trust::new(state.trust())
+        .revoke(&project.key())
+        .map(drop)
+        .map_err(Error::Config)
 }
 
 /// Trusts a project's settings as they were read.
 pub fn trust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error> {
-    Trust::new(state.trust()).accept(&own.project.key(), own.project.path(), &own.file).map_err(Error::Config)
+    Trust::new(state.trust())
+        .accept(&own.project.key(), own.project.path(), &own.file)
+        .map_err(Error::Config)
 }
 
 /// Takes trust back from settings that the person was shown and did not want.
 pub fn distrust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error> {
-    Trust::new(state.trust()).revoke(&own.project.key()).map(drop).map_err(Error::Config)
+    Trust::new(state.trust())
+        .revoke(&own.project.key())
+        .map(drop)
+        .map_err(Error::Config)
 }
 
 /// Takes trust in a project's settings back; returns whether there was any.
 pub fn revoke_settings(folder: &Path, state: &State) -> Result<bool, Error> {
     let project = open_project(folder, state)?;
-    Trust::new(state.trust()).revoke(&project.key()).map_err(Error::Config)
+    Trust::new(state.trust())
+        .revoke(&project.key())
+        .map_err(Error::Config)
 }
 
 /// Returns the projects whose settings are trusted.
@@ -170,8 +224,13 @@ pub fn lasting_answers(folder: &Path, state: &State) -> Result<Vec<String>, Erro
     Ok(all.iter().map(podbay_policy::Exact::words).collect())
 }
 
-/// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns what it was, in words.
-pub fn forget_answers(folder: &Path, state: &State, number: Option<usize>) -> Result<Vec<String>, Error> {
+/// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns
+/// what it was, in words.
+pub fn forget_answers(
+    folder: &Path,
+    state: &State,
+    number: Option<usize>,
+) -> Result<Vec<String>, Error> {
     let answers = answers(folder, state)?;
     let all = answers.list().map_err(Error::Config)?;
     let Some(number) = number else {
@@ -180,7 +239,13 @@ pub fn forget_answers(folder: &Path, state: &State, number: Option<usize>) -> Re
     };
     let Some(exact) = number.checked_sub(1).and_then(|at| all.get(at)) else {
         let hint = "`podbay config answers` lists them with their numbers";
-        return Err(Error::usage(format!("there is no answer {number}; this project has {}", all.len()), hint));
+        return Err(Error::usage(
+            format!(
+                "there is no answer {number}; this project has {}",
+                all.len()
+            ),
+            hint,
+        ));
     };
     answers.remove(exact).map_err(Error::Config)?;
     Ok(vec![exact.words()])
@@ -188,7 +253,11 @@ pub fn forget_answers(folder: &Path, state: &State, number: Option<usize>) -> Re
 
 fn answers(folder: &Path, state: &State) -> Result<Answers, Error> {
     let project = open_project(folder, state)?;
-    Ok(Answers::new(&state.answers(), &project.key(), project.path()))
+    Ok(Answers::new(
+        &state.answers(),
+        &project.key(),
+        project.path(),
+    ))
 }
 
 #[cfg(test)]
@@ -201,17 +270,34 @@ mod tests {
         let endpoint = ("llm.endpoint", "http://127.0.0.1:9/v1");
         let mut sources = Sources::default();
         if endpoint_is_flag {
-            sources.flags.push(Flag::new("--endpoint", endpoint.0, endpoint.1));
+            sources
+                .flags
+                .push(Flag::new("--endpoint", endpoint.0, endpoint.1));
             sources.flags.push(Flag::new("--model", "llm.model", name));
         } else {
-            sources.variables.push(("PODBAY_LLM_ENDPOINT".to_owned(), endpoint.1.to_owned()));
-            sources.flags.push(Flag::new("--model", "inference.model", name));
+            sources
+                .variables
+                .push(("PODBAY_LLM_ENDPOINT".to_owned(), endpoint.1.to_owned()));
+            sources
+                .flags
+                .push(Flag::new("--model", "inference.model", name));
         }
         let loaded = Config::load(&sources).expect("reads");
-        assert_eq!(loaded.config.llm.model.as_deref(), Some(name), "it is asked for all the same");
-        let warnings = Settings { loaded, project: None }.warnings();
+        assert_eq!(
+            loaded.config.llm.model.as_deref(),
+            Some(name),
+            "it is asked for all the same"
+        );
+        let warnings = Settings {
+            loaded,
+            project: None,
+        }
+        .warnings();
         match words {
-            Some(words) => assert!(warnings.len() == 1 && warnings[0].contains(words), "{name}: {warnings:?}"),
+            Some(words) => assert!(
+                warnings.len() == 1 && warnings[0].contains(words),
+                "{name}: {warnings:?}"
+            ),
             None => assert!(warnings.is_empty(), "{name}: {warnings:?}"),
         }
     }
@@ -219,7 +305,11 @@ mod tests {
     #[test]
     fn what_an_endpoint_cannot_be_asked_for_is_said() {
         check("qwen", false, None);
-        check("smollm2-135m", false, Some("`podbay models list`: no server is started for it, because an endpoint is named"));
+        check(
+            "smollm2-135m",
+            false,
+            Some("`podbay models list`: no server is started for it, because an endpoint is named"),
+        );
         check("smollm2-135m", false, Some("PODBAY_LLM_ENDPOINT"));
         check("smollm2-135m", true, None);
         for by_flag in [false, true] {

@@ -26,7 +26,8 @@ use podbay_wire::Output;
 use podbay_wire::Terminal;
 use podbay_wire::message::Stream;
 
-/// How long a command may take to end after it was asked to, beyond its own time for that: a sandbox that lives needs far less.
+/// How long a command may take to end after it was asked to, beyond its own time for that: a
+/// sandbox that lives needs far less.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// A shell, or one command, that a person runs in the box.
@@ -42,7 +43,8 @@ pub struct Shell {
 pub enum ShellUpdate {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
-    /// The command's exit code; a signal counts as 128 and its number. The note says why, where the code alone does not.
+    /// The command's exit code; a signal counts as 128 and its number. The note says why, where the
+    /// code alone does not.
     Ended {
         code: u8,
         note: Option<String>,
@@ -57,13 +59,15 @@ pub enum ShellUpdate {
 pub struct ShellInput(CallInput);
 
 impl ShellInput {
-    /// Sends bytes as they are, waiting where the command does not take them; `false` once it has ended.
+    /// Sends bytes as they are, waiting where the command does not take them; `false` once it has
+    /// ended.
     #[boxed]
     pub async fn send(&self, bytes: &[u8]) -> bool {
         self.0.send(bytes).await.is_ok()
     }
 
-    /// Returns whether the sandbox has taken all of it: one that answers does so at once, whatever the command then makes of it.
+    /// Returns whether the sandbox has taken all of it: one that answers does so at once, whatever
+    /// the command then makes of it.
     pub fn is_taken(&self) -> bool {
         self.0.is_taken()
     }
@@ -73,7 +77,8 @@ impl ShellInput {
     }
 }
 
-/// Starts a command, or the box's shell where `command` is empty. `terminal` is rows, columns and `TERM`.
+/// Starts a command, or the box's shell where `command` is empty. `terminal` is rows, columns and
+/// `TERM`.
 #[boxed]
 pub async fn shell(
     place: &Place,
@@ -89,7 +94,11 @@ pub async fn shell(
     let approved = Approved::by_hand(Exec {
         argv: command.into_iter().map(BytesPath::from).collect(),
         working_directory: None,
-        terminal: terminal.map(|(rows, columns, kind)| Terminal { rows, columns, kind }),
+        terminal: terminal.map(|(rows, columns, kind)| Terminal {
+            rows,
+            columns,
+            kind,
+        }),
         timeout_ms: None,
         grace_ms: place.config.sandbox.grace.get() * 1000,
     });
@@ -100,7 +109,12 @@ pub async fn shell(
     };
     let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
     match link.open(call) {
-        Ok(open) => Ok(Shell { open, grace, sandbox, lock }),
+        Ok(open) => Ok(Shell {
+            open,
+            grace,
+            sandbox,
+            lock,
+        }),
         Err(error) => {
             sandbox.close().await;
             Err(Error::Sandbox(sandbox::Error::Link(error)))
@@ -117,7 +131,8 @@ impl Shell {
         self.open.resize(rows, columns);
     }
 
-    /// Asks the command to end. Returns how long that may take: from a sandbox that has said nothing by then nothing more will come.
+    /// Asks the command to end. Returns how long that may take: from a sandbox that has said
+    /// nothing by then nothing more will come.
     pub fn cancel(&self) -> Duration {
         self.open.cancel();
         self.grace + ENDING
@@ -133,7 +148,10 @@ impl Shell {
     #[boxed]
     pub async fn recv(&mut self) -> ShellUpdate {
         match self.open.recv().await {
-            Some(CallUpdate::Chunk { stream: Stream::Stderr, data }) => ShellUpdate::Stderr(data),
+            Some(CallUpdate::Chunk {
+                stream: Stream::Stderr,
+                data,
+            }) => ShellUpdate::Stderr(data),
             // What the person starts themselves goes through no gate, so that nobody asks.
             Some(CallUpdate::Asked { question, .. }) => {
                 self.open.answer(question, false);
@@ -146,11 +164,18 @@ impl Shell {
                     Some(Limit::Processes { .. }) => " (--pids)",
                     _ => "",
                 };
-                let met = ended.limit.map(|limit| format!("{}{flag}", limit_words(limit, ended.culprit.as_ref())));
-                let note = [met, ended.note].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+                let met = ended
+                    .limit
+                    .map(|limit| format!("{}{flag}", limit_words(limit, ended.culprit.as_ref())));
+                let note = [met, ended.note]
+                    .into_iter()
+                    .flatten()
+                    .reduce(|all, note| format!("{all}; {note}"));
                 let code = match ended.end {
                     End::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
-                    End::Signaled { signal } => u8::try_from(signal.saturating_add(128) & 0xff).unwrap_or(255),
+                    End::Signaled { signal } => {
+                        u8::try_from(signal.saturating_add(128) & 0xff).unwrap_or(255)
+                    }
                     End::Cancelled => super::exit_code::INTERRUPTED,
                     End::Running { .. } => super::exit_code::DONE,
                 };
@@ -158,16 +183,26 @@ impl Shell {
             }
             // As a shell would end.
             Some(CallUpdate::Done(Output::Fault(fault @ Fault::NotFound { .. }))) => {
-                ShellUpdate::Ended { code: 127, note: Some(fault.to_string()) }
+                ShellUpdate::Ended {
+                    code: 127,
+                    note: Some(fault.to_string()),
+                }
             }
             Some(CallUpdate::Done(Output::Fault(fault @ Fault::PermissionDenied { .. }))) => {
-                ShellUpdate::Ended { code: 126, note: Some(fault.to_string()) }
+                ShellUpdate::Ended {
+                    code: 126,
+                    note: Some(fault.to_string()),
+                }
             }
-            Some(CallUpdate::Done(Output::Fault(fault))) => ShellUpdate::Failed { problem: fault.to_string() },
-            Some(CallUpdate::Done(_)) => {
-                ShellUpdate::Failed { problem: "the guest answered with something else than a command's end".to_owned() }
-            }
-            None => ShellUpdate::Failed { problem: "the sandbox ended".to_owned() },
+            Some(CallUpdate::Done(Output::Fault(fault))) => ShellUpdate::Failed {
+                problem: fault.to_string(),
+            },
+            Some(CallUpdate::Done(_)) => ShellUpdate::Failed {
+                problem: "the guest answered with something else than a command's end".to_owned(),
+            },
+            None => ShellUpdate::Failed {
+                problem: "the sandbox ended".to_owned(),
+            },
         }
     }
 

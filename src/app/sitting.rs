@@ -48,14 +48,18 @@ use podbay_tools::Pipeline;
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
 
-/// Said once, where it begins: from then on the requests of the run itself are among those that a server has.
-const BUSY: &str = "others have all slots of the model server: an answer waits until one of them is free";
+/// Said once, where it begins: from then on the requests of the run itself are among those that a
+/// server has.
+const BUSY: &str =
+    "others have all slots of the model server: an answer waits until one of them is free";
 
-/// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the whole list.
+/// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the
+/// whole list.
 const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, also those of a chat, and review, masked secrets, plan mode and an \
                                allow-list for the network are not offered here";
 
-/// Sits down within the time of the task, which runs from `begun`; what is under way when it is over is cancelled and cleaned up.
+/// Sits down within the time of the task, which runs from `begun`; what is under way when it is
+/// over is cancelled and cleaned up.
 pub(super) async fn sit_down_in_time(
     place: &Place,
     aim: Aim<'_>,
@@ -75,10 +79,14 @@ pub(super) async fn sit_down_in_time(
     }
     cancel.cancel();
     match sitting.await {
-        // Whatever it stumbled over, the time was what made it stumble; a person who left in the meantime comes first.
+        // Whatever it stumbled over, the time was what made it stumble; a person who left in the
+        // meantime comes first.
         Err((_, recorder)) if !front.interrupt.is_ended() => {
             if let Some(recorder) = &recorder {
-                recorder.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+                recorder.emit(Kind::LimitReached {
+                    limit: LimitKind::Time,
+                    at_end: true,
+                });
             }
             Err((Error::Late { seconds }, recorder))
         }
@@ -86,7 +94,8 @@ pub(super) async fn sit_down_in_time(
     }
 }
 
-/// Opens the project, starts box and model side by side, and prepares the conversation. `cancel` ends that, and only that.
+/// Opens the project, starts box and model side by side, and prepares the conversation. `cancel`
+/// ends that, and only that.
 pub(super) async fn sit_down(
     place: &Place,
     aim: Aim<'_>,
@@ -99,23 +108,43 @@ pub(super) async fn sit_down(
         Aim::Chat => TaskKind::Chat,
         Aim::Task(_) | Aim::Open => TaskKind::Edit,
     };
-    let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
+    let config = &Config {
+        llm: place.config.llm.for_task(kind),
+        ..place.config.clone()
+    };
     let is_held = config.sandbox.changes != Changes::Live && !super::is_attached(config);
-    let (is_reviewed, is_by_turn) = (is_held && kind == TaskKind::Edit, is_held && kind == TaskKind::Chat);
+    let (is_reviewed, is_by_turn) = (
+        is_held && kind == TaskKind::Edit,
+        is_held && kind == TaskKind::Chat,
+    );
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
-    let mut policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
+    let mut policy =
+        rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
-    let profile = if policy.is_architect() { Profile::Architect } else { Profile::Standard };
+    let profile = if policy.is_architect() {
+        Profile::Architect
+    } else {
+        Profile::Standard
+    };
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let answers = ground.answers(&place.state);
     rules::recall(&mut policy, answers.as_ref(), warn);
     // What is held back is in nobody's way.
-    let mut lock = if is_reviewed { None } else { Some(ground.lock(&place.state).map_err(|error| (error, None))?) };
+    let mut lock = if is_reviewed {
+        None
+    } else {
+        Some(ground.lock(&place.state).map_err(|error| (error, None))?)
+    };
     // Looked for before this session's own log is there.
-    let broken_off = if place.resume.is_none() { resume::broken_off(&place.state, &ground.text()) } else { None };
+    let broken_off = if place.resume.is_none() {
+        resume::broken_off(&place.state, &ground.text())
+    } else {
+        None
+    };
     let (recorder, mut past) = match &place.resume {
         Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
-        None => begin(place, ground.text(), aim, &front.sink).map(|recorder| (recorder, Past::default())),
+        None => begin(place, ground.text(), aim, &front.sink)
+            .map(|recorder| (recorder, Past::default())),
     }
     .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
@@ -126,44 +155,78 @@ pub(super) async fn sit_down(
     let mut review_lock = None;
     if is_by_turn {
         let name = recorder.session().as_str();
-        review_lock = Some(Lock::take_review(&place.state.locks(), name).map_err(|error| failed(Error::Sandbox(error)))?);
+        review_lock = Some(
+            Lock::take_review(&place.state.locks(), name)
+                .map_err(|error| failed(Error::Sandbox(error)))?,
+        );
     }
     if is_reviewed {
         let name = recorder.session().as_str();
-        lock = Some(Lock::take_review(&place.state.locks(), name).map_err(|error| failed(Error::Sandbox(error)))?);
+        lock = Some(
+            Lock::take_review(&place.state.locks(), name)
+                .map_err(|error| failed(Error::Sandbox(error)))?,
+        );
     }
     let progress = progress_of(&recorder);
-    let bench = Bench::open(config, &place.state, ground, cancel).await.map_err(failed)?;
+    let bench = Bench::open(config, &place.state, ground, cancel)
+        .await
+        .map_err(failed)?;
     model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
     // Neither needs the other, and each takes its time.
     let make_box = async {
         if is_reviewed || is_by_turn {
-            let words = aim.task().unwrap_or(if is_by_turn { "a chat" } else { "(goes on)" });
-            Box::pin(bench.start_reviewed(&progress, recorder.session(), words, is_by_turn, recorder.sink(), cancel)).await
+            let words = aim
+                .task()
+                .unwrap_or(if is_by_turn { "a chat" } else { "(goes on)" });
+            Box::pin(bench.start_reviewed(
+                &progress,
+                recorder.session(),
+                words,
+                is_by_turn,
+                recorder.sink(),
+                cancel,
+            ))
+            .await
         } else {
-            Box::pin(bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel)).await
+            Box::pin(bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel))
+                .await
         }
     };
     let mut catalogue = Catalogue::new(&config.tools);
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
-    // The rules of a session do not change, and so what the model is told of its tools does not either.
+    // The rules of a session do not change, and so what the model is told of its tools does not
+    // either.
     catalogue = catalogue.without(&policy.denied_tools());
     let find_model = async {
-        let mut found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
+        let mut found = Box::pin(model::connect(
+            &bench,
+            place.api_key.clone(),
+            &progress,
+            cancel,
+        ))
+        .await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
-        // Another model may go on with the session, and one that sees nothing would be refused every request.
-        let n_images = if found.probed.images { 0 } else { history.take_images_out() };
+        // Another model may go on with the session, and one that sees nothing would be refused
+        // every request.
+        let n_images = if found.probed.images {
+            0
+        } else {
+            history.take_images_out()
+        };
         let prompt = prompt.with_untold(&catalogue.untold());
         let conversation = Conversation::over(prompt.with_tokens(&found.probed.tokens), history);
         let warm_up = config.inference.warm_up.duration();
         if found.own.is_some()
             && !warm_up.is_zero()
-            && let Err(error) = found.client.warm(conversation.prompt(), cancel, warm_up).await
+            && let Err(error) = found
+                .client
+                .warm(conversation.prompt(), cancel, warm_up)
+                .await
         {
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");
@@ -191,21 +254,42 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let model::Found { client, probed, notes, own } = found;
+    let model::Found {
+        client,
+        probed,
+        notes,
+        own,
+    } = found;
     let server = own.map(|(server, serving)| OwnServer::keep(server, serving, recorder.sink()));
     let busy = probed.is_full().then(|| BUSY.to_owned());
-    for warning in started.warnings.into_iter().chain(unseen).chain(notes).chain(busy).chain(bench.holes_once(cancel).await) {
+    for warning in started
+        .warnings
+        .into_iter()
+        .chain(unseen)
+        .chain(notes)
+        .chain(busy)
+        .chain(bench.holes_once(cancel).await)
+    {
         recorder.warn(warning);
     }
     let image = match bench.socket() {
-        None => config.sandbox.image.clone().unwrap_or_else(|| podbay_sandbox::DEFAULT_IMAGE.to_owned()),
+        None => config
+            .sandbox
+            .image
+            .clone()
+            .unwrap_or_else(|| podbay_sandbox::DEFAULT_IMAGE.to_owned()),
         Some(socket) => {
             recorder.warn(NOT_WITH_ATTACH);
             socket.path().display().to_string()
         }
     };
     let duration_ms = u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX);
-    recorder.emit(Kind::BoxStarted { image, duration_ms, hidden: started.hidden, tracked: started.tracked });
+    recorder.emit(Kind::BoxStarted {
+        image,
+        duration_ms,
+        hidden: started.hidden,
+        tracked: started.tracked,
+    });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),
         context: probed.context,
@@ -232,7 +316,12 @@ pub(super) async fn sit_down(
         catalogue.restoring(&probed.tokens),
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place), answers)),
+        Arc::new(HostServices::new(
+            artifacts,
+            recorder.sink(),
+            HostHooks::of(place),
+            answers,
+        )),
         Arc::clone(&front.asker),
         recorder.sink(),
         config.tools.clone(),
@@ -244,7 +333,14 @@ pub(super) async fn sit_down(
     pipeline.recall_tasks(&past.tasks);
     pipeline.recall_seen(&past.seen);
     let parallel = config.tools.parallel as usize;
-    let agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    let agent = Agent::new(
+        client,
+        conversation,
+        Arc::new(pipeline),
+        parallel,
+        config.agent.clone(),
+        recorder.sink(),
+    );
     let mut agent = agent.after(&past);
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
@@ -252,7 +348,10 @@ pub(super) async fn sit_down(
             Ok(None) if started.mounted_words.is_none() => {}
             Ok(context) => {
                 let mut context = context.unwrap_or_default();
-                started.mounted_words.iter().for_each(|fact| context.add_fact(fact));
+                started
+                    .mounted_words
+                    .iter()
+                    .for_each(|fact| context.add_fact(fact));
                 agent.add_context(&context);
             }
             Err(error) => {
@@ -262,7 +361,10 @@ pub(super) async fn sit_down(
         }
     }
     // A server may call itself what it likes, also what it should keep to itself.
-    let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
+    let model = place.api_key.as_ref().map_or_else(
+        || probed.model.clone(),
+        |key| key.hide_in(probed.model.clone()),
+    );
     let n_turns = past.history.said().len() as u64;
     let is_open = past.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
@@ -281,7 +383,12 @@ pub(super) async fn sit_down(
 }
 
 /// Begins a new session's log.
-pub(super) fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink) -> Result<Recorder, Error> {
+pub(super) fn begin(
+    place: &Place,
+    project: String,
+    aim: Aim<'_>,
+    watcher: &Sink,
+) -> Result<Recorder, Error> {
     let header = Kind::SessionStarted {
         version: LOG_VERSION,
         session: SessionId::random(),
@@ -290,12 +397,20 @@ pub(super) fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink
         mode: place.mode.as_str().to_owned(),
         task: aim.task().map(ToOwned::to_owned),
     };
-    Recorder::begin(&place.state, &place.config.session, header, place.api_key.as_ref(), Arc::clone(watcher))
+    Recorder::begin(
+        &place.state,
+        &place.config.session,
+        header,
+        place.api_key.as_ref(),
+        Arc::clone(watcher),
+    )
 }
 
 /// Goes on as an earlier run of the session has learnt that this model must be told about tools.
 fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
-    let Some(beginning) = &past.beginning else { return };
+    let Some(beginning) = &past.beginning else {
+        return;
+    };
     let steps = |mode| match mode {
         ToolMode::Native => 0,
         ToolMode::Constrained => 1,
@@ -308,11 +423,20 @@ fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
 }
 
 /// Returns what all requests begin with, and the event that says so unless the log has it already.
-pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, profile: Profile) -> (Prompt, Option<Kind>) {
+pub(super) fn first_prompt(
+    catalogue: &Catalogue,
+    probed: &Probed,
+    past: &Past,
+    profile: Profile,
+) -> (Prompt, Option<Kind>) {
     let tools: Vec<ToolSpec> = catalogue
         .tools()
         .iter()
-        .map(|tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() })
+        .map(|tool| ToolSpec {
+            name: tool.name.to_owned(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        })
         .collect();
     let (mode, thinking) = (probed.tools, probed.replay_thinking());
     if let Some(prompt) = resume::same_beginning(past, &tools, mode, thinking, profile) {
@@ -320,8 +444,26 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, 
     }
     let system = system_prompt(profile);
     // A template that knows no system message does not learn of one.
-    let folded = past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
-    let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking).with_system_folded(folded);
-    let told = |tool: ToolSpec| ToolTold { name: tool.name, description: tool.description, parameters: tool.parameters };
-    (prompt, Some(Kind::PromptBegun { system, tools: tools.into_iter().map(told).collect(), mode, thinking, folded }))
+    let folded = past
+        .beginning
+        .as_ref()
+        .is_some_and(|beginning| beginning.folded);
+    let prompt = Prompt::new(&system, &tools, mode)
+        .with_thinking_replayed(thinking)
+        .with_system_folded(folded);
+    let told = |tool: ToolSpec| ToolTold {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
+    };
+    (
+        prompt,
+        Some(Kind::PromptBegun {
+            system,
+            tools: tools.into_iter().map(told).collect(),
+            mode,
+            thinking,
+            folded,
+        }),
+    )
 }

@@ -21,7 +21,8 @@ use podbay_wire::keep::Undone;
 /// Names that the model is told at the most.
 const MOST_TOLD: usize = 50;
 
-/// Shows or takes back what turns of the project changed. Whoever changes files holds the project for that time.
+/// Shows or takes back what turns of the project changed. Whoever changes files holds the project
+/// for that time.
 #[boxed]
 pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<UndoAnswer, Error> {
     let cancel = front.interrupt.run();
@@ -29,7 +30,11 @@ pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<Undo
         Ground::Socket(_) => return Err(Error::not_attached("`podbay undo`")),
         project @ Ground::Project(_) => project,
     };
-    let lock = if order.writes() { Some(ground.lock(&place.state)?) } else { None };
+    let lock = if order.writes() {
+        Some(ground.lock(&place.state)?)
+    } else {
+        None
+    };
     let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let answer = Box::pin(ask(&bench, order, front, cancel)).await;
@@ -40,25 +45,52 @@ pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<Undo
     answer
 }
 
-async fn ask(bench: &Bench, order: UndoOrder, front: &Front, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
+async fn ask(
+    bench: &Bench,
+    order: UndoOrder,
+    front: &Front,
+    cancel: &CancellationToken,
+) -> Result<UndoAnswer, Error> {
     let sink = std::sync::Arc::clone(&front.sink);
     let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
     let spec = bench.spec(&progress, cancel).await?;
-    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Keeper)
+    };
     let sink = &front.sink;
     let say = |message: String| sink(Kind::Warning { message }.into());
-    let answer = sandbox::undo(bench.engine()?, &spec, &bench.config.sandbox, labels, order, &say, cancel).await;
+    let answer = sandbox::undo(
+        bench.engine()?,
+        &spec,
+        &bench.config.sandbox,
+        labels,
+        order,
+        &say,
+        cancel,
+    )
+    .await;
     finished(answer.map_err(Error::Sandbox)?)
 }
 
 /// Returns an answer, if it is not that nothing could be done.
 pub(super) fn finished(answer: UndoAnswer) -> Result<UndoAnswer, Error> {
-    if answer == UndoAnswer::Unfinished { Err(Error::Unfinished) } else { Ok(answer) }
+    if answer == UndoAnswer::Unfinished {
+        Err(Error::Unfinished)
+    } else {
+        Ok(answer)
+    }
 }
 
-/// Returns what the model should know of what the person took back or brought back; `None`: nothing was changed by it.
+/// Returns what the model should know of what the person took back or brought back; `None`: nothing
+/// was changed by it.
 pub(super) fn for_model(undone: &Undone) -> Option<String> {
-    let mut paths: Vec<String> = undone.turns.iter().flat_map(|turn| &turn.applied.changed.first).map(ToString::to_string).collect();
+    let mut paths: Vec<String> = undone
+        .turns
+        .iter()
+        .flat_map(|turn| &turn.applied.changed.first)
+        .map(ToString::to_string)
+        .collect();
     paths.sort();
     paths.dedup();
     if paths.is_empty() {
@@ -66,7 +98,11 @@ pub(super) fn for_model(undone: &Undone) -> Option<String> {
     }
     let n_more = paths.len().saturating_sub(MOST_TOLD);
     paths.truncate(MOST_TOLD);
-    let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
+    let more = if n_more > 0 {
+        format!(", and {n_more} more")
+    } else {
+        String::new()
+    };
     Some(format!(
         "The person has set files back to how they were before, or after, an earlier turn: {}{more}. Read them again before you change them.",
         paths.join(", ")

@@ -22,10 +22,16 @@ use super::undo::UndoArgs;
 
 /// Run a coding agent whose hands are in a sandbox
 ///
-/// The agent thinks outside, everything it does happens in a container: no network, no host file but the project, bounded processor,
-/// memory, processes and time. Without a command it opens a chat in the current folder.
+/// The agent thinks outside, everything it does happens in a container: no network, no host file
+/// but the project, bounded processor, memory, processes and time. Without a command it opens a
+/// chat in the current folder.
 #[derive(Debug, Parser)]
-#[command(name = "podbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "podbay",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
@@ -45,7 +51,8 @@ pub(super) enum Command {
     Call(CallArgs),
     /// Open a shell, or run one command, in the sandbox; what it changes is changed in place
     Sh(ShArgs),
-    /// Start the project's sandbox, in which changes are made in place, and the model server, and leave them running
+    /// Start the project's sandbox, in which changes are made in place, and the model server, and
+    /// leave them running
     Up(PlaceFlags),
     /// End what `up` and earlier runs left running
     Down(PlaceFlags),
@@ -226,13 +233,24 @@ pub(super) struct PlaceFlags {
     #[arg(long, value_name = "REF", help_heading = "Sandbox")]
     pub(super) image: Option<String>,
     /// One of Podbay's own images
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        conflicts_with = "image",
+        help_heading = "Sandbox"
+    )]
     pub(super) runtime: Option<RuntimeFlag>,
     /// Processor cores
     #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true, value_parser = fraction)]
     pub(super) cpus: Option<f64>,
     /// Memory, such as 2GiB or 512m
-    #[arg(long, value_name = "SIZE", help_heading = "Sandbox", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Sandbox",
+        allow_hyphen_values = true
+    )]
     pub(super) memory: Option<String>,
     /// Processes at once
     #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true, value_parser = whole::<u32>)]
@@ -259,9 +277,15 @@ pub(super) struct ModelFlags {
     #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
     pub(super) endpoint: Option<String>,
     /// Use the model server of this name: a section `[providers.NAME]` of the settings
-    #[arg(long, value_name = "NAME", conflicts_with = "endpoint", help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "endpoint",
+        help_heading = "Model"
+    )]
     pub(super) provider: Option<String>,
-    /// Model to use: a name at the endpoint, or for our own server a name that `podbay models list` shows, or a GGUF file's path or address
+    /// Model to use: a name at the endpoint, or for our own server a name that `podbay models list`
+    /// shows, or a GGUF file's path or address
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(super) model: Option<String>,
     /// Environment variable that holds the endpoint's key
@@ -281,7 +305,12 @@ pub(super) struct SessionFlags {
     #[arg(long, value_enum, help_heading = "Permissions")]
     pub(super) mode: Option<ModeFlag>,
     /// How much the agent decides by itself
-    #[arg(long, value_enum, conflicts_with = "mode", help_heading = "Permissions")]
+    #[arg(
+        long,
+        value_enum,
+        conflicts_with = "mode",
+        help_heading = "Permissions"
+    )]
     pub(super) autonomy: Option<AutonomyFlag>,
     /// A bundle of settings
     #[arg(long, value_enum, value_name = "NAME", help_heading = "Permissions")]
@@ -292,7 +321,8 @@ pub(super) struct SessionFlags {
     /// How results are printed; `json` is not for a chat
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
-    /// Where changes go: of a run held back, of a chat in at the end of each turn, unless you say otherwise
+    /// Where changes go: of a run held back, of a chat in at the end of each turn, unless you say
+    /// otherwise
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
     /// Bring in what was held back once the task is done; for `run`
@@ -304,13 +334,20 @@ pub(super) struct SessionFlags {
     /// Requests to the model for one task; the last is without tools and says what was done
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,
-    /// Time for one task, such as 90s, 10m or 1h, 0 for no limit; with `run` that is all it does, from its start
-    #[arg(long, value_name = "DURATION", help_heading = "Limits", allow_hyphen_values = true)]
+    /// Time for one task, such as 90s, 10m or 1h, 0 for no limit; with `run` that is all it does,
+    /// from its start
+    #[arg(
+        long,
+        value_name = "DURATION",
+        help_heading = "Limits",
+        allow_hyphen_values = true
+    )]
     pub(super) timeout: Option<String>,
     /// Tokens for one task, 0 for no limit; an answer that is finished counts, whatever it took
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u64>)]
     pub(super) max_tokens: Option<u64>,
-    /// Cost of one task in US dollars, where the server says what an answer cost or a price is named for it
+    /// Cost of one task in US dollars, where the server says what an answer cost or a price is
+    /// named for it
     #[arg(long, value_name = "USD", help_heading = "Limits", allow_hyphen_values = true, value_parser = fraction)]
     pub(super) max_cost: Option<f64>,
     /// Allow what this rule says, such as `write_file(src/**)`
@@ -328,8 +365,14 @@ pub(super) struct SessionFlags {
     /// End with code 4 if anything was denied
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
-    /// Go on with an earlier session of this project: its id, the beginning of one, its name, or `last`
-    #[arg(long, value_name = "ID", conflicts_with = "go_on", help_heading = "Session")]
+    /// Go on with an earlier session of this project: its id, the beginning of one, its name, or
+    /// `last`
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with = "go_on",
+        help_heading = "Session"
+    )]
     pub(super) resume: Option<String>,
     /// Go on with the session of this project that was worked on last
     #[arg(long = "continue", help_heading = "Session")]
@@ -340,14 +383,16 @@ pub(super) struct SessionFlags {
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may be missing: the open task goes on. `@shot.png`
-    /// in it shows the model that image of the project, if it is there and the model sees
+    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may
+    /// be missing: the open task goes on. `@shot.png` in it shows the model that image of the
+    /// project, if it is there and the model sees
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK
     #[arg(long, short, value_name = "TASK")]
     pub(super) prompt: Option<String>,
-    /// Show a run without a model and without an engine: a script answers, files are in memory, no command is run
+    /// Show a run without a model and without an engine: a script answers, files are in memory, no
+    /// command is run
     #[arg(long, conflicts_with_all = ["resume", "go_on", "endpoint", "model", "api_key_env"])]
     pub(super) demo: bool,
     #[command(flatten)]
@@ -428,7 +473,8 @@ pub(super) struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Try the model too: a chat, a stream, tool calls; starts our own model server if no endpoint is set
+    /// Try the model too: a chat, a stream, tool calls; starts our own model server if no endpoint
+    /// is set
     #[arg(long)]
     pub(super) model: bool,
     /// Attack a sandbox of your settings, in a project that is thrown away, and say what held

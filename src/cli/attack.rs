@@ -69,7 +69,10 @@ fn row(attempt: &Attempt, paint: Paint, out: &mut String) {
     };
     out.push_str(&format!("  {word}  {:<6}  {}\n", attempt.id, attempt.tried));
     out.push_str(&format!("                expected: {}\n", attempt.expected));
-    out.push_str(&format!("                got:      {}\n", text::line(&attempt.got)));
+    out.push_str(&format!(
+        "                got:      {}\n",
+        text::line(&attempt.got)
+    ));
     if let Some(remedy) = attempt.remedy {
         out.push_str(&format!("                {} {remedy}\n", paint.bold("->")));
     }
@@ -90,9 +93,14 @@ mod tests {
             status,
             remedy: (status == Outcome::Failed).then_some("close it"),
         };
-        let attacks =
-            vec![attempt("ESC-01", "escape", Outcome::Held, "3 refused"), attempt("N-01", "network", Outcome::Failed, "a way\u{1b}[2J")];
-        let siege = Siege { status: Outcome::Failed, attacks };
+        let attacks = vec![
+            attempt("ESC-01", "escape", Outcome::Held, "3 refused"),
+            attempt("N-01", "network", Outcome::Failed, "a way\u{1b}[2J"),
+        ];
+        let siege = Siege {
+            status: Outcome::Failed,
+            attacks,
+        };
         let expected = r"escape
   held  ESC-01  try it
                 expected: refused

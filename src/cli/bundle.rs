@@ -78,20 +78,57 @@ pub(super) async fn bundle(command: BundleCommand) -> Result<u8, app::Error> {
         BundleCommand::Save(args) => {
             if let Some(image) = args.image.iter().find(|image| !app::is_image_name(image)) {
                 let problem = format!("--image: `{image}` is not the name of an image");
-                return Err(app::Error::usage(problem, "give a name such as podbay/python; `docker images` shows those that are here"));
+                return Err(app::Error::usage(
+                    problem,
+                    "give a name such as podbay/python; `docker images` shows those that are here",
+                ));
             }
             let models = (!args.no_model).then_some(args.model);
-            let request = SaveBundle { file: args.file, images: args.image, models, force: args.force };
-            ("saved", bundle::save_bundle(&setup.config, &setup.state, &request, &progress, interrupt.run()).await?)
+            let request = SaveBundle {
+                file: args.file,
+                images: args.image,
+                models,
+                force: args.force,
+            };
+            (
+                "saved",
+                bundle::save_bundle(
+                    &setup.config,
+                    &setup.state,
+                    &request,
+                    &progress,
+                    interrupt.run(),
+                )
+                .await?,
+            )
         }
         BundleCommand::Load(args) => {
             let done = if args.check { "checked" } else { "loaded" };
-            let request = LoadBundle { file: args.file, force: args.force, check: args.check };
-            (done, bundle::load_bundle(&setup.config, &setup.state, &request, &progress, interrupt.run()).await?)
+            let request = LoadBundle {
+                file: args.file,
+                force: args.force,
+                check: args.check,
+            };
+            (
+                done,
+                bundle::load_bundle(
+                    &setup.config,
+                    &setup.state,
+                    &request,
+                    &progress,
+                    interrupt.run(),
+                )
+                .await?,
+            )
         }
     };
     terminal.finish();
-    let Bundled { size, images, models, notes } = bundled;
+    let Bundled {
+        size,
+        images,
+        models,
+        notes,
+    } = bundled;
     for note in notes {
         super::say(&format!("note: {}\n", text::line(&note)));
     }
@@ -101,7 +138,12 @@ pub(super) async fn bundle(command: BundleCommand) -> Result<u8, app::Error> {
         let _ = writeln!(out, "image {} {}", text::line(&name), text::line(&id));
     }
     for (name, path) in models {
-        let _ = writeln!(out, "model {} {}", text::line(&name), text::line(&path.to_string_lossy()));
+        let _ = writeln!(
+            out,
+            "model {} {}",
+            text::line(&name),
+            text::line(&path.to_string_lossy())
+        );
     }
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))

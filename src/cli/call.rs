@@ -22,12 +22,19 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let place = setup.place_without_key(args.place.path.as_deref(), flags::mode(Some(args.mode), None, args.mode))?;
+    let place = setup.place_without_key(
+        args.place.path.as_deref(),
+        flags::mode(Some(args.mode), None, args.mode),
+    )?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
-    // The result goes to the standard output as it is: what a model would read, and nothing about it.
+    // The result goes to the standard output as it is: what a model would read, and nothing about
+    // it.
     let sink = Arc::clone(&front.sink);
     front.sink = Arc::new(move |event| {
-        if matches!(event.kind, Kind::Warning { .. } | Kind::Progress(_) | Kind::BoxLost { .. }) {
+        if matches!(
+            event.kind,
+            Kind::Warning { .. } | Kind::Progress(_) | Kind::BoxLost { .. }
+        ) {
             sink(event);
         }
     });
@@ -37,7 +44,8 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     Ok(signals.exit_code(called.exit_code))
 }
 
-/// Returns what is written of a result: on a terminal a line that it does not obey, and elsewhere what a model reads, byte for byte.
+/// Returns what is written of a result: on a terminal a line that it does not obey, and elsewhere
+/// what a model reads, byte for byte.
 fn shown(text: &str, is_terminal: bool) -> Cow<'_, str> {
     if !is_terminal {
         return Cow::Borrowed(text);
@@ -52,7 +60,12 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_what_a_model_reads_and_a_terminal_what_it_can_show() {
-        for text in ["a\r\nb\u{1b}[31m", "\u{202e}x\n", "1\tx\n[no newline at the end]", ""] {
+        for text in [
+            "a\r\nb\u{1b}[31m",
+            "\u{202e}x\n",
+            "1\tx\n[no newline at the end]",
+            "",
+        ] {
             assert_eq!(shown(text, false), text);
         }
         assert_eq!(shown("a\u{1b}[31mb\u{1b}[0m", true), "ab\n");

@@ -39,7 +39,10 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let folder = flags.place.path.as_deref();
     let mut setup = Setup::in_project(&flags.place.config, folder, overrides.clone())?;
     if flags.output == OutputFormat::Json {
-        return Err(app::Error::usage("a chat has no single result that JSON could hold", "use --output jsonl, or podbay run"));
+        return Err(app::Error::usage(
+            "a chat has no single result that JSON could hold",
+            "use --output jsonl, or podbay run",
+        ));
     }
     if flags.changes == Some(ChangesFlag::Review) || flags.apply {
         return Err(app::Error::usage(
@@ -49,8 +52,18 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     }
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
-    if super::config::ask_again(&setup, &keyboard, err_paint(&setup.config.ui), interrupt.run()).await? {
+    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io {
+        doing: "open the keyboard".to_owned(),
+        source,
+    })?;
+    if super::config::ask_again(
+        &setup,
+        &keyboard,
+        err_paint(&setup.config.ui),
+        interrupt.run(),
+    )
+    .await?
+    {
         setup = Setup::in_project(&flags.place.config, folder, overrides)?;
     }
     setup.end_trust_without_file(folder)?;
@@ -59,18 +72,31 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     terminal.show_each_answer();
     setup.show_warnings(&terminal);
     // A mode that is named takes the place of an autonomy, and with it of being asked nothing.
-    let is_unattended = setup.config.policy.autonomy == Some(app::Autonomy::Unattended) && flags.mode.is_none();
+    let is_unattended =
+        setup.config.policy.autonomy == Some(app::Autonomy::Unattended) && flags.mode.is_none();
     let wishes = Arc::new(Wishes::default());
     wishes.is_away.store(is_unattended, Ordering::Relaxed);
     let (keys, turn) = (keyboard.clone(), tokio::sync::Mutex::new(()));
-    let person = Person { keyboard: keys, terminal: terminal.clone(), turn, wishes: Arc::clone(&wishes) };
-    let mut place = setup.place(folder, flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask))?;
+    let person = Person {
+        keyboard: keys,
+        terminal: terminal.clone(),
+        turn,
+        wishes: Arc::clone(&wishes),
+    };
+    let mut place = setup.place(
+        folder,
+        flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask),
+    )?;
     place.resume = flags::resume(&flags);
     let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
     if flags.accept_auto_run {
         chat.accept_all_auto_run();
     }
-    super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
+    super::say(&format!(
+        "session {}, model {}. {HELP}",
+        chat.session(),
+        text::line(chat.model())
+    ));
     if chat.is_open() {
         super::say("The last task was broken off. Say how to go on, or just that it should.\n");
     }
@@ -78,7 +104,8 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut asked_about = BTreeSet::new();
     let code = loop {
         interrupt.idle();
-        let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await {
+        let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await
+        {
             Typed::Line(line) => line,
             Typed::End => {
                 super::say("\n");
@@ -92,7 +119,9 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             Line::Run(command) => {
                 match chat.run_by_hand(&command, &interrupt).await {
                     // Why stands above already; what else the model reads of it is said to a model.
-                    Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => super::say("The command was not run.\n"),
+                    Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => {
+                        super::say("The command was not run.\n")
+                    }
                     Ok(ran) if !setup.config.ui.stream_during_tools => {
                         super::say(&format!("{}\n", text::clean(&ran.text)));
                     }
@@ -115,7 +144,9 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             Line::Tree(path) => {
                 match chat.tree_by_hand(&path, &interrupt).await {
                     // What became of one that was not shown stands above already.
-                    Ok(shown) if shown.status == CallStatus::Ok => super::say(&format!("{}\n", text::clean(&shown.text))),
+                    Ok(shown) if shown.status == CallStatus::Ok => {
+                        super::say(&format!("{}\n", text::clean(&shown.text)))
+                    }
                     Ok(_) => {}
                     Err(error) => {
                         failure::show(&error, &mut io::stderr(), terminal.paint);
@@ -136,15 +167,24 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 continue;
             }
         };
-        let mut decision = KeepOrDrop { keyboard: &keyboard, interrupt: &interrupt };
+        let mut decision = KeepOrDrop {
+            keyboard: &keyboard,
+            interrupt: &interrupt,
+        };
         let said = chat.say(&message, &interrupt, &mut decision).await;
         let _ = writeln!(io::stdout());
         if said.is_dropped {
             super::say("Dropped: the project is as it was before this turn.\n");
         }
         show_came(said.came.as_ref());
-        // A person who said no is not asked again about the same files: they stay pending, and the screen says how they come.
-        let left: Vec<_> = said.came.iter().flat_map(app::Came::left_to_be_run).cloned().collect();
+        // A person who said no is not asked again about the same files: they stay pending, and the
+        // screen says how they come.
+        let left: Vec<_> = said
+            .came
+            .iter()
+            .flat_map(app::Came::left_to_be_run)
+            .cloned()
+            .collect();
         if !asked_about.is_superset(&left.iter().cloned().collect()) && !interrupt.is_ended() {
             asked_about.extend(left);
             let question = "also apply files that run by themselves on your machine? [y/N] ";
@@ -195,10 +235,26 @@ impl app::Decide for KeepOrDrop<'_> {
             if !self.keyboard.is_terminal() || self.interrupt.is_ended() {
                 return app::Fate::Keep;
             }
-            let paths = if n_changes == 1 { "1 change".to_owned() } else { format!("{n_changes} changes") };
+            let paths = if n_changes == 1 {
+                "1 change".to_owned()
+            } else {
+                format!("{n_changes} changes")
+            };
             let question = format!("{paths} so far: [k]eep or [d]rop? ");
-            match read_message(self.keyboard, &mut io::stderr(), &question, self.interrupt.run()).await {
-                Typed::Line(line) if line.trim().eq_ignore_ascii_case("d") || line.trim().eq_ignore_ascii_case("drop") => app::Fate::Drop,
+            match read_message(
+                self.keyboard,
+                &mut io::stderr(),
+                &question,
+                self.interrupt.run(),
+            )
+            .await
+            {
+                Typed::Line(line)
+                    if line.trim().eq_ignore_ascii_case("d")
+                        || line.trim().eq_ignore_ascii_case("drop") =>
+                {
+                    app::Fate::Drop
+                }
                 _ => app::Fate::Keep,
             }
         })
@@ -221,7 +277,13 @@ fn show_came(came: Option<&app::Came>) {
 }
 
 /// Does what a slash command asks for.
-async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wishes, paint: Paint) {
+async fn obey(
+    chat: &mut Chat,
+    command: Line,
+    interrupt: &Interrupt,
+    wishes: &Wishes,
+    paint: Paint,
+) {
     match command {
         Line::Help => super::say(HELP),
         Line::Mode(word) => mode(chat, word.as_deref(), wishes),
@@ -239,9 +301,44 @@ async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wi
                 super::say("Nothing was replaced: a summary would be no shorter.\n");
             }
         }
-        Line::Undo(n) => undo(chat, Undo::Back { n, merge: false, is_beside: true }, interrupt, paint).await,
-        Line::Retry => undo(chat, Undo::Retry { merge: false, is_beside: true }, interrupt, paint).await,
-        Line::Redo(n) => undo(chat, Undo::Forward { n, merge: false, is_beside: true }, interrupt, paint).await,
+        Line::Undo(n) => {
+            undo(
+                chat,
+                Undo::Back {
+                    n,
+                    merge: false,
+                    is_beside: true,
+                },
+                interrupt,
+                paint,
+            )
+            .await
+        }
+        Line::Retry => {
+            undo(
+                chat,
+                Undo::Retry {
+                    merge: false,
+                    is_beside: true,
+                },
+                interrupt,
+                paint,
+            )
+            .await
+        }
+        Line::Redo(n) => {
+            undo(
+                chat,
+                Undo::Forward {
+                    n,
+                    merge: false,
+                    is_beside: true,
+                },
+                interrupt,
+                paint,
+            )
+            .await
+        }
         Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
         Line::Nothing | Line::Quit | Line::Run(_) | Line::Tree(_) | Line::Say(_) => {}
@@ -271,11 +368,17 @@ fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) {
 fn context(used: u64, window: Option<u64>) -> String {
     const CELLS: u64 = 20;
     let Some(window) = window.filter(|window| *window > 0) else {
-        return format!("about {used} tokens; the server does not say how many the model reads at once\n");
+        return format!(
+            "about {used} tokens; the server does not say how many the model reads at once\n"
+        );
     };
-    let full = usize::try_from((used.saturating_mul(CELLS) / window).min(CELLS)).unwrap_or_default();
+    let full =
+        usize::try_from((used.saturating_mul(CELLS) / window).min(CELLS)).unwrap_or_default();
     let bar = "#".repeat(full) + &".".repeat(CELLS as usize - full);
-    format!("[{bar}] about {used} of {window} tokens, {} %\n", used.saturating_mul(100) / window)
+    format!(
+        "[{bar}] about {used} of {window} tokens, {} %\n",
+        used.saturating_mul(100) / window
+    )
 }
 
 /// Lists the answers that hold.
@@ -284,5 +387,8 @@ fn answers(chat: &Chat) -> String {
     if all.is_empty() {
         return "Nothing was allowed for more than once.\n".to_owned();
     }
-    all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", revealed(words))).collect()
+    all.iter()
+        .zip(1..)
+        .map(|(words, n)| format!("{n}. {}\n", revealed(words)))
+        .collect()
 }

@@ -48,7 +48,10 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<u8, app::Error> {
 
 /// Writes `podbay.1`, `podbay-run.1` and so on, and says where.
 pub(super) fn man(args: &ManArgs) -> Result<u8, app::Error> {
-    let failed = |source| app::Error::Io { doing: format!("write the manual pages into {}", args.folder.display()), source };
+    let failed = |source| app::Error::Io {
+        doing: format!("write the manual pages into {}", args.folder.display()),
+        source,
+    };
     fs::create_dir_all(&args.folder).map_err(failed)?;
     let mut command = visible(&help::command());
     command.build();
@@ -60,11 +63,26 @@ pub(super) fn man(args: &ManArgs) -> Result<u8, app::Error> {
 
 fn pages(command: &Command, path: &str, folder: &Path, n_pages: &mut usize) -> io::Result<()> {
     let name = format!("podbay {path}").trim_end().replace(' ', "-");
-    fs::write(folder.join(format!("{name}.1")), page(command, &name, path)?)?;
+    fs::write(
+        folder.join(format!("{name}.1")),
+        page(command, &name, path)?,
+    )?;
     *n_pages += 1;
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+    for below in command
+        .get_subcommands()
+        .filter(|below| below.get_name() != "help")
+    {
         let word = below.get_name();
-        pages(below, &if path.is_empty() { word.to_owned() } else { format!("{path} {word}") }, folder, n_pages)?;
+        pages(
+            below,
+            &if path.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{path} {word}")
+            },
+            folder,
+            n_pages,
+        )?;
     }
     Ok(())
 }
@@ -86,10 +104,17 @@ fn page(command: &Command, name: &str, path: &str) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     man.render_options_section(&mut page)?;
-    let Some(manual) = help::page(path) else { return Ok(page) };
+    let Some(manual) = help::page(path) else {
+        return Ok(page);
+    };
     writeln!(page, ".SH EXAMPLES")?;
     for (wish, line) in manual.examples {
-        writeln!(page, ".PP\n{}\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE", roff(wish), roff(line))?;
+        writeln!(
+            page,
+            ".PP\n{}\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE",
+            roff(wish),
+            roff(line)
+        )?;
     }
     if let Some(codes) = help::codes(manual) {
         writeln!(page, ".SH \"EXIT STATUS\"")?;
@@ -105,15 +130,33 @@ fn page(command: &Command, name: &str, path: &str) -> io::Result<Vec<u8>> {
 
 /// Returns text that `man` shows as it is.
 fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
-    if text.starts_with('.') { format!("\\&{text}") } else { text }
+    let text = text
+        .replace('\\', "\\e")
+        .replace('-', "\\-")
+        .replace('\'', "\\(aq")
+        .replace('`', "\\(ga");
+    if text.starts_with('.') {
+        format!("\\&{text}")
+    } else {
+        text
+    }
 }
 
 /// Returns the command line without what is hidden: no shell should offer what `--help` does not.
 fn visible(command: &Command) -> Command {
     let mut shown = Command::new(command.get_name().to_owned())
-        .args(command.get_arguments().filter(|argument| !argument.is_hide_set()).map(alone))
-        .subcommands(command.get_subcommands().filter(|below| !below.is_hide_set()).map(visible));
+        .args(
+            command
+                .get_arguments()
+                .filter(|argument| !argument.is_hide_set())
+                .map(alone),
+        )
+        .subcommands(
+            command
+                .get_subcommands()
+                .filter(|below| !below.is_hide_set())
+                .map(visible),
+        );
     if let Some(about) = command.get_about() {
         shown = shown.about(about.clone());
     }
@@ -136,10 +179,16 @@ fn alone(argument: &Arg) -> Arg {
         .last(argument.is_last_set())
         .index(argument.get_index())
         .short(argument.get_short())
-        .long(Resettable::from(argument.get_long().map(|name| Str::from(name.to_owned()))))
+        .long(Resettable::from(
+            argument.get_long().map(|name| Str::from(name.to_owned())),
+        ))
         .help(Resettable::from(argument.get_help().cloned()))
         .long_help(Resettable::from(argument.get_long_help().cloned()))
-        .help_heading(Resettable::from(argument.get_help_heading().map(|name| Str::from(name.to_owned()))))
+        .help_heading(Resettable::from(
+            argument
+                .get_help_heading()
+                .map(|name| Str::from(name.to_owned())),
+        ))
         .default_values(argument.get_default_values().iter().cloned());
     if let Some(names) = argument.get_value_names() {
         shown = shown.value_names(names.iter().cloned());
@@ -150,12 +199,30 @@ fn alone(argument: &Arg) -> Arg {
     shown
 }
 
-/// Says what a value is, so that no shell offers files, or all commands there are, in the place of a number.
+/// Says what a value is, so that no shell offers files, or all commands there are, in the place of
+/// a number.
 fn hint(argument: &Arg) -> ValueHint {
-    const NO_PATHS: [&str; 13] = ["N", "URL", "VAR", "SIZE", "DURATION", "RULE", "USD", "REF", "ID", "KEY", "TASK", "HOST[:PORT]", "JSON"];
+    const NO_PATHS: [&str; 13] = [
+        "N",
+        "URL",
+        "VAR",
+        "SIZE",
+        "DURATION",
+        "RULE",
+        "USD",
+        "REF",
+        "ID",
+        "KEY",
+        "TASK",
+        "HOST[:PORT]",
+        "JSON",
+    ];
     let is_no_path = |names: &[Str]| names.iter().all(|name| NO_PATHS.contains(&name.as_str()));
     match argument.get_value_hint() {
-        ValueHint::Unknown if argument.get_action().takes_values() && argument.get_value_names().is_some_and(is_no_path) => {
+        ValueHint::Unknown
+            if argument.get_action().takes_values()
+                && argument.get_value_names().is_some_and(is_no_path) =>
+        {
             ValueHint::Other
         }
         hint => hint,
@@ -171,8 +238,14 @@ mod tests {
         let shown = visible(&help::command());
         assert!(shown.find_subcommand("run").is_some() && shown.find_subcommand("man").is_none());
         let run = shown.find_subcommand("run").expect("it is there");
-        assert!(run.get_arguments().any(|argument| argument.get_long() == Some("endpoint")));
-        assert!(!run.get_arguments().any(|argument| argument.get_long() == Some("api-key")));
+        assert!(
+            run.get_arguments()
+                .any(|argument| argument.get_long() == Some("endpoint"))
+        );
+        assert!(
+            !run.get_arguments()
+                .any(|argument| argument.get_long() == Some("api-key"))
+        );
     }
 
     #[test]

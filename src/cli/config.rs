@@ -94,11 +94,21 @@ fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
     let folder = setup::folder(args.path.as_deref())?;
     if args.forget_all || args.forget.is_some() {
         let forgotten = app::forget_answers(&folder, &setup.state, args.forget)?;
-        deliver(&forgotten.iter().map(|words| format!("asked again: {}\n", revealed(words))).collect::<String>())?;
+        deliver(
+            &forgotten
+                .iter()
+                .map(|words| format!("asked again: {}\n", revealed(words)))
+                .collect::<String>(),
+        )?;
         return Ok(exit_code::DONE);
     }
     let all = app::lasting_answers(&folder, &setup.state)?;
-    deliver(&all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", revealed(words))).collect::<String>())?;
+    deliver(
+        &all.iter()
+            .zip(1..)
+            .map(|(words, n)| format!("{n}. {}\n", revealed(words)))
+            .collect::<String>(),
+    )?;
     Ok(exit_code::DONE)
 }
 
@@ -117,7 +127,12 @@ fn list() -> Result<u8, app::Error> {
     let mut out = String::new();
     for trusted in app::trusted_settings(&setup.state)? {
         // A string takes all that is written.
-        let _ = writeln!(out, "{}  SHA-256 {}", text::line(&trusted.project.to_string_lossy()), trusted.sha256);
+        let _ = writeln!(
+            out,
+            "{}  SHA-256 {}",
+            text::line(&trusted.project.to_string_lossy()),
+            trusted.sha256
+        );
     }
     deliver(&out)?;
     Ok(exit_code::DONE)
@@ -126,7 +141,11 @@ fn list() -> Result<u8, app::Error> {
 fn revoke(args: &TrustArgs) -> Result<u8, app::Error> {
     let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
     let revoked = app::revoke_settings(&setup::folder(args.path.as_deref())?, &setup.state)?;
-    deliver(if revoked { "not trusted any more\n" } else { "it was not trusted\n" })?;
+    deliver(if revoked {
+        "not trusted any more\n"
+    } else {
+        "it was not trusted\n"
+    })?;
     Ok(exit_code::DONE)
 }
 
@@ -136,7 +155,10 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
     let Some(own) = &setup.settings.project else {
         setup.end_trust_without_file(args.path.as_deref())?;
         return Err(app::Error::usage(
-            format!("there is no `{}` here that could be trusted", config::PROJECT_FILE),
+            format!(
+                "there is no `{}` here that could be trusted",
+                config::PROJECT_FILE
+            ),
             "name the project with -C DIR; `podbay init` makes the file",
         ));
     };
@@ -145,13 +167,30 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
         deliver(&format!("{path} is trusted already\n"))?;
         return Ok(exit_code::DONE);
     }
-    super::say(&describe(own, &setup.settings.loaded.passed_over, super::front::err_paint(&setup.config.ui)));
+    super::say(&describe(
+        own,
+        &setup.settings.loaded.passed_over,
+        super::front::err_paint(&setup.config.ui),
+    ));
     if !args.yes {
-        let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
+        let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io {
+            doing: "open the keyboard".to_owned(),
+            source,
+        })?;
         if !keyboard.is_terminal() {
-            return Err(app::Error::usage("there is no terminal to ask at, so nothing was trusted", "read the file, then give --yes"));
+            return Err(app::Error::usage(
+                "there is no terminal to ask at, so nothing was trusted",
+                "read the file, then give --yes",
+            ));
         }
-        if !ui::confirm("Trust it as it is shown here?", &keyboard, &mut io::stderr(), &CancellationToken::new()).await {
+        if !ui::confirm(
+            "Trust it as it is shown here?",
+            &keyboard,
+            &mut io::stderr(),
+            &CancellationToken::new(),
+        )
+        .await
+        {
             super::say("nothing was changed\n");
             return Ok(exit_code::FAILED);
         }
@@ -162,22 +201,40 @@ async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
 }
 
 /// Asks about settings that were trusted and have changed; returns whether they are trusted now.
-pub(super) async fn ask_again(setup: &Setup, keyboard: &Keyboard, paint: Paint, cancel: &CancellationToken) -> Result<bool, app::Error> {
-    let Some(own) = setup.settings.project.as_ref().filter(|own| own.has_changed() && keyboard.is_terminal()) else {
+pub(super) async fn ask_again(
+    setup: &Setup,
+    keyboard: &Keyboard,
+    paint: Paint,
+    cancel: &CancellationToken,
+) -> Result<bool, app::Error> {
+    let Some(own) = setup
+        .settings
+        .project
+        .as_ref()
+        .filter(|own| own.has_changed() && keyboard.is_terminal())
+    else {
         return Ok(false);
     };
     super::say(&describe(own, &setup.settings.loaded.passed_over, paint));
-    let trusted = ui::confirm("Trust it as it is now?", keyboard, &mut io::stderr(), cancel).await;
+    let trusted = ui::confirm(
+        "Trust it as it is now?",
+        keyboard,
+        &mut io::stderr(),
+        cancel,
+    )
+    .await;
     if trusted {
         app::trust_settings(own, &setup.state)?;
     } else {
-        // What was trusted before is over too: else it would count again as soon as somebody put it back.
+        // What was trusted before is over too: else it would count again as soon as somebody put it
+        // back.
         app::distrust_settings(own, &setup.state)?;
     }
     Ok(trusted)
 }
 
-/// Shows what is to be trusted: what has changed, or all of it, with every hidden character, and what counts only then.
+/// Shows what is to be trusted: what has changed, or all of it, with every hidden character, and
+/// what counts only then.
 fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> String {
     let path = text::line(&own.file.path().to_string_lossy());
     let difference = own.difference();
@@ -195,15 +252,31 @@ fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> 
         out.push_str(&format!("  {line}\n"));
     }
     if own.file.text().chars().any(text::is_suspect) {
-        out.push_str(&format!("\n{}\n", paint.warn("Careful: it holds hidden characters, shown here by number.")));
+        out.push_str(&format!(
+            "\n{}\n",
+            paint.warn("Careful: it holds hidden characters, shown here by number.")
+        ));
     }
     if is_padded(own.file.text()) {
-        out.push_str(&format!("\n{}\n", paint.warn("Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩.")));
+        out.push_str(&format!(
+            "\n{}\n",
+            paint.warn(
+                "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩."
+            )
+        ));
     }
     if !passed_over.is_empty() {
         out.push_str("\nWith your trust these count too, which a project alone may not set:\n");
-        for PassedOver { key, value, holds, .. } in passed_over {
-            out.push_str(&format!("  {} = {}  (now {})\n", text::line(key), text::line(value), text::line(holds)));
+        for PassedOver {
+            key, value, holds, ..
+        } in passed_over
+        {
+            out.push_str(&format!(
+                "  {} = {}  (now {})\n",
+                text::line(key),
+                text::line(value),
+                text::line(holds)
+            ));
         }
     }
     out.push('\n');

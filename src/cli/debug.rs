@@ -21,7 +21,8 @@ pub(super) enum DebugCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ParseArgs {
-    /// File with the tools that the model was told of: a JSON array of names, or of tools as in a request
+    /// File with the tools that the model was told of: a JSON array of names, or of tools as in a
+    /// request
     #[arg(long, value_name = "TOOLS.json")]
     tools: Option<PathBuf>,
     /// Format that the model's template teaches, such as `llama3`
@@ -32,7 +33,11 @@ pub(super) struct ParseArgs {
 pub(super) fn debug(command: DebugCommand) -> Result<u8, app::Error> {
     match command {
         DebugCommand::Parse(args) => {
-            let parsed = app::parse_text(io::stdin().lock(), args.tools.as_deref(), args.template_hint.as_deref())?;
+            let parsed = app::parse_text(
+                io::stdin().lock(),
+                args.tools.as_deref(),
+                args.template_hint.as_deref(),
+            )?;
             let mut out = Delivery::default();
             // It keeps its own errors.
             let _ = ui::json::result(&mut out, &parsed);

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use podbay_app as app;
 
-/// The standard output, with a memory: what cannot be written does not stop what is under way, and is told at the end.
+/// The standard output, with a memory: what cannot be written does not stop what is under way, and
+/// is told at the end.
 ///
 /// Clones share the memory.
 #[derive(Clone, Debug, Default)]
@@ -14,17 +15,26 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Says whether everything was delivered. A reader that went away has what it wanted, so that counts as delivered.
+    /// Says whether everything was delivered. A reader that went away has what it wanted, so that
+    /// counts as delivered.
     pub(super) fn end(&self) -> Result<(), app::Error> {
         self.attempt(Write::flush);
-        match self.failed.lock().expect("nothing panics while it holds this lock").take() {
+        match self
+            .failed
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .take()
+        {
             Some(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(undelivered(source)),
             _ => Ok(()),
         }
     }
 
     fn attempt(&self, write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) {
-        let mut failed = self.failed.lock().expect("nothing panics while it holds this lock");
+        let mut failed = self
+            .failed
+            .lock()
+            .expect("nothing panics while it holds this lock");
         if failed.is_none() {
             *failed = write(&mut io::stdout().lock()).err();
         }
@@ -45,7 +55,10 @@ impl Write for Delivery {
 
 /// Returns the error of a result that could not be written.
 pub(super) fn undelivered(source: io::Error) -> app::Error {
-    app::Error::Io { doing: "write the result to the standard output".to_owned(), source }
+    app::Error::Io {
+        doing: "write the result to the standard output".to_owned(),
+        source,
+    }
 }
 
 /// Writes a whole result.

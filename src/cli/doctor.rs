@@ -27,7 +27,8 @@ use podbay_ui as ui;
 use podbay_ui::Paint;
 use podbay_ui::text;
 
-/// Width of the text where there is no terminal that says its own, and the most that is used of one.
+/// Width of the text where there is no terminal that says its own, and the most that is used of
+/// one.
 const WIDTH: usize = 110;
 
 pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
@@ -36,7 +37,12 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
     }
     let mut sources = Sources::from_env(env::vars_os());
     sources.file.clone_from(&args.config.config);
-    let model = ModelFlags { endpoint: args.endpoint, provider: args.provider, api_key_env: args.api_key_env, ..ModelFlags::default() };
+    let model = ModelFlags {
+        endpoint: args.endpoint,
+        provider: args.provider,
+        api_key_env: args.api_key_env,
+        ..ModelFlags::default()
+    };
     flags::model(&model, &mut sources.flags)?;
     super::log::begin(args.config.verbose);
     let interrupt = Interrupt::new();
@@ -56,7 +62,9 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
         trial: args.model,
     };
     if args.model && !args.json {
-        super::say("trying the model; our own server is started if no endpoint is set and it does not run\n");
+        super::say(
+            "trying the model; our own server is started if no endpoint is set and it does not run\n",
+        );
     }
     let diagnosis = Box::pin(doctor::diagnose(subject, &progress, interrupt.run())).await;
     findings::show(diagnosis, args.json, &terminal, &options, &signals)
@@ -68,7 +76,8 @@ impl Findings for Diagnosis {
     }
 
     fn words(&self, paint: Paint) -> String {
-        let columns = super::raw::window_size().map_or(WIDTH, |(_, columns)| usize::from(columns).clamp(40, WIDTH));
+        let columns = super::raw::window_size()
+            .map_or(WIDTH, |(_, columns)| usize::from(columns).clamp(40, WIDTH));
         words(self, paint, columns)
     }
 }
@@ -81,13 +90,20 @@ fn facts(columns: Option<u16>, paint: Paint) -> doctor::Terminal {
         columns,
         kind: var("TERM"),
         colours: paint != Paint::NONE,
-        locale: var("LC_ALL").or_else(|| var("LC_CTYPE")).or_else(|| var("LANG")),
+        locale: var("LC_ALL")
+            .or_else(|| var("LC_CTYPE"))
+            .or_else(|| var("LANG")),
     }
 }
 
 /// Renders the lines by their groups, aligned, and what it comes to.
 fn words(diagnosis: &Diagnosis, paint: Paint, width: usize) -> String {
-    let longest = diagnosis.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+    let longest = diagnosis
+        .checks
+        .iter()
+        .map(|check| check.name.chars().count())
+        .max()
+        .unwrap_or(0);
     let mut out = String::new();
     let mut headings = Headings::default();
     for check in &diagnosis.checks {
@@ -115,10 +131,18 @@ fn line(check: &Check, longest: usize, paint: Paint, width: usize, out: &mut Str
     };
     let indent = longest + 10;
     let name = format!("{:<longest$}", check.name);
-    let detail = wrap(&text::line(&check.detail), width.saturating_sub(indent), indent);
+    let detail = wrap(
+        &text::line(&check.detail),
+        width.saturating_sub(indent),
+        indent,
+    );
     out.push_str(&format!("  {word}  {name}  {detail}\n"));
     if let Some(remedy) = &check.remedy {
-        let remedy = wrap(&text::line(remedy), width.saturating_sub(indent + 3), indent + 3);
+        let remedy = wrap(
+            &text::line(remedy),
+            width.saturating_sub(indent + 3),
+            indent + 3,
+        );
         out.push_str(&format!("{:indent$}{} {remedy}\n", "", paint.bold("->")));
     }
 }
@@ -159,7 +183,13 @@ mod tests {
         let diagnosis = Diagnosis {
             status: Status::Fail,
             checks: vec![
-                check(Group::Engine, "connection", Status::Ok, "version 29\u{1b}[31m", None),
+                check(
+                    Group::Engine,
+                    "connection",
+                    Status::Ok,
+                    "version 29\u{1b}[31m",
+                    None,
+                ),
                 check(
                     Group::Engine,
                     "runc",
@@ -167,7 +197,13 @@ mod tests {
                     "a line that is too long to stand on a single line of the screen",
                     Some("update it"),
                 ),
-                check(Group::State, "disk", Status::Fail, "full\nof lies", Some("make room")),
+                check(
+                    Group::State,
+                    "disk",
+                    Status::Fail,
+                    "full\nof lies",
+                    Some("make room"),
+                ),
             ],
         };
         let expected = r"engine

@@ -39,9 +39,18 @@ fn ready(flags: &PlaceFlags, asks: bool) -> Result<Ready, app::Error> {
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
     let folder = flags.path.as_deref();
-    let place = if asks { setup.place(folder, app::Mode::Auto) } else { setup.place_without_key(folder, app::Mode::Auto) }?;
+    let place = if asks {
+        setup.place(folder, app::Mode::Auto)
+    } else {
+        setup.place_without_key(folder, app::Mode::Auto)
+    }?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
-    Ok(Ready { place, front, signals, terminal })
+    Ok(Ready {
+        place,
+        front,
+        signals,
+        terminal,
+    })
 }
 
 pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
@@ -56,7 +65,11 @@ pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
     let ready = ready(&flags, false)?;
     let ended = app::down(&ready.place, &ready.front).await?;
     ready.terminal.finish();
-    let words = if ended.is_empty() { "nothing was running".to_owned() } else { format!("ended: {}", ended.join(", ")) };
+    let words = if ended.is_empty() {
+        "nothing was running".to_owned()
+    } else {
+        format!("ended: {}", ended.join(", "))
+    };
     deliver(&format!("{words}\n"))?;
     Ok(ready.signals.exit_code(exit_code::DONE))
 }
@@ -93,24 +106,49 @@ fn print(status: &Status) -> Result<(), app::Error> {
     let mut out = format!("engine:       {}\n", text::line(&status.engine));
     match &status.environment {
         Some(up) if status.socket.is_some() => {
-            out.push_str(&format!("sandbox:      answers at {} ({})\n", text::line(&up.name), text::line(&up.detail)));
+            out.push_str(&format!(
+                "sandbox:      answers at {} ({})\n",
+                text::line(&up.name),
+                text::line(&up.detail)
+            ));
         }
         None if status.socket.is_some() => {
             let socket = status.socket.as_deref().unwrap_or_default();
-            out.push_str(&format!("sandbox:      nobody answers at {} (docker compose up -d starts it)\n", text::line(socket)));
+            out.push_str(&format!(
+                "sandbox:      nobody answers at {} (docker compose up -d starts it)\n",
+                text::line(socket)
+            ));
         }
-        Some(up) => out.push_str(&format!("environment:  up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
+        Some(up) => out.push_str(&format!(
+            "environment:  up since {} ({})\n",
+            text::line(&up.since),
+            text::line(&up.detail)
+        )),
         None => out.push_str("environment:  not up (podbay up starts it)\n"),
     }
     match (&status.endpoint, &status.model_server) {
         (Some(endpoint), _) => out.push_str(&format!("model:        {}\n", text::line(endpoint))),
-        (None, Some(up)) => out.push_str(&format!("model server: up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
-        (None, None) if status.socket.is_some() => out.push_str("model:        none is named (--endpoint or llm.endpoint)\n"),
+        (None, Some(up)) => out.push_str(&format!(
+            "model server: up since {} ({})\n",
+            text::line(&up.since),
+            text::line(&up.detail)
+        )),
+        (None, None) if status.socket.is_some() => {
+            out.push_str("model:        none is named (--endpoint or llm.endpoint)\n")
+        }
         (None, None) => out.push_str("model server: not up\n"),
     }
     for id in &status.reviews {
-        out.push_str(&format!("waits:        review {id} (podbay review diff {id} shows it)\n", id = text::line(id)));
-        for line in status.waiting.iter().filter(|waiting| waiting.review == *id).flat_map(|waiting| &waiting.git) {
+        out.push_str(&format!(
+            "waits:        review {id} (podbay review diff {id} shows it)\n",
+            id = text::line(id)
+        ));
+        for line in status
+            .waiting
+            .iter()
+            .filter(|waiting| waiting.review == *id)
+            .flat_map(|waiting| &waiting.git)
+        {
             out.push_str(&format!("                {}\n", text::line(line)));
         }
     }

@@ -24,15 +24,22 @@ pub(super) fn show_report(report: &app::ErrorReport, err: &mut impl Write, paint
     let _ = err.write_all(out.as_bytes());
 }
 
-/// Returns one line, in which a name shows its newlines as escapes: it must not make a line that looks like ours. Only the last lines that a
-/// program wrote are lines here, too, and each of those stands away from the edge.
+/// Returns one line, in which a name shows its newlines as escapes: it must not make a line that
+/// looks like ours. Only the last lines that a program wrote are lines here, too, and each of those
+/// stands away from the edge.
 fn shown(words: &str) -> String {
     let (line, last) = words.split_once(LAST_LINES).unwrap_or((words, ""));
     let mut out = text::line(&text::clean(line));
     if !last.is_empty() {
         out.push_str(LAST_LINES);
         let lines = text::clean(last);
-        let lines = lines.lines().map(|line| if line.starts_with(' ') { line.to_owned() } else { format!("  {line}") });
+        let lines = lines.lines().map(|line| {
+            if line.starts_with(' ') {
+                line.to_owned()
+            } else {
+                format!("  {line}")
+            }
+        });
         out.push_str(&lines.collect::<Vec<_>>().join("\n"));
     }
     out
@@ -63,6 +70,9 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_program_are_lines_away_from_the_edge() {
         let words = shown("it ended: a\nb\nits last lines were:\nhint: no\n  further in\nend");
-        assert_eq!(words, "it ended: a\\nb\nits last lines were:\n  hint: no\n  further in\n  end");
+        assert_eq!(
+            words,
+            "it ended: a\\nb\nits last lines were:\n  hint: no\n  further in\n  end"
+        );
     }
 }

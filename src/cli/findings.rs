@@ -43,15 +43,22 @@ pub(super) fn show<T: Findings>(
     } else {
         deliver(&found.words(out_paint(options)))?;
     }
-    Ok(signals.exit_code(if found.is_bad() { exit_code::FAILED } else { exit_code::DONE }))
+    Ok(signals.exit_code(if found.is_bad() {
+        exit_code::FAILED
+    } else {
+        exit_code::DONE
+    }))
 }
 
 /// Returns the colours of the standard output.
 pub(super) fn out_paint(options: &ui::Options) -> Paint {
-    Paint::new(options.color, io::stdout().is_terminal(), |name| std::env::var_os(name))
+    Paint::new(options.color, io::stdout().is_terminal(), |name| {
+        std::env::var_os(name)
+    })
 }
 
-/// Lets only progress through to a sink: what else happens while something is examined is part of what is found.
+/// Lets only progress through to a sink: what else happens while something is examined is part of
+/// what is found.
 pub(super) fn only_progress(sink: Sink) -> Sink {
     Arc::new(move |event| {
         if matches!(event.kind, Kind::Progress(_)) {

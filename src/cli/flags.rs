@@ -39,13 +39,34 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
         ("--model", &flags.model),
     ];
     // A script whose variable is empty would be answered by another model than it means.
-    if let Some((flag, _)) = named.iter().find(|(_, value)| value.as_ref().is_some_and(|value| value.trim().is_empty())) {
+    if let Some((flag, _)) = named
+        .iter()
+        .find(|(_, value)| value.as_ref().is_some_and(|value| value.trim().is_empty()))
+    {
         let problem = format!("{flag} is empty");
-        return Err(app::Error::usage(problem, "name one, or leave the flag out; in a script, is the variable behind it set?"));
+        return Err(app::Error::usage(
+            problem,
+            "name one, or leave the flag out; in a script, is the variable behind it set?",
+        ));
     }
-    set(overrides, "--endpoint", "llm.endpoint", flags.endpoint.clone());
-    set(overrides, "--api-key-env", "llm.api_key_env", flags.api_key_env.clone());
-    set(overrides, "--provider", "llm.provider", flags.provider.clone());
+    set(
+        overrides,
+        "--endpoint",
+        "llm.endpoint",
+        flags.endpoint.clone(),
+    );
+    set(
+        overrides,
+        "--api-key-env",
+        "llm.api_key_env",
+        flags.api_key_env.clone(),
+    );
+    set(
+        overrides,
+        "--provider",
+        "llm.provider",
+        flags.provider.clone(),
+    );
     if flags.endpoint.is_some() || flags.provider.is_some() {
         set(overrides, "--model", "llm.model", flags.model.clone());
     } else {
@@ -57,7 +78,11 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
 pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
     later::network(flags.network)?;
     model(&flags.model, overrides)?;
-    if let Some(image) = flags.image.as_deref().filter(|image| !app::is_image_name(image)) {
+    if let Some(image) = flags
+        .image
+        .as_deref()
+        .filter(|image| !app::is_image_name(image))
+    {
         return Err(app::Error::usage(
             format!("--image: `{image}` is not the name of an image"),
             "give a name such as debian:13 or ghcr.io/owner/name:tag; `docker images` shows those that are here",
@@ -70,29 +95,73 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
         RuntimeFlag::Java => "podbay/java",
         RuntimeFlag::Rust => "podbay/rust",
     });
-    set(overrides, "--image", "sandbox.image", flags.image.as_deref().or(runtime));
+    set(
+        overrides,
+        "--image",
+        "sandbox.image",
+        flags.image.as_deref().or(runtime),
+    );
     set(overrides, "--cpus", "sandbox.cpus", flags.cpus);
-    set(overrides, "--memory", "sandbox.memory", flags.memory.clone());
-    set(overrides, "--pids", "sandbox.pids", flags.pids.map(i64::from));
-    set(overrides, "--network", "sandbox.network", flags.network.map(|_: NetworkFlag| "none"));
+    set(
+        overrides,
+        "--memory",
+        "sandbox.memory",
+        flags.memory.clone(),
+    );
+    set(
+        overrides,
+        "--pids",
+        "sandbox.pids",
+        flags.pids.map(i64::from),
+    );
+    set(
+        overrides,
+        "--network",
+        "sandbox.network",
+        flags.network.map(|_: NetworkFlag| "none"),
+    );
     let backend = flags.backend.map(|backend| match backend {
         BackendFlag::Docker => "docker",
         BackendFlag::Native => "native",
     });
     set(overrides, "--backend", "sandbox.backend", backend);
-    set(overrides, "--strict", "sandbox.strict", flags.strict.then_some(true));
+    set(
+        overrides,
+        "--strict",
+        "sandbox.strict",
+        flags.strict.then_some(true),
+    );
     Ok(())
 }
 
-/// Refuses flags that say what a sandbox is to be like where it runs already and is somebody else's.
+/// Refuses flags that say what a sandbox is to be like where it runs already and is somebody
+/// else's.
 pub(super) fn check_attached(overrides: &Overrides) -> Result<(), app::Error> {
-    const MAKING: [&str; 4] = ["sandbox.image", "sandbox.cpus", "sandbox.memory", "sandbox.pids"];
-    match overrides.iter().find(|flag| MAKING.contains(&flag.key.as_str())) {
-        _ if overrides.iter().any(|flag| flag.key == "sandbox.changes" && flag.value.as_str() == Some("review")) => {
-            Err(app::Error::not_attached("a review of changes (--changes review)"))
+    const MAKING: [&str; 4] = [
+        "sandbox.image",
+        "sandbox.cpus",
+        "sandbox.memory",
+        "sandbox.pids",
+    ];
+    match overrides
+        .iter()
+        .find(|flag| MAKING.contains(&flag.key.as_str()))
+    {
+        _ if overrides
+            .iter()
+            .any(|flag| flag.key == "sandbox.changes" && flag.value.as_str() == Some("review")) =>
+        {
+            Err(app::Error::not_attached(
+                "a review of changes (--changes review)",
+            ))
         }
-        Some(flag) if flag.key == "sandbox.image" => Err(app::Error::not_attached("another image (--image, --runtime)")),
-        Some(flag) => Err(app::Error::not_attached(&format!("a limit of one's own ({})", flag.name))),
+        Some(flag) if flag.key == "sandbox.image" => Err(app::Error::not_attached(
+            "another image (--image, --runtime)",
+        )),
+        Some(flag) => Err(app::Error::not_attached(&format!(
+            "a limit of one's own ({})",
+            flag.name
+        ))),
         None => Ok(()),
     }
 }
@@ -114,11 +183,36 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
         SetFlag::Full => "full",
     });
     set(overrides, "--tools", "tools.set", tools);
-    set(overrides, "--max-turns", "agent.max_turns", flags.max_turns.map(i64::from));
-    set(overrides, "--timeout", "agent.timeout", flags.timeout.clone());
-    set(overrides, "--max-tokens", "agent.max_tokens", flags.max_tokens.map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX)));
-    set(overrides, "--deny-is-failure", "agent.deny_is_failure", flags.deny_is_failure.then_some(true));
-    if let Some(cost) = flags.max_cost.filter(|cost| !cost.is_finite() || *cost <= 0.0) {
+    set(
+        overrides,
+        "--max-turns",
+        "agent.max_turns",
+        flags.max_turns.map(i64::from),
+    );
+    set(
+        overrides,
+        "--timeout",
+        "agent.timeout",
+        flags.timeout.clone(),
+    );
+    set(
+        overrides,
+        "--max-tokens",
+        "agent.max_tokens",
+        flags
+            .max_tokens
+            .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX)),
+    );
+    set(
+        overrides,
+        "--deny-is-failure",
+        "agent.deny_is_failure",
+        flags.deny_is_failure.then_some(true),
+    );
+    if let Some(cost) = flags
+        .max_cost
+        .filter(|cost| !cost.is_finite() || *cost <= 0.0)
+    {
         return Err(app::Error::usage(
             format!("--max-cost {cost} is no amount that can be spent"),
             "give US dollars, such as --max-cost 0.50; without the flag there is no limit",
@@ -146,8 +240,13 @@ fn autonomy(flags: &SessionFlags, overrides: &mut Overrides) {
 
 /// Sets what a preset stands for; a flag that says one of these settings itself wins.
 fn preset(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
-    let Some(preset) = flags.preset else { return Ok(()) };
-    let says_who_decides = matches!(preset, PresetFlag::Architect | PresetFlag::Standard | PresetFlag::Unattended);
+    let Some(preset) = flags.preset else {
+        return Ok(());
+    };
+    let says_who_decides = matches!(
+        preset,
+        PresetFlag::Architect | PresetFlag::Standard | PresetFlag::Unattended
+    );
     if says_who_decides && (flags.mode.is_some() || flags.autonomy.is_some()) {
         return Err(app::Error::usage(
             "this --preset says how much is asked, and so does --mode or --autonomy",
@@ -185,7 +284,11 @@ fn preset(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Er
 }
 
 /// Returns the mode: the one that is named, else that of the autonomy, else the command's own.
-pub(super) fn mode(flag: Option<ModeFlag>, autonomy: Option<app::Autonomy>, default: ModeFlag) -> app::Mode {
+pub(super) fn mode(
+    flag: Option<ModeFlag>,
+    autonomy: Option<app::Autonomy>,
+    default: ModeFlag,
+) -> app::Mode {
     match (flag, autonomy) {
         (None, Some(autonomy)) => autonomy.mode(),
         (flag, _) => match flag.unwrap_or(default) {
@@ -221,25 +324,65 @@ mod tests {
         let line = Line::parse_from([&["podbay"], flags].concat());
         let mut overrides = Overrides::new();
         session(&line.flags, &mut overrides).ok()?;
-        Some(overrides.iter().map(|flag| format!("{} = {}", flag.key, flag.value)).collect())
+        Some(
+            overrides
+                .iter()
+                .map(|flag| format!("{} = {}", flag.key, flag.value))
+                .collect(),
+        )
     }
 
     #[test]
     fn a_preset_sets_what_it_stands_for_unless_another_flag_does() {
         for (flags, expected) in [
-            (&["--preset", "architect"][..], &["policy.autonomy = \"architect\"", "agent.max_turns = 10"][..]),
-            (&["--preset", "standard"], &["agent.max_turns = 25"]),
-            (&["--preset", "unattended", "--max-turns", "7"], &["policy.autonomy = \"unattended\"", "agent.max_turns = 7"]),
-            (&["--preset", "strict", "--mode", "ask"], &["tools.bash_timeout = \"30s\""]),
-            (&["--preset", "small-context"], &["tools.set = \"small\"", "tools.read_lines = 200", "tools.search_results = 50"]),
             (
-                &["--preset", "small-context", "--tools", "full", "--autonomy", "ask"],
-                &["policy.autonomy = \"ask\"", "tools.read_lines = 200", "tools.search_results = 50", "tools.set = \"full\""],
+                &["--preset", "architect"][..],
+                &["policy.autonomy = \"architect\"", "agent.max_turns = 10"][..],
+            ),
+            (&["--preset", "standard"], &["agent.max_turns = 25"]),
+            (
+                &["--preset", "unattended", "--max-turns", "7"],
+                &["policy.autonomy = \"unattended\"", "agent.max_turns = 7"],
+            ),
+            (
+                &["--preset", "strict", "--mode", "ask"],
+                &["tools.bash_timeout = \"30s\""],
+            ),
+            (
+                &["--preset", "small-context"],
+                &[
+                    "tools.set = \"small\"",
+                    "tools.read_lines = 200",
+                    "tools.search_results = 50",
+                ],
+            ),
+            (
+                &[
+                    "--preset",
+                    "small-context",
+                    "--tools",
+                    "full",
+                    "--autonomy",
+                    "ask",
+                ],
+                &[
+                    "policy.autonomy = \"ask\"",
+                    "tools.read_lines = 200",
+                    "tools.search_results = 50",
+                    "tools.set = \"full\"",
+                ],
             ),
         ] {
-            assert_eq!(set_by(flags).expect("they go together"), expected, "{flags:?}");
+            assert_eq!(
+                set_by(flags).expect("they go together"),
+                expected,
+                "{flags:?}"
+            );
         }
         assert_eq!(set_by(&["--preset", "standard", "--mode", "ask"]), None);
-        assert_eq!(set_by(&["--preset", "unattended", "--autonomy", "ask"]), None);
+        assert_eq!(
+            set_by(&["--preset", "unattended", "--autonomy", "ask"]),
+            None
+        );
     }
 }

@@ -40,26 +40,60 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(format: OutputFormat, options: &ui::Options) -> Self {
-        let terminal = Self { format, screen: Arc::default(), delivery: Delivery::default(), paint: err_paint(options) };
+        let terminal = Self {
+            format,
+            screen: Arc::default(),
+            delivery: Delivery::default(),
+            paint: err_paint(options),
+        };
         terminal.begin(options);
         terminal
     }
 
     /// Begins a picture, the first one or one after [`Self::finish`].
     pub(super) fn begin(&self, options: &ui::Options) {
-        let Self { format, delivery, paint, .. } = self.clone();
-        let progress = if io::stderr().is_terminal() { ui::Progress::bars() } else { ui::Progress::lines(io::stderr()) };
-        // Only text puts the answer on the standard output as it comes; with JSON that stream belongs to the objects.
-        let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(delivery.clone()) } else { Box::new(io::sink()) };
-        let look =
-            Look { paint, stream: io::stdout().is_terminal(), tool_output: options.stream_during_tools, thinking: options.show_thinking };
-        let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress);
-        *self.screen.lock().expect("nothing panics while it holds this lock") = Some(screen);
+        let Self {
+            format,
+            delivery,
+            paint,
+            ..
+        } = self.clone();
+        let progress = if io::stderr().is_terminal() {
+            ui::Progress::bars()
+        } else {
+            ui::Progress::lines(io::stderr())
+        };
+        // Only text puts the answer on the standard output as it comes; with JSON that stream
+        // belongs to the objects.
+        let out: Box<dyn Write + Send> = if format == OutputFormat::Text {
+            Box::new(delivery.clone())
+        } else {
+            Box::new(io::sink())
+        };
+        let look = Look {
+            paint,
+            stream: io::stdout().is_terminal(),
+            tool_output: options.stream_during_tools,
+            thinking: options.show_thinking,
+        };
+        let screen = Plain::new(
+            out,
+            Box::new(io::stderr()) as Box<dyn Write + Send>,
+            look,
+            progress,
+        );
+        *self
+            .screen
+            .lock()
+            .expect("nothing panics while it holds this lock") = Some(screen);
     }
 
     /// Shows each answer of a conversation as soon as it is complete.
     pub(super) fn show_each_answer(&self) {
-        let mut screen = self.screen.lock().expect("nothing panics while it holds this lock");
+        let mut screen = self
+            .screen
+            .lock()
+            .expect("nothing panics while it holds this lock");
         *screen = screen.take().map(Plain::with_each_answer);
     }
 
@@ -70,8 +104,12 @@ impl Terminal {
     }
 
     fn show(&self, event: &Event) {
-        let mut screen = self.screen.lock().expect("nothing panics while it holds this lock");
-        // A reader that went away must not end the run: what is done is on disk, and the exit code still tells.
+        let mut screen = self
+            .screen
+            .lock()
+            .expect("nothing panics while it holds this lock");
+        // A reader that went away must not end the run: what is done is on disk, and the exit code
+        // still tells.
         if let Some(screen) = screen.as_mut() {
             let _ = screen.event(event);
         }
@@ -87,7 +125,11 @@ impl Terminal {
 
     /// Ends the picture, so that whatever follows starts on its own line.
     pub(super) fn finish(&self) {
-        let screen = self.screen.lock().expect("nothing panics while it holds this lock").take();
+        let screen = self
+            .screen
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .take();
         if let Some(screen) = screen {
             let _ = screen.finish();
         }
@@ -99,13 +141,19 @@ impl Terminal {
     }
 
     pub(super) fn front(&self, interrupt: &Interrupt, asker: Arc<dyn Asker>) -> Front {
-        Front { sink: self.sink(), asker, interrupt: interrupt.clone() }
+        Front {
+            sink: self.sink(),
+            asker,
+            interrupt: interrupt.clone(),
+        }
     }
 }
 
 /// Returns the colours of the error stream.
 pub(super) fn err_paint(options: &ui::Options) -> Paint {
-    Paint::new(options.color, io::stderr().is_terminal(), |name| std::env::var_os(name))
+    Paint::new(options.color, io::stderr().is_terminal(), |name| {
+        std::env::var_os(name)
+    })
 }
 
 /// Nobody is there: what would be asked is denied.
@@ -116,7 +164,11 @@ impl Asker for Nobody {
         Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
-    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+    fn question<'a>(
+        &'a self,
+        _question: &'a str,
+        _options: &'a [String],
+    ) -> Later<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -142,7 +194,8 @@ pub(super) struct Wishes {
     pub(super) leaves: AtomicBool,
 }
 
-/// A question that stands on the screen. Where it is given up before its answer, whoever looks at it sees that.
+/// A question that stands on the screen. Where it is given up before its answer, whoever looks at
+/// it sees that.
 struct Standing {
     is_answered: bool,
 }
@@ -164,15 +217,28 @@ impl Asker for Person {
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
             let mut standing = Standing { is_answered: false };
-            let answered = ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await;
+            let answered = ui::ask(
+                &question,
+                &self.keyboard,
+                &mut io::stderr(),
+                self.terminal.paint,
+                &withdrawn,
+            )
+            .await;
             standing.is_answered = true;
             let answered: Answered = answered.unwrap_or(Answer::Deny.into());
-            self.wishes.leaves.fetch_or(answered.answer == Answer::Quit, Ordering::Relaxed);
+            self.wishes
+                .leaves
+                .fetch_or(answered.answer == Answer::Quit, Ordering::Relaxed);
             answered
         })
     }
 
-    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>> {
+    fn question<'a>(
+        &'a self,
+        question: &'a str,
+        options: &'a [String],
+    ) -> Later<'a, Option<String>> {
         Box::pin(async move {
             if !self.is_somebody_there() {
                 return None;
@@ -181,7 +247,15 @@ impl Asker for Person {
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
             let mut standing = Standing { is_answered: false };
-            let answer = ui::question(question, options, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await;
+            let answer = ui::question(
+                question,
+                options,
+                &self.keyboard,
+                &mut io::stderr(),
+                self.terminal.paint,
+                &withdrawn,
+            )
+            .await;
             standing.is_answered = true;
             answer
         })

@@ -16,7 +16,9 @@ use super::manual::Page;
 /// Returns the command line with the manual's pages in its help.
 pub(super) fn command() -> Command {
     let mut command = explain(Arguments::command(), "");
-    command = command.after_help("Start with: podbay quickstart\n`podbay --help` says more, `podbay COMMAND --help` most.");
+    command = command.after_help(
+        "Start with: podbay quickstart\n`podbay --help` says more, `podbay COMMAND --help` most.",
+    );
     command
 }
 
@@ -24,18 +26,28 @@ pub(super) fn command() -> Command {
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     let is_call = words.iter().any(|word| word == "call");
-    let mut matches = command().try_get_matches_from(words).map_err(|error| if is_call { without_detour(error) } else { error })?;
+    let mut matches = command().try_get_matches_from(words).map_err(|error| {
+        if is_call {
+            without_detour(error)
+        } else {
+            error
+        }
+    })?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
 }
 
-/// `call` has words of its own behind its flags, so that the parser advises to pass a flag that it does not have as one of them: what comes
-/// of that is an error too. Whoever asks for a form of the output is told which one there is.
+/// `call` has words of its own behind its flags, so that the parser advises to pass a flag that it
+/// does not have as one of them: what comes of that is an error too. Whoever asks for a form of the
+/// output is told which one there is.
 fn without_detour(mut error: clap::Error) -> clap::Error {
     let is_flag = |name: &str| matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(flag)) if flag == name);
     if error.kind() == ErrorKind::UnknownArgument && is_flag("--output") {
         error.remove(ContextKind::Suggested);
         let words = "call prints what a model would read of the result; its exit code says whether it was done";
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![words.to_owned().into()]));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![words.to_owned().into()]),
+        );
     }
     error
 }
@@ -45,11 +57,17 @@ pub(super) fn page(path: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.command == path)
 }
 
-/// Returns the command that the words of a line name, however deep, and how that is written; its flags are passed over.
+/// Returns the command that the words of a line name, however deep, and how that is written; its
+/// flags are passed over.
 pub(super) fn named<'a>(command: &'a Command, words: &[OsString]) -> (String, &'a Command) {
     let (mut path, mut found) = (String::from("podbay"), command);
-    for word in words.iter().filter(|word| !word.to_string_lossy().starts_with('-')) {
-        let Some(below) = found.find_subcommand(word) else { break };
+    for word in words
+        .iter()
+        .filter(|word| !word.to_string_lossy().starts_with('-'))
+    {
+        let Some(below) = found.find_subcommand(word) else {
+            break;
+        };
         path = format!("{path} {}", below.get_name());
         found = below;
     }
@@ -58,18 +76,33 @@ pub(super) fn named<'a>(command: &'a Command, words: &[OsString]) -> (String, &'
 
 /// Returns whether a command, or one below it, takes a flag.
 pub(super) fn takes(command: &Command, flag: char) -> bool {
-    command.get_arguments().any(|argument| argument.get_short() == Some(flag)) || command.get_subcommands().any(|below| takes(below, flag))
+    command
+        .get_arguments()
+        .any(|argument| argument.get_short() == Some(flag))
+        || command.get_subcommands().any(|below| takes(below, flag))
 }
 
 /// Puts the pages into a command and those below it.
 fn explain(mut command: Command, path: &str) -> Command {
     if let Some(page) = page(path) {
-        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
-        command = command.long_about(format!("{summary}\n\n{}", page.text)).after_long_help(after(page));
+        let summary = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        command = command
+            .long_about(format!("{summary}\n\n{}", page.text))
+            .after_long_help(after(page));
     }
-    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
     for name in names {
-        let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
+        let below = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path} {name}")
+        };
         command = command.mut_subcommand(name, |command| explain(command, &below));
     }
     command
@@ -109,10 +142,20 @@ mod tests {
     fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {
         look(path, command);
         // Of what is hidden, only that is looked at which has a page all the same.
-        let is_shown = |below: &&Command| below.get_name() != "help" && (!below.is_hide_set() || page(below.get_name()).is_some());
+        let is_shown = |below: &&Command| {
+            below.get_name() != "help" && (!below.is_hide_set() || page(below.get_name()).is_some())
+        };
         for below in command.get_subcommands().filter(is_shown) {
             let name = below.get_name();
-            each(below, &if path.is_empty() { name.to_owned() } else { format!("{path} {name}") }, look);
+            each(
+                below,
+                &if path.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{path} {name}")
+                },
+                look,
+            );
         }
     }
 
@@ -120,23 +163,46 @@ mod tests {
     fn every_command_has_a_page_and_every_page_a_command() {
         let mut without = PAGES.iter().map(|page| page.command).collect::<Vec<_>>();
         each(&command(), "", &mut |path, command| {
-            let page = page(path).unwrap_or_else(|| panic!("`podbay {path}` has no page in src/cli/manual.rs"));
-            assert!((2..=4).contains(&page.examples.len()), "`podbay {path}` has {} examples", page.examples.len());
-            assert!(command.get_about().is_some(), "`podbay {path}` has no summary");
+            let page = page(path)
+                .unwrap_or_else(|| panic!("`podbay {path}` has no page in src/cli/manual.rs"));
+            assert!(
+                (2..=4).contains(&page.examples.len()),
+                "`podbay {path}` has {} examples",
+                page.examples.len()
+            );
+            assert!(
+                command.get_about().is_some(),
+                "`podbay {path}` has no summary"
+            );
             without.retain(|known| *known != path);
         });
-        assert_eq!(without, Vec::<&str>::new(), "pages of commands that do not exist");
+        assert_eq!(
+            without,
+            Vec::<&str>::new(),
+            "pages of commands that do not exist"
+        );
     }
 
     #[test]
     fn every_flag_and_every_value_of_one_has_a_help_text() {
         each(&command(), "", &mut |path, command| {
-            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            for argument in command
+                .get_arguments()
+                .filter(|argument| !argument.is_hide_set())
+            {
                 let name = argument.get_id();
-                assert!(argument.get_help().is_some(), "podbay {path}: `{name}` has no help text");
+                assert!(
+                    argument.get_help().is_some(),
+                    "podbay {path}: `{name}` has no help text"
+                );
                 for value in argument.get_possible_values() {
-                    let is_plain = ["true", "false"].contains(&value.get_name()) || *name == "shell";
-                    assert!(is_plain || value.get_help().is_some(), "podbay {path}: `{name}`: `{}` has no help text", value.get_name());
+                    let is_plain =
+                        ["true", "false"].contains(&value.get_name()) || *name == "shell";
+                    assert!(
+                        is_plain || value.get_help().is_some(),
+                        "podbay {path}: `{name}`: `{}` has no help text",
+                        value.get_name()
+                    );
                 }
             }
         });
@@ -149,9 +215,19 @@ mod tests {
                 assert!(wish.ends_with(':') && line.len() <= 96, "{line}");
                 let (words, _) = ours(line).unwrap_or_else(|| panic!("no podbay in `{line}`"));
                 let parsed = parse(words.iter().map(OsString::from));
-                assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
+                assert!(
+                    parsed.is_ok(),
+                    "{line}: {}",
+                    parsed
+                        .err()
+                        .map(|error| error.to_string())
+                        .unwrap_or_default()
+                );
                 let words = words.join(" ");
-                assert!(words.starts_with(format!("podbay {}", page.command).trim_end()), "{line}");
+                assert!(
+                    words.starts_with(format!("podbay {}", page.command).trim_end()),
+                    "{line}"
+                );
             }
         }
     }
@@ -171,21 +247,35 @@ mod tests {
             exit_code::INTERRUPTED,
             exit_code::TERMINATED,
         ];
-        assert_eq!(ALL_CODES.map(|(code, _)| code.to_owned()), used.map(|code| code.to_string()));
+        assert_eq!(
+            ALL_CODES.map(|(code, _)| code.to_owned()),
+            used.map(|code| code.to_string())
+        );
     }
 
     #[test]
     fn words_are_taken_as_a_shell_takes_them() {
         let words = |line: &str| ours(line).map(|(words, rest)| (words.join("|"), rest.to_owned()));
-        assert_eq!(words("podbay run \"a b\" 'c d'"), Some(("podbay|run|a b|c d".to_owned(), String::new())));
-        assert_eq!(words("git diff | podbay run -"), Some(("podbay|run|-".to_owned(), String::new())));
-        assert_eq!(words("podbay gc >x && y"), Some(("podbay|gc".to_owned(), ">x && y".to_owned())));
+        assert_eq!(
+            words("podbay run \"a b\" 'c d'"),
+            Some(("podbay|run|a b|c d".to_owned(), String::new()))
+        );
+        assert_eq!(
+            words("git diff | podbay run -"),
+            Some(("podbay|run|-".to_owned(), String::new()))
+        );
+        assert_eq!(
+            words("podbay gc >x && y"),
+            Some(("podbay|gc".to_owned(), ">x && y".to_owned()))
+        );
         assert_eq!(words("ls"), None);
     }
 
     /// Returns the words of the part of a line that calls Podbay, and what follows it.
     fn ours(line: &str) -> Option<(Vec<String>, &str)> {
-        let from = line.find("podbay").filter(|&at| at == 0 || line[..at].ends_with("| "))?;
+        let from = line
+            .find("podbay")
+            .filter(|&at| at == 0 || line[..at].ends_with("| "))?;
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
         for (at, letter) in line[from..].char_indices() {
             match (quote, letter) {

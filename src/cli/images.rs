@@ -48,9 +48,15 @@ pub(super) enum ImagesCommand {
 
 pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
     match command {
-        ImagesCommand::Build { names, install, config } => build(&names, install, &config).await,
+        ImagesCommand::Build {
+            names,
+            install,
+            config,
+        } => build(&names, install, &config).await,
         ImagesCommand::List { config } => list(&config).await,
-        ImagesCommand::Other(words) => Err(later::below("images", &["build", "list", "bundle"], &words)),
+        ImagesCommand::Other(words) => {
+            Err(later::below("images", &["build", "list", "bundle"], &words))
+        }
         ImagesCommand::Bundle(command) => super::bundle::bundle(command).await,
     }
 }
@@ -61,7 +67,15 @@ async fn build(names: &[String], install: bool, config: &ConfigFlags) -> Result<
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let built = app::build_images(&setup.config, &setup.state, names, install, &progress(&terminal), interrupt.run()).await?;
+    let built = app::build_images(
+        &setup.config,
+        &setup.state,
+        names,
+        install,
+        &progress(&terminal),
+        interrupt.run(),
+    )
+    .await?;
     terminal.finish();
     let mut out = Delivery::default();
     for (name, id) in built {
@@ -77,11 +91,19 @@ async fn list(config: &ConfigFlags) -> Result<u8, app::Error> {
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let listed = app::list_images(&setup.config, &setup.state, &progress(&terminal), interrupt.run()).await?;
+    let listed = app::list_images(
+        &setup.config,
+        &setup.state,
+        &progress(&terminal),
+        interrupt.run(),
+    )
+    .await?;
     terminal.finish();
     let mut out = Delivery::default();
     for image in listed {
-        let size = image.size_mib.map_or_else(String::new, |mib| format!("{mib} MiB"));
+        let size = image
+            .size_mib
+            .map_or_else(String::new, |mib| format!("{mib} MiB"));
         let _ = writeln!(out, "{:<24} {:<9} {size:>9}", image.name, image.state);
     }
     out.end()?;
@@ -104,13 +126,24 @@ pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
     for session in &pruned {
         let _ = writeln!(out, "removed session {session}");
     }
-    let also = app::Also { snapshots: arguments.snapshots, git: arguments.git };
-    let app::Collected { swept, abandoned, left_git } = app::gc(&setup.config, also, interrupt.run()).await?;
+    let also = app::Also {
+        snapshots: arguments.snapshots,
+        git: arguments.git,
+    };
+    let app::Collected {
+        swept,
+        abandoned,
+        left_git,
+    } = app::gc(&setup.config, also, interrupt.run()).await?;
     for name in &swept.removed {
         let _ = writeln!(out, "removed {}", text::line(name));
     }
     for (name, problem) in &swept.failed {
-        super::say(&format!("could not remove {}: {}\n", text::line(name), text::line(problem)));
+        super::say(&format!(
+            "could not remove {}: {}\n",
+            text::line(name),
+            text::line(problem)
+        ));
     }
     for kept in &abandoned {
         let _ = writeln!(
@@ -121,7 +154,10 @@ pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
         );
     }
     for kept in &left_git {
-        let place = kept.path.as_deref().map_or_else(String::new, |path| format!(" in {}", text::line(path)));
+        let place = kept
+            .path
+            .as_deref()
+            .map_or_else(String::new, |path| format!(" in {}", text::line(path)));
         let _ = writeln!(
             out,
             "kept {}: what a session{place} did with git that is not all in its repository; docs/guides/git.md says how to look at it, and \
@@ -134,6 +170,10 @@ pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
         let _ = writeln!(out, "nothing to remove");
     }
     out.end()?;
-    let code = if swept.failed.is_empty() { exit_code::DONE } else { exit_code::FAILED };
+    let code = if swept.failed.is_empty() {
+        exit_code::DONE
+    } else {
+        exit_code::FAILED
+    };
     Ok(signals.exit_code(code))
 }

@@ -9,7 +9,10 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
     if let Some(folder) = &args.misplaced {
         let folder = text::line(&folder.to_string_lossy());
         let problem = format!("`{folder}` stands where no folder is expected");
-        return Err(app::Error::usage(problem, format!("name the project folder with -C: podbay init -C '{folder}'")));
+        return Err(app::Error::usage(
+            problem,
+            format!("name the project folder with -C: podbay init -C '{folder}'"),
+        ));
     }
     let state = app::find_state(|name| std::env::var_os(name))?;
     let done = app::init(&super::setup::folder(args.path.as_deref())?, &state)?;
@@ -21,11 +24,26 @@ pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
 }
 
 fn words(done: &Initialised) -> String {
-    let mut out: String = done.made.iter().map(|name| format!("made {}\n", text::line(name))).collect();
-    out.extend(done.kept.iter().map(|name| format!("left {} as it was\n", text::line(name))));
+    let mut out: String = done
+        .made
+        .iter()
+        .map(|name| format!("made {}\n", text::line(name)))
+        .collect();
+    out.extend(
+        done.kept
+            .iter()
+            .map(|name| format!("left {} as it was\n", text::line(name))),
+    );
     if !done.to_add.is_empty() {
-        out.push_str(&format!("for compose, add to {}:\n", text::line(&done.dotenv)));
-        out.extend(done.to_add.iter().map(|line| format!("{}\n", text::line(line))));
+        out.push_str(&format!(
+            "for compose, add to {}:\n",
+            text::line(&done.dotenv)
+        ));
+        out.extend(
+            done.to_add
+                .iter()
+                .map(|line| format!("{}\n", text::line(line))),
+        );
     }
     if done.made.is_empty() && done.to_add.is_empty() {
         out.push_str("nothing to do\n");

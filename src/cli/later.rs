@@ -1,7 +1,8 @@
 //! Words of the command line that scripts may count on and that this build cannot do yet.
 //!
-//! All of them are taken, so that what is wrong is said in terms of what was meant: none is an unknown flag or a misspelt command. They are
-//! not in the help, which promises nothing; `docs/cli.md` lists them.
+//! All of them are taken, so that what is wrong is said in terms of what was meant: none is an
+//! unknown flag or a misspelt command. They are not in the help, which promises nothing;
+//! `docs/cli.md` lists them.
 
 use std::ffi::OsString;
 
@@ -30,20 +31,39 @@ pub(super) struct LaterFlags {
     replay: Option<String>,
 }
 
-const NETWORK: &str =
-    "leave it out: the sandbox has no network; bring what the task needs along in the project or in an image (--image REF)";
+const NETWORK: &str = "leave it out: the sandbox has no network; bring what the task needs along in the project or in an image (--image REF)";
 
 /// The flags by which `run` can do without a task.
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
 const COMMANDS: [(&str, &str, &str); 6] = [
-    ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
-    ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
-    ("test", "run a project's tests", "podbay sh -- CMD runs the test command in the sandbox"),
-    ("batch", "work on many tasks", "call `podbay run` once for each of them"),
+    (
+        "plan",
+        "make and follow stored plans",
+        "give the steps one by one to `podbay run`",
+    ),
+    (
+        "exec",
+        "run commands as jobs",
+        "podbay sh -- CMD runs one command in the sandbox",
+    ),
+    (
+        "test",
+        "run a project's tests",
+        "podbay sh -- CMD runs the test command in the sandbox",
+    ),
+    (
+        "batch",
+        "work on many tasks",
+        "call `podbay run` once for each of them",
+    ),
     ("acp", "serve editors", "podbay chat works in any terminal"),
-    ("memory", "keep notes between sessions", "write them into AGENTS.md, which the model is shown"),
+    (
+        "memory",
+        "keep notes between sessions",
+        "write them into AGENTS.md, which the model is shown",
+    ),
 ];
 
 fn not_yet(what: &str, instead: &str) -> app::Error {
@@ -53,14 +73,26 @@ fn not_yet(what: &str, instead: &str) -> app::Error {
 /// Returns what to say of a command that is still to come.
 pub(super) fn command(word: &str) -> Option<app::Error> {
     let (_, does, instead) = COMMANDS.iter().find(|(name, ..)| *name == word)?;
-    Some(not_yet(&format!("`podbay {word}`, which will {does},"), instead))
+    Some(not_yet(
+        &format!("`podbay {word}`, which will {does},"),
+        instead,
+    ))
 }
 
 /// Returns what to say of a word below a command that is none of those it has.
 pub(super) fn below(command: &str, known: &[&str], words: &[OsString]) -> app::Error {
-    let word = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-    let known: Vec<String> = known.iter().map(|name| format!("podbay {command} {name}")).collect();
-    app::Error::usage(format!("`podbay {command} {}` is no command", text::line(&word)), format!("there are: {}", known.join(", ")))
+    let word = words
+        .first()
+        .map(|word| word.to_string_lossy())
+        .unwrap_or_default();
+    let known: Vec<String> = known
+        .iter()
+        .map(|name| format!("podbay {command} {name}"))
+        .collect();
+    app::Error::usage(
+        format!("`podbay {command} {}` is no command", text::line(&word)),
+        format!("there are: {}", known.join(", ")),
+    )
 }
 
 /// Refuses what the sandbox cannot do yet.
@@ -76,9 +108,17 @@ pub(super) fn network(flag: Option<NetworkFlag>) -> Result<(), app::Error> {
 pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
     let later = &flags.later;
     let asked = [
-        (later.plan, "--plan", "--mode deny lets the model read and nothing else"),
+        (
+            later.plan,
+            "--plan",
+            "--mode deny lets the model read and nothing else",
+        ),
         (!later.allow_host.is_empty(), "--allow-host", NETWORK),
-        (flags.place.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
+        (
+            flags.place.backend == Some(BackendFlag::Native),
+            "--backend native",
+            "use a Docker engine, here or by DOCKER_HOST",
+        ),
         (
             later.record.is_some(),
             "--record",
@@ -107,7 +147,10 @@ mod tests {
     fn no_command_that_exists_is_said_to_be_missing() {
         let commands = Arguments::command();
         for (name, ..) in COMMANDS {
-            assert!(commands.find_subcommand(name).is_none(), "{name} exists by now");
+            assert!(
+                commands.find_subcommand(name).is_none(),
+                "{name} exists by now"
+            );
         }
     }
 }

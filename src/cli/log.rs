@@ -17,17 +17,24 @@ pub(super) fn begin(verbose: bool) {
     let _ = subscriber(filter, io::stderr).try_init();
 }
 
-/// Returns what writes them, each on a line of its own. What they tell of may hold anything: names, words of a guest, of an engine, of a server.
+/// Returns what writes them, each on a line of its own. What they tell of may hold anything: names,
+/// words of a guest, of an engine, of a server.
 fn subscriber<W: Write + 'static>(
     filter: EnvFilter,
     out: impl Fn() -> W + Send + Sync + 'static,
 ) -> impl Subscriber + Send + Sync + 'static {
     let writer = move || Lines(out());
     // Colours would be escapes among those that are not to pass.
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false).without_time().finish()
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(false)
+        .without_time()
+        .finish()
 }
 
-/// Makes each piece that is written one line that a terminal can be shown. The formatter writes a message in one piece.
+/// Makes each piece that is written one line that a terminal can be shown. The formatter writes a
+/// message in one piece.
 struct Lines<W>(W);
 
 impl<W: Write> Write for Lines<W> {
@@ -68,15 +75,23 @@ mod tests {
         let kept = Kept::default();
         let to = kept.clone();
         let bad = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}c\rd\x08e\nERROR f";
-        tracing::subscriber::with_default(subscriber(EnvFilter::new("debug"), move || to.clone()), || {
-            let error = io::Error::other(bad);
-            tracing::debug!(%error, name = bad, "{bad}");
-            tracing::info!(path = ?std::path::Path::new(bad), "next");
-        });
+        tracing::subscriber::with_default(
+            subscriber(EnvFilter::new("debug"), move || to.clone()),
+            || {
+                let error = io::Error::other(bad);
+                tracing::debug!(%error, name = bad, "{bad}");
+                tracing::info!(path = ?std::path::Path::new(bad), "next");
+            },
+        );
         let log = String::from_utf8(kept.0.lock().expect("one thread").clone()).expect("text");
         assert!(log.chars().all(|c| c == '\n' || !is_hidden(c)), "{log:?}");
         assert_eq!(log.lines().count(), 2, "a message is one line: {log}");
-        for part in ["\\u{202e}c\\x0dd\\x08e\\nERROR f", "error=a\\x1b]52;c;x\\x07b", "name=\"a\\u{1b}]52", "path=\"a\\u{1b}]52"] {
+        for part in [
+            "\\u{202e}c\\x0dd\\x08e\\nERROR f",
+            "error=a\\x1b]52;c;x\\x07b",
+            "name=\"a\\u{1b}]52",
+            "path=\"a\\u{1b}]52",
+        ] {
             assert!(log.contains(part), "`{part}` is missing: {log}");
         }
     }

@@ -28,8 +28,14 @@ pub(super) const ALL_CODES: [(&str, &str); 11] = [
     ("0", "done"),
     ("1", "it was tried and failed"),
     ("2", "wrong usage or configuration"),
-    ("3", "a limit was reached: turns, time, tokens, the model's window"),
-    ("4", "blocked: the last call that changes something was denied"),
+    (
+        "3",
+        "a limit was reached: turns, time, tokens, the model's window",
+    ),
+    (
+        "4",
+        "blocked: the last call that changes something was denied",
+    ),
     ("5", "no sandbox could be had"),
     ("6", "no model could be had"),
     ("9", "some changes were not applied"),
@@ -49,7 +55,10 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Set everything up and see it work:", "podbay quickstart"),
             ("Talk to the agent in the current folder:", "podbay"),
-            ("Let it work on one task alone:", "podbay run \"make the tests pass\""),
+            (
+                "Let it work on one task alone:",
+                "podbay run \"make the tests pass\"",
+            ),
             ("Look around in the sandbox yourself:", "podbay sh"),
         ],
         codes: Codes::All,
@@ -62,8 +71,14 @@ pub(super) const PAGES: &[Page] = &[
                from Debian's archive; as root this command may install debootstrap for it, and says so.",
         examples: &[
             ("Set everything up:", "podbay quickstart"),
-            ("The same with a model of your own:", "podbay quickstart --model ~/models/coder.gguf"),
-            ("Without a model server of ours:", "podbay quickstart --endpoint http://127.0.0.1:8080/v1"),
+            (
+                "The same with a model of your own:",
+                "podbay quickstart --model ~/models/coder.gguf",
+            ),
+            (
+                "Without a model server of ours:",
+                "podbay quickstart --endpoint http://127.0.0.1:8080/v1",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -83,10 +98,22 @@ pub(super) const PAGES: &[Page] = &[
                With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
                usage and the error. With --output jsonl each event is printed as it happens, and that object last.",
         examples: &[
-            ("Work in the current folder:", "podbay run \"make the tests pass\""),
-            ("Review a change, without changing anything:", "git diff | podbay run --mode deny -"),
-            ("See what a run looks like, without a model and without Docker:", "podbay run --demo"),
-            ("In a script, within bounds:", "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json"),
+            (
+                "Work in the current folder:",
+                "podbay run \"make the tests pass\"",
+            ),
+            (
+                "Review a change, without changing anything:",
+                "git diff | podbay run --mode deny -",
+            ),
+            (
+                "See what a run looks like, without a model and without Docker:",
+                "podbay run --demo",
+            ),
+            (
+                "In a script, within bounds:",
+                "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json",
+            ),
         ],
         codes: Codes::All,
     },
@@ -98,7 +125,10 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Talk in the current folder:", "podbay chat"),
             ("Go on where you left:", "podbay chat --continue"),
-            ("In another one, with its own tool chain:", "podbay chat -C ~/src/shop --runtime node"),
+            (
+                "In another one, with its own tool chain:",
+                "podbay chat -C ~/src/shop --runtime node",
+            ),
             (
                 "Never ask about the tests, never touch the migrations:",
                 "podbay chat --allow 'bash(cargo test)' --deny 'write_file(migrations/**)'",
@@ -111,14 +141,26 @@ pub(super) const PAGES: &[Page] = &[
         text: "Starts a sandbox, carries out one tool call in it just as if a model had asked for it, with the same checks and \
                permissions, and prints what the model would have read.",
         examples: &[
-            ("Read a file as a model would:", "podbay call read_file '{\"path\":\"README.md\"}'"),
-            ("Run a command:", "podbay call bash '{\"command\":\"make test\"}'"),
-            ("See what is refused:", "podbay call --mode deny write_file '{\"path\":\"a\",\"content\":\"b\"}'"),
+            (
+                "Read a file as a model would:",
+                "podbay call read_file '{\"path\":\"README.md\"}'",
+            ),
+            (
+                "Run a command:",
+                "podbay call bash '{\"command\":\"make test\"}'",
+            ),
+            (
+                "See what is refused:",
+                "podbay call --mode deny write_file '{\"path\":\"a\",\"content\":\"b\"}'",
+            ),
         ],
         codes: Codes::Own(&[
             ("0", "done"),
             ("1", "the call failed or is not valid"),
-            ("4", "it was denied, or met a rule that denies in its middle"),
+            (
+                "4",
+                "it was denied, or met a rule that denies in its middle",
+            ),
             ("5", "no sandbox could be had"),
         ]),
     },
@@ -132,9 +174,15 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Open a shell:", "podbay sh"),
             ("Run one command:", "podbay sh -- make test"),
-            ("See what an image brings along:", "podbay sh --image debian:13 -- cat /etc/os-release"),
+            (
+                "See what an image brings along:",
+                "podbay sh --image debian:13 -- cat /etc/os-release",
+            ),
         ],
-        codes: Codes::Own(&[("0 to 255", "the command's own"), ("125", "Podbay itself failed, and says why")]),
+        codes: Codes::Own(&[
+            ("0 to 255", "the command's own"),
+            ("125", "Podbay itself failed, and says why"),
+        ]),
     },
     Page {
         command: "up",
@@ -143,7 +191,10 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Keep the sandbox of this project:", "podbay up"),
             ("With more room:", "podbay up --cpus 4 --memory 8GiB"),
-            ("With another model:", "podbay up --model ~/models/coder.gguf"),
+            (
+                "With another model:",
+                "podbay up --model ~/models/coder.gguf",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -151,13 +202,19 @@ pub(super) const PAGES: &[Page] = &[
         command: "down",
         text: "Ends the project's sandbox and the model server, and removes what runs that were killed left behind. The model server is that of \
                all projects: where another process works with it, it stays, and that process is named.",
-        examples: &[("End what runs here:", "podbay down"), ("For another project:", "podbay down -C ~/src/shop")],
+        examples: &[
+            ("End what runs here:", "podbay down"),
+            ("For another project:", "podbay down -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "status",
         text: "Shows the engine, the project's sandbox and the model server or endpoint.",
-        examples: &[("For people:", "podbay status"), ("For scripts:", "podbay status --json | jq -r .engine")],
+        examples: &[
+            ("For people:", "podbay status"),
+            ("For scripts:", "podbay status --json | jq -r .engine"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -165,14 +222,20 @@ pub(super) const PAGES: &[Page] = &[
         text: "Shows what Podbay's own model server has printed: how it loaded the model, what went wrong, and of each request how many \
                tokens it read and wrote and how long that took. What they say is not in it, but for the few words that an error may \
                quote. The sandbox keeps no log; what its commands print is in the session.",
-        examples: &[("The last hundred lines:", "podbay logs"), ("Go on as more comes:", "podbay logs --follow --lines 20")],
+        examples: &[
+            ("The last hundred lines:", "podbay logs"),
+            ("Go on as more comes:", "podbay logs --follow --lines 20"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "images",
         text: "Podbay's own images are built on this machine, from files that the program carries, on a Debian that is pulled or, where no \
                registry answers, made from Debian's archive.",
-        examples: &[("What is here:", "podbay images list"), ("Build all that a set-up needs:", "podbay images build")],
+        examples: &[
+            ("What is here:", "podbay images list"),
+            ("Build all that a set-up needs:", "podbay images build"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -181,22 +244,34 @@ pub(super) const PAGES: &[Page] = &[
                this is for doing it beforehand, and for having Debian's updates: a new build asks the archive again.",
         examples: &[
             ("Build what every set-up needs:", "podbay images build"),
-            ("Build the tool chain of a project:", "podbay images build podbay/python"),
-            ("Where no registry answers, as root:", "podbay images build --install"),
+            (
+                "Build the tool chain of a project:",
+                "podbay images build podbay/python",
+            ),
+            (
+                "Where no registry answers, as root:",
+                "podbay images build --install",
+            ),
         ],
         codes: Codes::Shared,
     },
     Page {
         command: "images list",
         text: "Lists every image that Podbay can build, whether it is here, and whether it is what this version would build.",
-        examples: &[("List them:", "podbay images list"), ("Only what is missing:", "podbay images list | grep absent")],
+        examples: &[
+            ("List them:", "podbay images list"),
+            ("Only what is missing:", "podbay images list | grep absent"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "images bundle",
         text: "A bundle is one file with images and models in it, and nothing else: no key, no setting, no session. It is made where there \
                is a network and loaded where there is none.",
-        examples: &[("Here:", "podbay images bundle save podbay.tar"), ("There:", "podbay images bundle load podbay.tar")],
+        examples: &[
+            ("Here:", "podbay images bundle save podbay.tar"),
+            ("There:", "podbay images bundle load podbay.tar"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -205,9 +280,18 @@ pub(super) const PAGES: &[Page] = &[
                server, without --model the model that the settings name. Every part's size and SHA-256 stand in the file's first entry. \
                While it is written it is called FILE.part.",
         examples: &[
-            ("What every set-up needs:", "podbay images bundle save podbay.tar"),
-            ("With a better model:", "podbay images bundle save podbay.tar --model ~/models/coder.gguf"),
-            ("One tool chain and no model:", "podbay images bundle save python.tar --image podbay/python --no-model"),
+            (
+                "What every set-up needs:",
+                "podbay images bundle save podbay.tar",
+            ),
+            (
+                "With a better model:",
+                "podbay images bundle save podbay.tar --model ~/models/coder.gguf",
+            ),
+            (
+                "One tool chain and no model:",
+                "podbay images bundle save python.tar --image podbay/python --no-model",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -219,8 +303,14 @@ pub(super) const PAGES: &[Page] = &[
                The hashes show damage, not who made the file: load bundles of people you trust.",
         examples: &[
             ("Load it:", "podbay images bundle load podbay.tar"),
-            ("See what is in it first:", "podbay images bundle load --check podbay.tar"),
-            ("Replace what an older one has brought:", "podbay images bundle load --force podbay.tar"),
+            (
+                "See what is in it first:",
+                "podbay images bundle load --check podbay.tar",
+            ),
+            (
+                "Replace what an older one has brought:",
+                "podbay images bundle load --force podbay.tar",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -228,14 +318,23 @@ pub(super) const PAGES: &[Page] = &[
         command: "models",
         text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
                Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",
-        examples: &[("What there is, and what this machine would take:", "podbay models list"), ("Load that one:", "podbay models pull")],
+        examples: &[
+            (
+                "What there is, and what this machine would take:",
+                "podbay models list",
+            ),
+            ("Load that one:", "podbay models pull"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "models list",
         text: "Lists name, size, memory and what is here of each model, and says in one sentence which one this machine takes when none is \
                named, and why.",
-        examples: &[("The list:", "podbay models list"), ("For a script:", "podbay models list --json")],
+        examples: &[
+            ("The list:", "podbay models list"),
+            ("For a script:", "podbay models list --json"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -245,13 +344,22 @@ pub(super) const PAGES: &[Page] = &[
                is the largest model that fits this machine.",
         examples: &[
             ("One of the list:", "podbay models pull qwen2.5-coder-7b"),
-            ("A file of the hub:", "podbay models pull hf:owner/repository/model.gguf"),
-            ("A file from elsewhere:", "podbay models pull https://example.org/model.gguf"),
+            (
+                "A file of the hub:",
+                "podbay models pull hf:owner/repository/model.gguf",
+            ),
+            (
+                "A file from elsewhere:",
+                "podbay models pull https://example.org/model.gguf",
+            ),
         ],
         codes: Codes::Own(&[
             ("0", "it is here and right"),
             ("2", "there is no such model, or it may not be loaded"),
-            ("6", "it could not be had; the next pull goes on where this one ended"),
+            (
+                "6",
+                "it could not be had; the next pull goes on where this one ended",
+            ),
         ]),
     },
     Page {
@@ -259,7 +367,10 @@ pub(super) const PAGES: &[Page] = &[
         text: "Removes a model's files and what was loaded of them. A model that the running server serves is refused: `podbay down` ends it.",
         examples: &[
             ("Make room:", "podbay models rm qwen2.5-coder-7b"),
-            ("A file that was loaded by its address:", "podbay models rm hf:owner/repository/model.gguf"),
+            (
+                "A file that was loaded by its address:",
+                "podbay models rm hf:owner/repository/model.gguf",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -267,7 +378,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "models info",
         text: "Shows what is known of a model: licence, parameters, memory, where its files come from, where they are and their hashes.",
         examples: &[
-            ("Before it is loaded:", "podbay models info qwen2.5-coder-7b"),
+            (
+                "Before it is loaded:",
+                "podbay models info qwen2.5-coder-7b",
+            ),
             ("For a script:", "podbay models info smollm2-135m --json"),
         ],
         codes: Codes::Shared,
@@ -275,13 +389,22 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "sessions",
         text: "Each run and each chat keeps a log of its events on disk, readable by you alone.",
-        examples: &[("What there is:", "podbay sessions list"), ("What happened last:", "podbay sessions show")],
+        examples: &[
+            ("What there is:", "podbay sessions list"),
+            ("What happened last:", "podbay sessions show"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "sessions list",
         text: "Lists the sessions of all projects, newest first: id, time, folder and first words.",
-        examples: &[("The last twenty:", "podbay sessions list"), ("All, for a script:", "podbay sessions list --json -n 100000")],
+        examples: &[
+            ("The last twenty:", "podbay sessions list"),
+            (
+                "All, for a script:",
+                "podbay sessions list --json -n 100000",
+            ),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -289,7 +412,10 @@ pub(super) const PAGES: &[Page] = &[
         text: "Shows a session event by event: what was asked, each call with its result, what was denied, and how it ended.",
         examples: &[
             ("The last one:", "podbay sessions show"),
-            ("One of the list, as its records are:", "podbay sessions show --json 4k2m"),
+            (
+                "One of the list, as its records are:",
+                "podbay sessions show --json 4k2m",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -300,7 +426,10 @@ pub(super) const PAGES: &[Page] = &[
                that one's process number.",
         examples: &[
             ("Go on with the last one:", "podbay sessions resume"),
-            ("With one of the list, and another model:", "podbay sessions resume 4k2m --endpoint http://127.0.0.1:8080/v1"),
+            (
+                "With one of the list, and another model:",
+                "podbay sessions resume 4k2m --endpoint http://127.0.0.1:8080/v1",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -308,7 +437,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "sessions fork",
         text: "Copies a session with the outputs that were kept of it, and prints the new one's id. Both go on by themselves; the project's files \
                are the same for both.",
-        examples: &[("Try another way:", "podbay sessions fork last"), ("One of the list:", "podbay sessions fork 4k2m")],
+        examples: &[
+            ("Try another way:", "podbay sessions fork last"),
+            ("One of the list:", "podbay sessions fork 4k2m"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -317,7 +449,10 @@ pub(super) const PAGES: &[Page] = &[
                replaced by ***; that is a guess, so read it before you hand it on.",
         examples: &[
             ("For a report:", "podbay sessions export last >session.md"),
-            ("For a program:", "podbay sessions export 4k2m --format json | jq '.messages | length'"),
+            (
+                "For a program:",
+                "podbay sessions export 4k2m --format json | jq '.messages | length'",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -326,8 +461,14 @@ pub(super) const PAGES: &[Page] = &[
         text: "Takes back your last N messages with all that the model answered and did after them: when the session goes on, the model knows \
                nothing of it. The log keeps it, and files stay as they are. What a summary has replaced cannot be taken back.",
         examples: &[
-            ("Say the last thing otherwise:", "podbay sessions rewind last 1"),
-            ("Go back further, in one of the list:", "podbay sessions rewind 4k2m 3"),
+            (
+                "Say the last thing otherwise:",
+                "podbay sessions rewind last 1",
+            ),
+            (
+                "Go back further, in one of the list:",
+                "podbay sessions rewind 4k2m 3",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -337,7 +478,10 @@ pub(super) const PAGES: &[Page] = &[
                The log stays as it is.",
         examples: &[
             ("Name the last one:", "podbay sessions rename last parser"),
-            ("Give it another one:", "podbay sessions rename parser lexer"),
+            (
+                "Give it another one:",
+                "podbay sessions rename parser lexer",
+            ),
             ("Take the name away:", "podbay sessions rename parser ''"),
         ],
         codes: Codes::Shared,
@@ -346,7 +490,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "sessions rm",
         text: "Removes sessions: their logs, what a repair kept of them, and the long outputs that were kept. One that is being written is refused. \
                `podbay gc` removes old ones as `session.keep_days` and `session.keep_sessions` say.",
-        examples: &[("One:", "podbay sessions rm 4k2m"), ("Several:", "podbay sessions rm 4k2m 7tqe")],
+        examples: &[
+            ("One:", "podbay sessions rm 4k2m"),
+            ("Several:", "podbay sessions rm 4k2m 7tqe"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -359,13 +506,22 @@ pub(super) const PAGES: &[Page] = &[
                its remedy. The image is built if it is not here. Nothing of yours is changed.",
         examples: &[
             ("Look at everything:", "podbay doctor"),
-            ("See whether the sandbox holds, on this machine and with these settings:", "podbay doctor --attack"),
-            ("Try an endpoint:", "podbay doctor --model --endpoint http://127.0.0.1:8080/v1"),
+            (
+                "See whether the sandbox holds, on this machine and with these settings:",
+                "podbay doctor --attack",
+            ),
+            (
+                "Try an endpoint:",
+                "podbay doctor --model --endpoint http://127.0.0.1:8080/v1",
+            ),
             ("In a script:", "podbay doctor --json | jq -r .status"),
         ],
         codes: Codes::Own(&[
             ("0", "nothing failed; there may be warnings"),
-            ("1", "something that a run needs does not work, or an attack got through"),
+            (
+                "1",
+                "something that a run needs does not work, or an attack got through",
+            ),
             ("5", "with --attack: no sandbox could be had"),
         ]),
     },
@@ -375,7 +531,10 @@ pub(super) const PAGES: &[Page] = &[
                NAME-podbay: compose.yaml, what it reads, and an `.env` that names the project and its owner. It is never in the project: who \
                can write it is root on this machine. What is there is never overwritten. No folder has to be prepared: everything works \
                without these files. What the first one sets may only make things tighter until `podbay config trust`.",
-        examples: &[("In the current folder:", "podbay init"), ("In another one:", "podbay init -C ~/src/shop")],
+        examples: &[
+            ("In the current folder:", "podbay init"),
+            ("In another one:", "podbay init -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -385,7 +544,10 @@ pub(super) const PAGES: &[Page] = &[
                code, and the agent may have written it. What is passed over is said.",
         examples: &[
             ("For the current folder:", "podbay config"),
-            ("For another project, with a settings file on top:", "podbay config -C ~/src/shop --config ci.toml"),
+            (
+                "For another project, with a settings file on top:",
+                "podbay config -C ~/src/shop --config ci.toml",
+            ),
             ("One setting:", "podbay config | grep -A1 sandbox.memory"),
         ],
         codes: Codes::Shared,
@@ -397,11 +559,18 @@ pub(super) const PAGES: &[Page] = &[
                the file was not trusted.",
         examples: &[
             ("Read it and decide:", "podbay config trust"),
-            ("In a script that has checked the file itself:", "podbay config trust -C ~/src/shop --yes"),
+            (
+                "In a script that has checked the file itself:",
+                "podbay config trust -C ~/src/shop --yes",
+            ),
             ("Take it back:", "podbay config trust --revoke"),
             ("See what is trusted:", "podbay config trust --list"),
         ],
-        codes: Codes::Own(&[("0", "trusted"), ("1", "the answer was no"), ("2", "no such file, or nobody to ask")]),
+        codes: Codes::Own(&[
+            ("0", "trusted"),
+            ("1", "the answer was no"),
+            ("2", "no such file, or nobody to ask"),
+        ]),
     },
     Page {
         command: "config answers",
@@ -409,9 +578,18 @@ pub(super) const PAGES: &[Page] = &[
                very command, folder or paths that you were asked about. They hold in mode ask, in this folder under this path, and are kept \
                outside of the project. Rules that deny or gate win over them.",
         examples: &[
-            ("See what is allowed for good here:", "podbay config answers"),
-            ("Be asked again about the second one:", "podbay config answers --forget 2"),
-            ("Be asked again about all:", "podbay config answers -C ~/src/shop --forget-all"),
+            (
+                "See what is allowed for good here:",
+                "podbay config answers",
+            ),
+            (
+                "Be asked again about the second one:",
+                "podbay config answers --forget 2",
+            ),
+            (
+                "Be asked again about all:",
+                "podbay config answers -C ~/src/shop --forget-all",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -430,7 +608,10 @@ pub(super) const PAGES: &[Page] = &[
         command: "review list",
         text: "Lists what runs changed that is not in the project yet, the newest first. It waits until it is brought in or \
                discarded, however long that takes; `podbay gc` leaves it alone.",
-        examples: &[("See what waits:", "podbay review list"), ("In another folder:", "podbay review list -C ~/src/shop")],
+        examples: &[
+            ("See what waits:", "podbay review list"),
+            ("In another folder:", "podbay review list -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -455,15 +636,24 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Bring in all of it:", "podbay review apply"),
             ("Only one folder:", "podbay review apply --only src"),
-            ("Keep your own lines where they do not meet:", "podbay review apply --merge"),
-            ("Hooks and editor tasks, too:", "podbay review apply --accept-auto-run"),
+            (
+                "Keep your own lines where they do not meet:",
+                "podbay review apply --merge",
+            ),
+            (
+                "Hooks and editor tasks, too:",
+                "podbay review apply --accept-auto-run",
+            ),
         ],
         codes: Codes::Shared,
     },
     Page {
         command: "review discard",
         text: "Drops what waits for good, commits too. What was brought in already stays.",
-        examples: &[("Drop it:", "podbay review discard"), ("One of several:", "podbay review discard k3f9")],
+        examples: &[
+            ("Drop it:", "podbay review discard"),
+            ("One of several:", "podbay review discard k3f9"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -473,46 +663,70 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             ("Take back the last turn:", "podbay undo"),
             ("The last three:", "podbay undo 3"),
-            ("Keep your own lines where they do not meet:", "podbay undo --merge"),
+            (
+                "Keep your own lines where they do not meet:",
+                "podbay undo --merge",
+            ),
         ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo list",
         text: "Lists the turns that changed something, the newest first, and whether they were taken back.",
-        examples: &[("See what can be taken back:", "podbay undo list"), ("In another folder:", "podbay undo list -C ~/src/shop")],
+        examples: &[
+            ("See what can be taken back:", "podbay undo list"),
+            ("In another folder:", "podbay undo list -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo diff",
         text: "Shows what the last turns changed that were not taken back, each by itself, as a unified diff. Nothing is changed.",
-        examples: &[("See what the last turn changed:", "podbay undo diff"), ("What the last two changed:", "podbay undo diff 2")],
+        examples: &[
+            ("See what the last turn changed:", "podbay undo diff"),
+            ("What the last two changed:", "podbay undo diff 2"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo redo",
         text: "Brings back the turn that was taken back last, or the last N of them: after `undo 2`, `redo 2` brings both back. A new turn ends what can be brought back.",
-        examples: &[("Bring the last one back:", "podbay undo redo"), ("The last two:", "podbay undo redo 2")],
+        examples: &[
+            ("Bring the last one back:", "podbay undo redo"),
+            ("The last two:", "podbay undo redo 2"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo retry",
         text: "Tries again what was left as it was when turns were taken back, or brought back: once what was in the way is gone, or with --merge. \
                Nothing else of those turns is touched. It works as long as the turns are kept, also when others came since.",
-        examples: &[("Try it again:", "podbay undo retry"), ("Keep your own lines where they do not meet:", "podbay undo retry --merge")],
+        examples: &[
+            ("Try it again:", "podbay undo retry"),
+            (
+                "Keep your own lines where they do not meet:",
+                "podbay undo retry --merge",
+            ),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo resume",
         text: "Finishes an undo that was interrupted, by a crash or a full disk. Until then each file is as before or as after.",
-        examples: &[("Finish it:", "podbay undo resume"), ("In another folder:", "podbay undo resume -C ~/src/shop")],
+        examples: &[
+            ("Finish it:", "podbay undo resume"),
+            ("In another folder:", "podbay undo resume -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
         command: "undo abandon",
         text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are. The turn counts \
                as not taken back, so `podbay undo` takes back the rest of it; of a redo, `podbay undo retry` does the rest.",
-        examples: &[("Give it up:", "podbay undo abandon"), ("In another folder:", "podbay undo abandon -C ~/src/shop")],
+        examples: &[
+            ("Give it up:", "podbay undo abandon"),
+            ("In another folder:", "podbay undo abandon -C ~/src/shop"),
+        ],
         codes: Codes::Shared,
     },
     Page {
@@ -524,8 +738,14 @@ pub(super) const PAGES: &[Page] = &[
                git that could not all be taken over, which `--git` removes. What waits for a review is never touched.",
         examples: &[
             ("Remove leftovers:", "podbay gc"),
-            ("Also what `podbay undo` kept of projects that are gone:", "podbay gc --snapshots"),
-            ("Also what sessions did with git and nobody took over:", "podbay gc --git"),
+            (
+                "Also what `podbay undo` kept of projects that are gone:",
+                "podbay gc --snapshots",
+            ),
+            (
+                "Also what sessions did with git and nobody took over:",
+                "podbay gc --git",
+            ),
             ("Say what is looked at:", "podbay gc --verbose"),
         ],
         codes: Codes::Shared,
@@ -534,8 +754,14 @@ pub(super) const PAGES: &[Page] = &[
         command: "debug",
         text: "Shows what otherwise stays inside, for people who find out why a model does not do what it should.",
         examples: &[
-            ("What is understood of an answer:", "podbay debug parse <answer.txt"),
-            ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),
+            (
+                "What is understood of an answer:",
+                "podbay debug parse <answer.txt",
+            ),
+            (
+                "With the tools of a request:",
+                "podbay debug parse --tools request.json <answer.txt",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -547,21 +773,45 @@ pub(super) const PAGES: &[Page] = &[
                The formats of some thirty families of models are recognised, whatever --template-hint says. Names of known tools \
                are calls, those of --tools, or else Podbay's own, and what a tag or token marks is one whatever tool it names. Such a mark counts wherever it stands outside of code; any other call, or one in a fence, where it is all of the text. --template-hint settles what a text alone leaves open, and hides no format.",
         examples: &[
-            ("An answer that a server left unread:", "podbay debug parse <answer.txt"),
-            ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),
-            ("From a template that opens the thought itself:", "podbay debug parse --template-hint deepseek-r1 <answer.txt"),
-            ("Only the names:", "podbay debug parse <answer.txt | jq -r '.calls[].name'"),
+            (
+                "An answer that a server left unread:",
+                "podbay debug parse <answer.txt",
+            ),
+            (
+                "With the tools of a request:",
+                "podbay debug parse --tools request.json <answer.txt",
+            ),
+            (
+                "From a template that opens the thought itself:",
+                "podbay debug parse --template-hint deepseek-r1 <answer.txt",
+            ),
+            (
+                "Only the names:",
+                "podbay debug parse <answer.txt | jq -r '.calls[].name'",
+            ),
         ],
-        codes: Codes::Own(&[("0", "it was read, whatever it holds"), ("2", "the text is not UTF-8 or too long, or a flag is wrong")]),
+        codes: Codes::Own(&[
+            ("0", "it was read, whatever it holds"),
+            ("2", "the text is not UTF-8 or too long, or a flag is wrong"),
+        ]),
     },
     Page {
         command: "completions",
         text: "Prints a script for the shell that is named. Put it where that shell looks for completions, and open a new one. \
                `podbay man DIR` writes the manual pages.",
         examples: &[
-            ("bash:", "podbay completions bash >~/.local/share/bash-completion/completions/podbay"),
-            ("zsh, with that folder in $fpath:", "podbay completions zsh >~/.zfunc/_podbay"),
-            ("fish:", "podbay completions fish >~/.config/fish/completions/podbay.fish"),
+            (
+                "bash:",
+                "podbay completions bash >~/.local/share/bash-completion/completions/podbay",
+            ),
+            (
+                "zsh, with that folder in $fpath:",
+                "podbay completions zsh >~/.zfunc/_podbay",
+            ),
+            (
+                "fish:",
+                "podbay completions fish >~/.config/fish/completions/podbay.fish",
+            ),
         ],
         codes: Codes::Shared,
     },
@@ -570,7 +820,10 @@ pub(super) const PAGES: &[Page] = &[
         text: "Writes a page in section 1 for every command into the folder, which is made if it is not there.",
         examples: &[
             ("For yourself:", "podbay man ~/.local/share/man/man1"),
-            ("Read one right away:", "podbay man pages && man ./pages/podbay-run.1"),
+            (
+                "Read one right away:",
+                "podbay man pages && man ./pages/podbay-run.1",
+            ),
         ],
         codes: Codes::Shared,
     },

@@ -1,7 +1,8 @@
 //! The command line: arguments in, exit code out.
 //!
-//! Each command has a file of its own: it turns its arguments into settings, shows what `app` reports, and returns the code that scripts
-//! depend on. Nothing is decided here about boxes, models or permissions. Start with [`main`].
+//! Each command has a file of its own: it turns its arguments into settings, shows what `app`
+//! reports, and returns the code that scripts depend on. Nothing is decided here about boxes,
+//! models or permissions. Start with [`main`].
 
 mod args;
 mod attack;
@@ -62,23 +63,36 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(misused(&error)),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            say(&format!("error: cannot start: {}\n", app::not_watched(error)));
+            say(&format!(
+                "error: cannot start: {}\n",
+                app::not_watched(error)
+            ));
             return ExitCode::from(exit_code::FAILED);
         }
     };
-    // A panic becomes an exit code of its own: scripts must be able to tell a bug of ours from a task that failed.
+    // A panic becomes an exit code of its own: scripts must be able to tell a bug of ours from a
+    // task that failed.
     let outcome = runtime.block_on(AssertUnwindSafe(dispatch(arguments)).catch_unwind());
     // Threads that wait for the keyboard or a name must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    let code = outcome.unwrap_or(Err(app::Error::Bug)).unwrap_or_else(|error| {
-        report(&error);
-        failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
-        error.exit_code()
-    });
+    let code = outcome
+        .unwrap_or(Err(app::Error::Bug))
+        .unwrap_or_else(|error| {
+            report(&error);
+            failure::show(
+                &error,
+                &mut io::stderr(),
+                front::err_paint(&ui::Options::default()),
+            );
+            error.exit_code()
+        });
     ExitCode::from(signals::decided(code))
 }
 
@@ -107,20 +121,26 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),
         Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
-        Some(Command::Other(words)) => Box::pin(other(words, &std::env::args_os().collect::<Vec<_>>())).await,
+        Some(Command::Other(words)) => {
+            Box::pin(other(words, &std::env::args_os().collect::<Vec<_>>())).await
+        }
     }
 }
 
 /// All codes below are the command's own, so that every failure of ours has one code of its own.
 fn shell_code(outcome: Result<u8, app::Error>) -> u8 {
     outcome.unwrap_or_else(|error| {
-        failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+        failure::show(
+            &error,
+            &mut io::stderr(),
+            front::err_paint(&ui::Options::default()),
+        );
         exit_code::SHELL_FAILED
     })
 }
 
-/// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise. `words` are that one and what follows,
-/// the end of the whole `line`.
+/// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise.
+/// `words` are that one and what follows, the end of the whole `line`.
 async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error> {
     let first = words.first().cloned().unwrap_or_default();
     if let Some(error) = first.to_str().and_then(later::command) {
@@ -129,7 +149,10 @@ async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error
     let folder = PathBuf::from(&first);
     if folder.is_dir() {
         return match help::parse(chat_in(&words, line)) {
-            Ok(Arguments { command: Some(Command::Chat(flags)), .. }) => chat::chat(flags).await,
+            Ok(Arguments {
+                command: Some(Command::Chat(flags)),
+                ..
+            }) => chat::chat(flags).await,
             Ok(_) => Ok(exit_code::USAGE),
             Err(error) => Ok(misused(&error)),
         };
@@ -143,49 +166,84 @@ async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error
         } else {
             format!("`{command}` takes no -C; `{command} --help` lists the flags that it takes")
         };
-        return Err(app::Error::usage(format!("the flags in front of `{word}` belong behind it"), hint));
+        return Err(app::Error::usage(
+            format!("the flags in front of `{word}` belong behind it"),
+            hint,
+        ));
     }
     Err(app::Error::usage(
         format!("`{word}` is neither a command nor a folder"),
-        format!("a task is given like this: podbay run \"{word} …\"; `podbay --help` lists the commands"),
+        format!(
+            "a task is given like this: podbay run \"{word} …\"; `podbay --help` lists the commands"
+        ),
     ))
 }
 
-/// Returns the line that opens a chat in the folder that `words` begin with. Flags count in front of it as they do behind it.
+/// Returns the line that opens a chat in the folder that `words` begin with. Flags count in front
+/// of it as they do behind it.
 fn chat_in(words: &[OsString], line: &[OsString]) -> Vec<OsString> {
     let n_in_front = line.len().saturating_sub(words.len() + 1);
-    let in_front = line.iter().skip(1).take(n_in_front).filter(|word| *word != "--");
+    let in_front = line
+        .iter()
+        .skip(1)
+        .take(n_in_front)
+        .filter(|word| *word != "--");
     let (folder, behind) = words.split_at(1.min(words.len()));
     let chat: [OsString; 3] = ["podbay".into(), "chat".into(), "-C".into()];
-    chat.iter().chain(folder).chain(in_front).chain(behind).cloned().collect()
+    chat.iter()
+        .chain(folder)
+        .chain(in_front)
+        .chain(behind)
+        .cloned()
+        .collect()
 }
 
-/// Shows help, the version, or what is wrong with the command line. A script that asked for JSON gets its object here too.
+/// Shows help, the version, or what is wrong with the command line. A script that asked for JSON
+/// gets its object here too.
 fn misused(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        // Colours are the parser's business, so it writes by itself; what the stream holds back must not be lost at the end.
+        // Colours are the parser's business, so it writes by itself; what the stream holds back
+        // must not be lost at the end.
         return match error.print().and_then(|()| io::stdout().flush()) {
             Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
                 let error = delivery::undelivered(source);
-                failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+                failure::show(
+                    &error,
+                    &mut io::stderr(),
+                    front::err_paint(&ui::Options::default()),
+                );
                 error.exit_code()
             }
             _ => exit_code::DONE,
         };
     }
-    let (all, words) = (help::command(), std::env::args_os().skip(1).collect::<Vec<_>>());
-    report(&app::Error::usage(first_words(error), format!("see `{} --help`", help::named(&all, &words).0)));
+    let (all, words) = (
+        help::command(),
+        std::env::args_os().skip(1).collect::<Vec<_>>(),
+    );
+    report(&app::Error::usage(
+        first_words(error),
+        format!("see `{} --help`", help::named(&all, &words).0),
+    ));
     let _ = error.print();
-    if std::env::args_os().nth(1).is_some_and(|word| word == "sh") { exit_code::SHELL_FAILED } else { exit_code::USAGE }
+    if std::env::args_os().nth(1).is_some_and(|word| word == "sh") {
+        exit_code::SHELL_FAILED
+    } else {
+        exit_code::USAGE
+    }
 }
 
-/// Prints what a script gets that has asked for JSON, where a command failed before it had a result: the report of a run, and of every command
-/// with `--json` its error.
+/// Prints what a script gets that has asked for JSON, where a command failed before it had a
+/// result: the report of a run, and of every command with `--json` its error.
 fn report(error: &app::Error) {
-    // Words that are no text are part of what is wrong; they must not end this too. Those of a command in the sandbox are not ours.
+    // Words that are no text are part of what is wrong; they must not end this too. Those of a
+    // command in the sandbox are not ours.
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = words.take_while(|word| word != "--").collect();
-    let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
+    let wants = |format: &str| {
+        words.windows(2).any(|pair| pair == ["--output", format])
+            || words.contains(&format!("--output={format}"))
+    };
     let mut report = Report::failed(error, None, 0);
     report.exit_code = signals::decided(report.exit_code);
     // Where even that cannot be written, the error stream and the exit code still say it.
@@ -194,7 +252,14 @@ fn report(error: &app::Error) {
     } else if wants("jsonl") {
         ui::json::result_line(&mut io::stdout(), &report)
     } else if words.iter().any(|word| word == "--json") {
-        ui::json::result(&mut io::stdout(), &NoResult { status: "error", exit_code: report.exit_code, error: error.report() })
+        ui::json::result(
+            &mut io::stdout(),
+            &NoResult {
+                status: "error",
+                exit_code: report.exit_code,
+                error: error.report(),
+            },
+        )
     } else {
         Ok(())
     };
@@ -211,7 +276,11 @@ struct NoResult {
 /// Returns what is wrong without the usage that follows it.
 fn first_words(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let words: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    let words: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.trim().is_empty())
+        .map(str::trim)
+        .collect();
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
@@ -227,7 +296,9 @@ mod tests {
     /// Reads the line as the program does, and what becomes of it.
     fn chat(line: &[&str]) -> Result<args::SessionFlags, clap::Error> {
         let line: Vec<OsString> = line.iter().map(OsString::from).collect();
-        let Some(Command::Other(words)) = help::parse(line.clone())?.command else { panic!("{line:?} names a command") };
+        let Some(Command::Other(words)) = help::parse(line.clone())?.command else {
+            panic!("{line:?} names a command")
+        };
         match help::parse(chat_in(&words, &line))?.command {
             Some(Command::Chat(flags)) => Ok(flags),
             other => panic!("{other:?}"),
@@ -237,23 +308,64 @@ mod tests {
     #[test]
     fn a_form_of_output_that_call_does_not_have_is_no_word_of_its_own() {
         for flag in [&["--output", "json"][..], &["--output=json"]] {
-            let line = ["podbay", "call", "read_file", "{}"].iter().chain(flag).map(OsString::from);
-            let error = help::parse(line).expect_err("there is no such flag").to_string();
-            assert!(error.contains("--output") && error.contains("what a model would read") && !error.contains("-- --"), "{error}");
+            let line = ["podbay", "call", "read_file", "{}"]
+                .iter()
+                .chain(flag)
+                .map(OsString::from);
+            let error = help::parse(line)
+                .expect_err("there is no such flag")
+                .to_string();
+            assert!(
+                error.contains("--output")
+                    && error.contains("what a model would read")
+                    && !error.contains("-- --"),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn flags_count_in_front_of_a_folder_as_they_do_behind_it() {
-        let front = ["podbay", "--endpoint", "http://e/v1", "--mode", "deny", "--strict", "folder"];
-        let behind = ["podbay", "folder", "--endpoint", "http://e/v1", "--mode", "deny", "--strict"];
-        let both = ["podbay", "--endpoint=http://e/v1", "--strict", "folder", "--mode", "deny"];
+        let front = [
+            "podbay",
+            "--endpoint",
+            "http://e/v1",
+            "--mode",
+            "deny",
+            "--strict",
+            "folder",
+        ];
+        let behind = [
+            "podbay",
+            "folder",
+            "--endpoint",
+            "http://e/v1",
+            "--mode",
+            "deny",
+            "--strict",
+        ];
+        let both = [
+            "podbay",
+            "--endpoint=http://e/v1",
+            "--strict",
+            "folder",
+            "--mode",
+            "deny",
+        ];
         let all = format!("{:?}", chat(&behind).expect("reads"));
-        assert!(all.contains("http://e/v1") && all.contains("Deny") && all.contains("folder"), "{all}");
+        assert!(
+            all.contains("http://e/v1") && all.contains("Deny") && all.contains("folder"),
+            "{all}"
+        );
         for line in [&front[..], &both] {
             assert_eq!(format!("{:?}", chat(line).expect("reads")), all, "{line:?}");
         }
-        let twice = chat(&["podbay", "--mode", "deny", "folder", "--mode", "auto"]).expect_err("which one?");
-        assert_eq!(twice.kind(), clap::error::ErrorKind::ArgumentConflict, "{twice}");
+        let twice = chat(&["podbay", "--mode", "deny", "folder", "--mode", "auto"])
+            .expect_err("which one?");
+        assert_eq!(
+            twice.kind(),
+            clap::error::ErrorKind::ArgumentConflict,
+            "{twice}"
+        );
     }
 }

@@ -32,8 +32,8 @@ pub(super) enum ModelsCommand {
     },
     /// Load a model, going on where an earlier try ended; check one that is here
     Pull {
-        /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of a GGUF file; by default the largest model
-        /// that fits this machine
+        /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of
+        /// a GGUF file; by default the largest model that fits this machine
         #[arg(value_name = "MODEL")]
         model: Option<String>,
         #[command(flatten)]
@@ -75,9 +75,15 @@ pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
     let mut out = Delivery::default();
     let outcome = match command {
         ModelsCommand::List { json, .. } => list(&setup, json, &mut out),
-        ModelsCommand::Info { name, json, .. } => app::model_info(&setup.config, &setup.state, &name).map(|model| {
-            let _ = if json { ui::json::result(&mut out, &model) } else { info(&mut out, &model) };
-        }),
+        ModelsCommand::Info { name, json, .. } => {
+            app::model_info(&setup.config, &setup.state, &name).map(|model| {
+                let _ = if json {
+                    ui::json::result(&mut out, &model)
+                } else {
+                    info(&mut out, &model)
+                };
+            })
+        }
         ModelsCommand::Pull { model, .. } => {
             let sink = terminal.sink();
             let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
@@ -85,10 +91,18 @@ pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
             terminal.finish();
             outcome
         }
-        ModelsCommand::Rm { name, .. } => app::remove_model(&setup.config, &setup.state, &name, interrupt.run()).await.map(|was_here| {
-            let words = if was_here { "removed" } else { "nothing of it was here:" };
-            let _ = writeln!(out, "{words} {}", text::line(&name));
-        }),
+        ModelsCommand::Rm { name, .. } => {
+            app::remove_model(&setup.config, &setup.state, &name, interrupt.run())
+                .await
+                .map(|was_here| {
+                    let words = if was_here {
+                        "removed"
+                    } else {
+                        "nothing of it was here:"
+                    };
+                    let _ = writeln!(out, "{words} {}", text::line(&name));
+                })
+        }
     };
     // An unknown model's hint has them already.
     if !matches!(&outcome, Err(error) if error.is_unknown_model()) {
@@ -115,16 +129,33 @@ async fn pull(
         super::say(&format!("{}\n", text::line(&reason)));
         name
     };
-    let model = app::pull_model(&setup.config, &setup.state, &name, progress, interrupt.run()).await?;
+    let model = app::pull_model(
+        &setup.config,
+        &setup.state,
+        &name,
+        progress,
+        interrupt.run(),
+    )
+    .await?;
     for damage in &model.replaced {
-        super::say(&format!("warning: {}: that file was damaged, and was loaded again\n", text::line(damage)));
+        super::say(&format!(
+            "warning: {}: that file was damaged, and was loaded again\n",
+            text::line(damage)
+        ));
     }
     for file in &model.files {
         let sha256 = file.sha256.as_deref().unwrap_or_default();
         // The result of a command that may have taken an hour; the output keeps its own errors.
-        let _ = writeln!(out, "{}  {sha256}  {}", text::line(&model.name), text::line(&file.path.to_string_lossy()));
+        let _ = writeln!(
+            out,
+            "{}  {sha256}  {}",
+            text::line(&model.name),
+            text::line(&file.path.to_string_lossy())
+        );
         if !file.checked {
-            super::say("note: nobody told the hash of this file beforehand; it is what is checked from now on\n");
+            super::say(
+                "note: nobody told the hash of this file beforehand; it is what is checked from now on\n",
+            );
         }
     }
     Ok(())
@@ -136,8 +167,18 @@ fn list(setup: &Setup, json: bool, out: &mut impl Write) -> Result<(), app::Erro
         let _ = ui::json::result(out, &listed);
         return Ok(());
     }
-    let width = listed.models.iter().map(|model| model.name.chars().count()).max().unwrap_or(0).clamp(5, 40);
-    let _ = writeln!(out, "{:width$}  {:>9}  {:>9}  {:>10}  {:<8}  STATE", "NAME", "SIZE", "MEMORY", "PARAMETERS", "QUANT");
+    let width = listed
+        .models
+        .iter()
+        .map(|model| model.name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(5, 40);
+    let _ = writeln!(
+        out,
+        "{:width$}  {:>9}  {:>9}  {:>10}  {:<8}  STATE",
+        "NAME", "SIZE", "MEMORY", "PARAMETERS", "QUANT"
+    );
     for model in &listed.models {
         let _ = writeln!(
             out,
@@ -152,7 +193,11 @@ fn list(setup: &Setup, json: bool, out: &mut impl Write) -> Result<(), app::Erro
     }
     for model in &listed.models {
         if let Some(damage) = &model.damage {
-            super::say(&format!("warning: the model {}: {}\n", text::line(&model.name), text::line(damage)));
+            super::say(&format!(
+                "warning: the model {}: {}\n",
+                text::line(&model.name),
+                text::line(damage)
+            ));
         }
     }
     if let Some(reason) = &listed.reason {
@@ -170,10 +215,25 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     rows.extend([
         ("state", state(model)),
         ("size", whole_size(model).unwrap_or_else(unknown)),
-        ("memory", if model.memory == 0 { unknown() } else { format!("{} with 8k of context", size(model.memory)) }),
+        (
+            "memory",
+            if model.memory == 0 {
+                unknown()
+            } else {
+                format!("{} with 8k of context", size(model.memory))
+            },
+        ),
         ("parameters", parameters(model)),
-        ("quantization", model.quantization.clone().unwrap_or_else(unknown)),
-        ("context", model.context.map_or_else(unknown, |tokens| format!("{tokens} tokens"))),
+        (
+            "quantization",
+            model.quantization.clone().unwrap_or_else(unknown),
+        ),
+        (
+            "context",
+            model
+                .context
+                .map_or_else(unknown, |tokens| format!("{tokens} tokens")),
+        ),
         ("license", model.license.clone().unwrap_or_else(unknown)),
     ]);
     rows.extend(model.damage.clone().map(|damage| ("damage", damage)));
@@ -181,7 +241,12 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     for file in &model.files {
         rows.push(("source", file.source.clone()));
         rows.push(("file", file.path.to_string_lossy().into_owned()));
-        rows.push(("sha256", file.sha256.clone().unwrap_or_else(|| "known once it is pulled".to_owned())));
+        rows.push((
+            "sha256",
+            file.sha256
+                .clone()
+                .unwrap_or_else(|| "known once it is pulled".to_owned()),
+        ));
     }
     for (name, value) in rows {
         writeln!(out, "{name:<13} {}", text::line(&value))?;
@@ -224,7 +289,11 @@ fn billions(number: f64) -> String {
 
 /// The size of a file that nobody knows yet is no zero.
 fn size(bytes: u64) -> String {
-    if bytes == 0 { "-".to_owned() } else { ByteSize::new(bytes).rounded() }
+    if bytes == 0 {
+        "-".to_owned()
+    } else {
+        ByteSize::new(bytes).rounded()
+    }
 }
 
 #[cfg(test)]
@@ -233,10 +302,21 @@ mod tests {
 
     #[test]
     fn numbers_fit_their_columns() {
-        for (number, shown) in [(7.6, "7.6B"), (7.615_616_512, "7.6B"), (0.135, "0.135B"), (30.0, "30B"), (99_999.99, "100000B")] {
+        for (number, shown) in [
+            (7.6, "7.6B"),
+            (7.615_616_512, "7.6B"),
+            (0.135, "0.135B"),
+            (30.0, "30B"),
+            (99_999.99, "100000B"),
+        ] {
             assert_eq!(billions(number), shown);
         }
-        for (bytes, shown) in [(0, "-"), (1 << 20, "1.0 MiB"), (5 << 30, "5.0 GiB"), (1 << 42, "4.0 TiB")] {
+        for (bytes, shown) in [
+            (0, "-"),
+            (1 << 20, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (1 << 42, "4.0 TiB"),
+        ] {
             assert_eq!(size(bytes), shown);
         }
     }

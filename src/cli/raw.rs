@@ -35,7 +35,8 @@ impl Drop for RawTerminal {
 /// Gives the terminal back as it was, also where the process ends without dropping anything.
 pub(super) fn restore() {
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        // A terminal that is gone needs no mode, and one that stands still must not hold up the end.
+        // A terminal that is gone needs no mode, and one that stands still must not hold up the
+        // end.
         let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
     }
 }
@@ -44,7 +45,12 @@ pub(super) fn restore() {
 pub(super) fn window_size() -> Option<(u16, u16)> {
     use std::os::fd::AsRawFd;
     nix::ioctl_read_bad!(get_window_size, libc::TIOCGWINSZ, libc::winsize);
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     #[expect(unsafe_code, reason = "nix has no safe call for the window's size")]
     // SAFETY: the kernel writes one winsize into `size`, which lives until after the call.
     let outcome = unsafe { get_window_size(io::stdout().as_raw_fd(), &raw mut size) };

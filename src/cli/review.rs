@@ -51,7 +51,8 @@ pub(super) enum ReviewCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// Id of a review, or the beginning of one, where several wait; then paths, or patterns such as `src/*.rs`
+    /// Id of a review, or the beginning of one, where several wait; then paths, or patterns such as
+    /// `src/*.rs`
     #[arg(value_name = "ID|PATHSPEC")]
     words: Vec<OsString>,
     #[command(flatten)]
@@ -63,7 +64,8 @@ pub(super) struct ApplyArgs {
     /// Id of a review, or the beginning of one, where several wait
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Bring in only this file or folder, or what this pattern says (repeatable); the rest still waits
+    /// Bring in only this file or folder, or what this pattern says (repeatable); the rest still
+    /// waits
     #[arg(long, value_name = "PATHSPEC")]
     only: Vec<OsString>,
     /// Put lines of both sides together where a file was changed since, rather than leave it
@@ -72,7 +74,8 @@ pub(super) struct ApplyArgs {
     /// Also apply files that programs on your machine run by themselves
     #[arg(long)]
     accept_auto_run: bool,
-    /// Take commits over now, even while paths wait or what they hold runs by itself on your machine
+    /// Take commits over now, even while paths wait or what they hold runs by itself on your
+    /// machine
     #[arg(long, conflicts_with = "no_commits")]
     commits: bool,
     /// Leave commits waiting
@@ -89,8 +92,24 @@ impl ApplyArgs {
             (false, true) => Commits::Later,
             (false, false) => Commits::WithTheRest,
         };
-        let Self { id, only, merge, accept_auto_run, place, .. } = self;
-        (ReviewWish::Apply { id, only, merge, with_auto_run: accept_auto_run, commits }, place)
+        let Self {
+            id,
+            only,
+            merge,
+            accept_auto_run,
+            place,
+            ..
+        } = self;
+        (
+            ReviewWish::Apply {
+                id,
+                only,
+                merge,
+                with_auto_run: accept_auto_run,
+                commits,
+            },
+            place,
+        )
     }
 }
 
@@ -121,7 +140,9 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
     let is_terminal = io::stdout().is_terminal();
-    let paint = Paint::new(setup.config.ui.color, is_terminal, |name| std::env::var_os(name));
+    let paint = Paint::new(setup.config.ui.color, is_terminal, |name| {
+        std::env::var_os(name)
+    });
     let mut reviewed = Box::pin(app::review(&place, wish.clone(), &front)).await?;
     if let Some(more) = with_auto_run(wish, &reviewed) {
         deliver(&told(&reviewed, paint, is_terminal).0)?;
@@ -141,10 +162,22 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
 /// Returns the wish that brings in what was left because it runs by itself, if something was.
 fn with_auto_run(wish: ReviewWish, reviewed: &Reviewed) -> Option<ReviewWish> {
     match (wish, &reviewed.answer) {
-        (ReviewWish::Apply { only, merge, commits, .. }, ReviewAnswer::Applied(done))
-            if app::runs_by_itself(done, reviewed.git.as_ref()) && io::stderr().is_terminal() =>
-        {
-            Some(ReviewWish::Apply { id: Some(reviewed.name.clone()), only, merge, with_auto_run: true, commits })
+        (
+            ReviewWish::Apply {
+                only,
+                merge,
+                commits,
+                ..
+            },
+            ReviewAnswer::Applied(done),
+        ) if app::runs_by_itself(done, reviewed.git.as_ref()) && io::stderr().is_terminal() => {
+            Some(ReviewWish::Apply {
+                id: Some(reviewed.name.clone()),
+                only,
+                merge,
+                with_auto_run: true,
+                commits,
+            })
         }
         _ => None,
     }
@@ -152,10 +185,18 @@ fn with_auto_run(wish: ReviewWish, reviewed: &Reviewed) -> Option<ReviewWish> {
 
 /// Asks the person whether what runs by itself comes, too. No terminal is no.
 pub(super) async fn wants_auto_run(cancel: &CancellationToken) -> bool {
-    let Ok(keyboard) = Keyboard::stdin() else { return false };
+    let Ok(keyboard) = Keyboard::stdin() else {
+        return false;
+    };
     // What was typed meanwhile is no answer.
     keyboard.discard();
-    ui::confirm("Bring in what runs by itself on your machine, too?", &keyboard, &mut io::stderr(), cancel).await
+    ui::confirm(
+        "Bring in what runs by itself on your machine, too?",
+        &keyboard,
+        &mut io::stderr(),
+        cancel,
+    )
+    .await
 }
 
 /// Says what came of it in lines, and the exit code.
@@ -168,31 +209,58 @@ fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, u8) {
             words.push_str(&shown(&difference.text, paint, is_terminal));
             words.push_str(&not_shown(name, difference));
             if difference.pending.changes.is_empty() {
-                let all = if difference.review.git.is_empty() { "all of it is in the project\n" } else { "no path waits\n" };
+                let all = if difference.review.git.is_empty() {
+                    "all of it is in the project\n"
+                } else {
+                    "no path waits\n"
+                };
                 words.push_str(all);
             }
             (words, exit_code::DONE)
         }
         ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
-        ReviewAnswer::InAlready { is_taken_back, has_redo } => {
-            (in_already(name, *is_taken_back, *has_redo), if *is_taken_back { exit_code::FAILED } else { exit_code::DONE })
-        }
+        ReviewAnswer::InAlready {
+            is_taken_back,
+            has_redo,
+        } => (
+            in_already(name, *is_taken_back, *has_redo),
+            if *is_taken_back {
+                exit_code::FAILED
+            } else {
+                exit_code::DONE
+            },
+        ),
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), exit_code::DONE),
-        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::Turn(_) | ReviewAnswer::GitTaken => {
-            (String::new(), exit_code::DONE)
-        }
+        ReviewAnswer::Copied(_)
+        | ReviewAnswer::Began(_)
+        | ReviewAnswer::Ended(_)
+        | ReviewAnswer::Turn(_)
+        | ReviewAnswer::GitTaken => (String::new(), exit_code::DONE),
     }
 }
 
 /// Says what of a diff is not shown, and what shows it.
 fn not_shown(name: &str, difference: &ReviewDifference) -> String {
-    let files = |n: u64, what: &str| (n > 0).then(|| format!("{n} {} {what}", if n == 1 { "file is" } else { "files are" }));
-    let parts = [files(difference.n_cut, "cut"), files(difference.n_left_out, "not shown")];
+    let files = |n: u64, what: &str| {
+        (n > 0).then(|| {
+            format!(
+                "{n} {} {what}",
+                if n == 1 { "file is" } else { "files are" }
+            )
+        })
+    };
+    let parts = [
+        files(difference.n_cut, "cut"),
+        files(difference.n_left_out, "not shown"),
+    ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         return String::new();
     }
-    format!("({}: `podbay review diff {name} PATH` shows one alone, and all of it)\n", parts.join(", "))
+    format!(
+        "({}: `podbay review diff {name} PATH` shows one alone, and all of it)\n",
+        parts.join(", ")
+    )
 }
 
 /// What became of it since nobody can tell where no turn of it is kept.
@@ -212,21 +280,36 @@ fn list(reviews: &app::Named<app::Review>) -> String {
             Some(0) if !review.git.is_empty() => "no path".to_owned(),
             Some(n) => paths(n),
             None if let Some(path) = &review.elsewhere => {
-                format!("of the project as it was at {}: it can be looked at there alone", text::line(path))
+                format!(
+                    "of the project as it was at {}: it can be looked at there alone",
+                    text::line(path)
+                )
             }
             None if review.at == 0 => {
-                format!("nothing is kept of it: `podbay review discard {}` removes the rest", text::line(&review.name))
+                format!(
+                    "nothing is kept of it: `podbay review discard {}` removes the rest",
+                    text::line(&review.name)
+                )
             }
             None => "at work, or cut off".to_owned(),
         };
-        let _ = writeln!(words, "{}  {state}  {}", text::line(&review.name), text::line(&review.words));
+        let _ = writeln!(
+            words,
+            "{}  {state}  {}",
+            text::line(&review.name),
+            text::line(&review.words)
+        );
         words.push_str(&first_commits(&review.git, &review.name));
     }
     if reviews.is_empty() {
         words.push_str("nothing waits to be reviewed\n");
     }
     if reviews.n > reviews.first.len() as u64 {
-        let _ = writeln!(words, "and {} older ones", reviews.n - reviews.first.len() as u64);
+        let _ = writeln!(
+            words,
+            "and {} older ones",
+            reviews.n - reviews.first.len() as u64
+        );
     }
     words
 }
@@ -237,13 +320,19 @@ fn indented(lines: &str) -> String {
 
 /// Says what of a session's git waits with a review.
 fn commits(git: &WaitingGit) -> String {
-    git.lines().iter().map(|line| format!("{}\n", text::line(line))).collect()
+    git.lines()
+        .iter()
+        .map(|line| format!("{}\n", text::line(line)))
+        .collect()
 }
 
 /// The same for a summary of the review of this name.
 fn first_commits(git: &WaitingGit, name: &str) -> String {
     let lines = git.first_lines(&format!("podbay review diff {name}"));
-    lines.iter().map(|line| format!("  {}\n", text::line(line))).collect()
+    lines
+        .iter()
+        .map(|line| format!("  {}\n", text::line(line)))
+        .collect()
 }
 
 fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, u8) {
@@ -253,7 +342,10 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
         words.push_str("what had been interrupted is finished:\n");
         applied(&mut words, resumed, &again);
     }
-    if done.applied.changed.is_empty() && done.resumed.is_none() && git.is_none_or(|git| git.taken().next().is_none()) {
+    if done.applied.changed.is_empty()
+        && done.resumed.is_none()
+        && git.is_none_or(|git| git.taken().next().is_none())
+    {
         words.push_str("nothing was brought in\n");
     }
     applied(&mut words, &done.applied, &again);
@@ -262,7 +354,11 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
         words.push('\n');
     }
     if done.n_left > 0 {
-        let _ = writeln!(words, "{} still waiting: `podbay review diff {name}` shows it", paths(done.n_left));
+        let _ = writeln!(
+            words,
+            "{} still waiting: `podbay review diff {name}` shows it",
+            paths(done.n_left)
+        );
     }
     if !done.git.is_empty() {
         words.push_str("what was done with git still waits:\n");
@@ -284,9 +380,14 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
 
 /// Says why they wait, and what is to be done about it.
 fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> String {
-    let held = git.map(|git| &git.held().first).filter(|held| !held.is_empty());
+    let held = git
+        .map(|git| &git.held().first)
+        .filter(|held| !held.is_empty());
     if let Some(held) = held {
-        let files: String = held.iter().map(|file| format!("  {} may run on your machine: {}\n", file.path, file.why)).collect();
+        let files: String = held
+            .iter()
+            .map(|file| format!("  {} may run on your machine: {}\n", file.path, file.why))
+            .collect();
         return format!(
             "commits of it hold\n{files}`podbay review apply {name} --accept-auto-run` takes them over all the same, with --no-commits they wait and \
              files come alone\n"
@@ -296,17 +397,28 @@ fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) ->
         // Why, was said where it was tried.
         return String::new();
     }
-    let with = if done.n_left > 0 { "comes with the last path" } else { "comes with all of it" };
-    format!("it {with} (`podbay review apply {name}`), or now: `podbay review apply {name} --commits`\n")
+    let with = if done.n_left > 0 {
+        "comes with the last path"
+    } else {
+        "comes with all of it"
+    };
+    format!(
+        "it {with} (`podbay review apply {name}`), or now: `podbay review apply {name} --commits`\n"
+    )
 }
 
 pub(super) fn paths(n: u64) -> String {
     format!("{n} {}", if n == 1 { "path" } else { "paths" })
 }
 
-/// Colours a unified diff line by line, and has every byte of it in sight: what a person does not see here they bring in unread.
+/// Colours a unified diff line by line, and has every byte of it in sight: what a person does not
+/// see here they bring in unread.
 fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
-    let diff = if is_terminal { text::escape(diff) } else { text::patch(diff) };
+    let diff = if is_terminal {
+        text::escape(diff)
+    } else {
+        text::patch(diff)
+    };
     let mut words = String::with_capacity(diff.len());
     let mut is_in_hunk = false;
     // A carriage return before its end belongs to a line.
@@ -342,7 +454,12 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
             1 => ", without one file whose lines are not counted".to_owned(),
             n => format!(", without {n} files whose lines are not counted"),
         };
-        format!("{} changed, not in your project yet (+{} -{}{without}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed)
+        format!(
+            "{} changed, not in your project yet (+{} -{}{without}):\n",
+            paths(pending.changes.n),
+            pending.n_added,
+            pending.n_removed
+        )
     };
     for path in shown.iter().take(MOST_SHOWN) {
         let sign = match &path.change.what {
@@ -353,15 +470,25 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
             What::Type { .. } => "type    ",
             What::Renamed { .. } => "renamed ",
         };
-        let lines = path.lines.map(|lines| format!("  +{} -{}", lines.n_added, lines.n_removed)).unwrap_or_default();
+        let lines = path
+            .lines
+            .map(|lines| format!("  +{} -{}", lines.n_added, lines.n_removed))
+            .unwrap_or_default();
         let from = match &path.change.what {
             What::Renamed { from } => format!("{from} -> "),
             _ => String::new(),
         };
-        let slash = if path.change.entry == app::EntryType::Folder { "/" } else { "" };
+        let slash = if path.change.entry == app::EntryType::Folder {
+            "/"
+        } else {
+            ""
+        };
         let _ = writeln!(words, "  {sign}{from}{}{slash}{lines}", path.change.path);
     }
-    let n_more = pending.changes.n.saturating_sub(shown.len().min(MOST_SHOWN) as u64);
+    let n_more = pending
+        .changes
+        .n
+        .saturating_sub(shown.len().min(MOST_SHOWN) as u64);
     if n_more > 0 {
         let _ = writeln!(words, "  and {n_more} more");
     }
@@ -383,12 +510,24 @@ mod tests {
     fn nothing_that_will_be_brought_in_is_out_of_sight() {
         #[track_caller]
         fn check(diff: &str, terminal: &str, file: &str) {
-            assert_eq!((&*shown(diff, Paint::NONE, true), &*shown(diff, Paint::NONE, false)), (terminal, file));
+            assert_eq!(
+                (
+                    &*shown(diff, Paint::NONE, true),
+                    &*shown(diff, Paint::NONE, false)
+                ),
+                (terminal, file)
+            );
         }
         check("+\techo é\n", "+\techo é\n", "+\techo é\n");
         for (hidden, seen) in [
-            ("+a\x1b]0;'; touch X; '\x07b\n", "+a\\x1b]0;'; touch X; '\\x07b\n"),
-            ("+a\x1bP'; touch X; '\x1b\\b\n", "+a\\x1bP'; touch X; '\\x1b\\b\n"),
+            (
+                "+a\x1b]0;'; touch X; '\x07b\n",
+                "+a\\x1b]0;'; touch X; '\\x07b\n",
+            ),
+            (
+                "+a\x1bP'; touch X; '\x1b\\b\n",
+                "+a\\x1bP'; touch X; '\\x1b\\b\n",
+            ),
             ("+\x1b[$(touch X)m\n", "+\\x1b[$(touch X)m\n"),
             ("+touch X\recho\n", "+touch X\\x0decho\n"),
             ("+a\u{202e}b\u{200b}\n", "+a\\u{202e}b\\u{200b}\n"),
@@ -401,13 +540,38 @@ mod tests {
     #[test]
     fn a_review_that_was_taken_back_is_not_said_to_be_in() {
         let words = |is_taken_back, has_redo| {
-            let (name, answer) = ("id".to_owned(), ReviewAnswer::InAlready { is_taken_back, has_redo });
-            told(&Reviewed { name, answer, git: None }, Paint::NONE, false)
+            let (name, answer) = (
+                "id".to_owned(),
+                ReviewAnswer::InAlready {
+                    is_taken_back,
+                    has_redo,
+                },
+            );
+            told(
+                &Reviewed {
+                    name,
+                    answer,
+                    git: None,
+                },
+                Paint::NONE,
+                false,
+            )
         };
-        let line = |since: &str| format!("all of review id was brought in {since}; what was left of it is removed\n");
+        let line = |since: &str| {
+            format!("all of review id was brought in {since}; what was left of it is removed\n")
+        };
         assert_eq!(words(false, false), (line("already"), exit_code::DONE));
-        assert_eq!(words(true, true), (line("before, and taken back since: `podbay undo redo` brings it back"), exit_code::FAILED));
-        assert_eq!(words(true, false), (line("before, and taken back since"), exit_code::FAILED));
+        assert_eq!(
+            words(true, true),
+            (
+                line("before, and taken back since: `podbay undo redo` brings it back"),
+                exit_code::FAILED
+            )
+        );
+        assert_eq!(
+            words(true, false),
+            (line("before, and taken back since"), exit_code::FAILED)
+        );
     }
 
     #[test]
@@ -416,28 +580,59 @@ mod tests {
         let review: app::Review = serde_json::from_value(review).expect("a review");
         let words = |n_cut, n_left_out| {
             let (text, pending) = (String::new(), Pending::default());
-            not_shown("id", &ReviewDifference { review: review.clone(), pending, text, n_left_out, n_cut })
+            not_shown(
+                "id",
+                &ReviewDifference {
+                    review: review.clone(),
+                    pending,
+                    text,
+                    n_left_out,
+                    n_cut,
+                },
+            )
         };
         assert_eq!(words(0, 0), "");
-        assert_eq!(words(1, 0), "(1 file is cut: `podbay review diff id PATH` shows one alone, and all of it)\n");
-        assert_eq!(words(2, 5), "(2 files are cut, 5 files are not shown: `podbay review diff id PATH` shows one alone, and all of it)\n");
+        assert_eq!(
+            words(1, 0),
+            "(1 file is cut: `podbay review diff id PATH` shows one alone, and all of it)\n"
+        );
+        assert_eq!(
+            words(2, 5),
+            "(2 files are cut, 5 files are not shown: `podbay review diff id PATH` shows one alone, and all of it)\n"
+        );
     }
 
     #[test]
     fn a_folder_that_is_counted_has_a_line() {
         let path = |path: &str, what: serde_json::Value, entry: &str| {
             let change = serde_json::json!({ "path": path, "what": what, "entry": entry, "mode": null, "n_bytes": null, "unkept": null });
-            serde_json::from_value::<ReviewedPath>(serde_json::json!({ "change": change, "lines": null })).expect("a path")
+            serde_json::from_value::<ReviewedPath>(
+                serde_json::json!({ "change": change, "lines": null }),
+            )
+            .expect("a path")
         };
         let turned = serde_json::json!({ "type": { "before": "file" } });
-        let first = vec![path("e", turned, "folder"), path("new", "created".into(), "folder"), path("e/in", "created".into(), "file")];
+        let first = vec![
+            path("e", turned, "folder"),
+            path("new", "created".into(), "folder"),
+            path("e/in", "created".into(), "file"),
+        ];
         let mut pending = Pending::default();
         (pending.changes.n, pending.changes.first) = (3, first);
         let words = summary("id", &pending);
-        assert!(words.contains("\n  type    e/\n  new     new/\n  new     e/in\n"), "{words}");
-        assert!(words.starts_with("3 paths changed, not in your project yet (+0 -0):\n"), "{words}");
+        assert!(
+            words.contains("\n  type    e/\n  new     new/\n  new     e/in\n"),
+            "{words}"
+        );
+        assert!(
+            words.starts_with("3 paths changed, not in your project yet (+0 -0):\n"),
+            "{words}"
+        );
         (pending.n_added, pending.n_uncounted) = (7, 2);
-        assert!(summary("id", &pending).contains(" (+7 -0, without 2 files whose lines are not counted):\n"));
+        assert!(
+            summary("id", &pending)
+                .contains(" (+7 -0, without 2 files whose lines are not counted):\n")
+        );
     }
 
     #[test]

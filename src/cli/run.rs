@@ -41,7 +41,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
     let outcome = async {
         let mut overrides = Vec::new();
         flags::session(&args.session, &mut overrides)?;
-        let mut setup = Setup::in_project(&args.session.place.config, args.session.place.path.as_deref(), overrides)?;
+        let mut setup = Setup::in_project(
+            &args.session.place.config,
+            args.session.place.path.as_deref(),
+            overrides,
+        )?;
         setup.end_trust_without_file(args.session.place.path.as_deref())?;
         setup.add_permissions(&args.session);
         if args.demo {
@@ -50,7 +54,8 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         let task = task(&args, &setup, &interrupt).await?;
         let terminal = setup.terminal(format);
         warnings = setup.show_warnings(&terminal);
-        let is_reviewed = setup.config.sandbox.changes == Changes::Review && !app::is_attached(&setup.config);
+        let is_reviewed =
+            setup.config.sandbox.changes == Changes::Review && !app::is_attached(&setup.config);
         if args.session.apply && !is_reviewed {
             return Err(app::Error::usage(
                 "--apply brings in what was held back, and here changes are made in place",
@@ -63,8 +68,14 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
                 "add --apply, or give it to `podbay review apply`",
             ));
         }
-        let mut place = setup
-            .place(args.session.place.path.as_deref(), flags::mode(args.session.mode, setup.config.policy.autonomy, ModeFlag::Auto))?;
+        let mut place = setup.place(
+            args.session.place.path.as_deref(),
+            flags::mode(
+                args.session.mode,
+                setup.config.policy.autonomy,
+                ModeFlag::Auto,
+            ),
+        )?;
         place.resume = flags::resume(&args.session);
         let front = terminal.front(&interrupt, Arc::new(Nobody));
         let mut report = if args.demo {
@@ -73,7 +84,13 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             app::run(&place, task.as_deref(), &front, begun).await
         };
         if args.session.apply && report.exit_code == exit_code::DONE {
-            let waits = Box::pin(app::accept(&place, &mut report, args.session.accept_auto_run, &front)).await;
+            let waits = Box::pin(app::accept(
+                &place,
+                &mut report,
+                args.session.accept_auto_run,
+                &front,
+            ))
+            .await;
             let may_ask = waits && format == OutputFormat::Text && io::stderr().is_terminal();
             if may_ask && wants_auto_run(interrupt.run()).await {
                 Box::pin(app::accept(&place, &mut report, true, &front)).await;
@@ -95,7 +112,11 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             report.warnings = warnings;
             // One error is enough, and this one says more than a result that nobody gets.
             let _ = print_json(&report, format);
-            failure::show(&error, &mut io::stderr(), err_paint(&ui::Options::default()));
+            failure::show(
+                &error,
+                &mut io::stderr(),
+                err_paint(&ui::Options::default()),
+            );
             Ok(report.exit_code)
         }
     }
@@ -141,12 +162,19 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
 }
 
 pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
-    Signals::listen(interrupt).map_err(|source| app::Error::Io { doing: "listen for signals".to_owned(), source })
+    Signals::listen(interrupt).map_err(|source| app::Error::Io {
+        doing: "listen for signals".to_owned(),
+        source,
+    })
 }
 
-/// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that input is not read: a pipe that nobody
-/// closes must not hang a run.
-async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Option<String>, app::Error> {
+/// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that
+/// input is not read: a pipe that nobody closes must not hang a run.
+async fn task(
+    args: &RunArgs,
+    setup: &Setup,
+    interrupt: &Interrupt,
+) -> Result<Option<String>, app::Error> {
     let task = args.task.as_deref().or(args.prompt.as_deref());
     if task != Some("-") {
         return Ok(task.map(str::to_owned));
@@ -154,53 +182,82 @@ async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Op
     // Nothing ends a read that waits for more; a thread of its own may be left behind with it.
     let reading = tokio::task::spawn_blocking(|| {
         let mut text = Vec::new();
-        io::stdin().lock().take(MOST_TASK + 1).read_to_end(&mut text).map(|_| text)
+        io::stdin()
+            .lock()
+            .take(MOST_TASK + 1)
+            .read_to_end(&mut text)
+            .map(|_| text)
     });
     let seconds = setup.config.agent.timeout.get();
-    let late = async { if seconds == 0 { std::future::pending().await } else { tokio::time::sleep(Duration::from_secs(seconds)).await } };
+    let late = async {
+        if seconds == 0 {
+            std::future::pending().await
+        } else {
+            tokio::time::sleep(Duration::from_secs(seconds)).await
+        }
+    };
     let read = tokio::select! {
         () = interrupt.run().cancelled() => return Err(app::Error::Interrupted),
         () = late => return Err(app::Error::Late { seconds }),
         read = reading => read.map_err(io::Error::from).flatten(),
     };
-    let text = read.map_err(|source| app::Error::Io { doing: "read the task from the standard input".to_owned(), source })?;
+    let text = read.map_err(|source| app::Error::Io {
+        doing: "read the task from the standard input".to_owned(),
+        source,
+    })?;
     if text.len() as u64 > MOST_TASK {
         return Err(app::Error::usage(
             "the task on the standard input is longer than 1 MiB",
             "put long material into a file of the project",
         ));
     }
-    String::from_utf8(text)
-        .map(Some)
-        .map_err(|_| app::Error::usage("the task on the standard input is not UTF-8", "convert it, for example with iconv"))
+    String::from_utf8(text).map(Some).map_err(|_| {
+        app::Error::usage(
+            "the task on the standard input is not UTF-8",
+            "convert it, for example with iconv",
+        )
+    })
 }
 
-/// Prints the result in the form that was asked for; an error is for people too, whatever a script reads.
+/// Prints the result in the form that was asked for; an error is for people too, whatever a script
+/// reads.
 fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(), app::Error> {
     let printed = print_json(report, format);
     match (&report.review, &report.pending) {
         (Some(id), Some(pending)) if !pending.is_empty() => super::say(&summary(id, pending)),
-        (None, Some(pending)) => super::say(&format!("{} changed, and brought into your project\n", paths(pending.changes.n))),
+        (None, Some(pending)) => super::say(&format!(
+            "{} changed, and brought into your project\n",
+            paths(pending.changes.n)
+        )),
         _ => {}
     }
     show_may_run(&report.may_run, report.may_run_known);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
         if let Some(session) = &report.session {
-            super::say(&format!("{} `podbay sessions show {session}`\n", terminal.paint.dim("log:")));
+            super::say(&format!(
+                "{} `podbay sessions show {session}`\n",
+                terminal.paint.dim("log:")
+            ));
         }
     }
-    // What was done is done, but whoever asked does not get to know of it: that is a failure of its own.
+    // What was done is done, but whoever asked does not get to know of it: that is a failure of its
+    // own.
     terminal.delivered().and(printed)
 }
 
 /// Names what the run left for programs of the person's to run.
 pub(super) fn show_may_run(files: &[String], is_known: bool) {
     if !is_known {
-        super::say("what of the changes may run on your machine is not known: look at what changed before you run anything there\n");
+        super::say(
+            "what of the changes may run on your machine is not known: look at what changed before you run anything there\n",
+        );
     }
     if !files.is_empty() {
-        let lines: Vec<String> = files.iter().map(|file| format!("  {}\n", text::line(file))).collect();
+        let lines: Vec<String> = files
+            .iter()
+            .map(|file| format!("  {}\n", text::line(file)))
+            .collect();
         super::say(&format!("may run on your machine:\n{}", lines.concat()));
     }
 }

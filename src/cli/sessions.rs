@@ -27,7 +27,8 @@ pub(super) enum SessionsCommand {
     },
     /// Show what happened in a session
     Show {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         /// Print the records as they are
@@ -36,7 +37,8 @@ pub(super) enum SessionsCommand {
     },
     /// Open a chat that goes on with a session, in its own project
     Resume {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         #[command(flatten)]
@@ -44,13 +46,15 @@ pub(super) enum SessionsCommand {
     },
     /// Copy a session into a new one that goes on by itself
     Fork {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Print a session in a form for elsewhere; what looks like a key is masked
     Export {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         /// Which form
@@ -59,7 +63,8 @@ pub(super) enum SessionsCommand {
     },
     /// Take back the last messages, with all that came of them; files stay as they are
     Rewind {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID")]
         id: String,
         /// How many of your messages
@@ -68,7 +73,8 @@ pub(super) enum SessionsCommand {
     },
     /// Give a session a name, by which it is found as by its id
     Rename {
-        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was
+        /// worked on last
         #[arg(value_name = "ID")]
         id: String,
         /// The name; an empty one takes it away
@@ -77,7 +83,8 @@ pub(super) enum SessionsCommand {
     },
     /// Remove sessions, with all that was kept of their outputs
     Rm {
-        /// Ids, beginnings of them, names, or `last`: the one of all projects that was worked on last
+        /// Ids, beginnings of them, names, or `last`: the one of all projects that was worked on
+        /// last
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
     },
@@ -102,11 +109,18 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
         SessionsCommand::List { json, lines } => {
             let listed = app::list_sessions(&setup.state, lines)?;
             for summary in &listed.sessions {
-                let line = if json { app::session_json(summary) } else { text::line(&app::session_line(summary)) };
+                let line = if json {
+                    app::session_json(summary)
+                } else {
+                    text::line(&app::session_line(summary))
+                };
                 let _ = writeln!(out, "{line}");
             }
             if !listed.passed_over.is_empty() {
-                super::say(&format!("warning: {}\n", text::line(&app::not_listed(&listed.passed_over))));
+                super::say(&format!(
+                    "warning: {}\n",
+                    text::line(&app::not_listed(&listed.passed_over))
+                ));
             }
         }
         SessionsCommand::Show { id, json: true } => app::raw_session(&setup.state, &id, &mut out)?,
@@ -136,12 +150,19 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
         }
         SessionsCommand::Rewind { id, messages } => {
             let (session, left) = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
-            let _ = writeln!(out, "session {}: taken back: {messages}, left: {left} (files stay as they are)", text::line(&session));
+            let _ = writeln!(
+                out,
+                "session {}: taken back: {messages}, left: {left} (files stay as they are)",
+                text::line(&session)
+            );
         }
         SessionsCommand::Rename { id, name } => {
             let session = app::rename_session(&setup.state, &id, &name)?;
-            let called =
-                if name.trim().is_empty() { "has no name now".to_owned() } else { format!("is called {}", text::line(name.trim())) };
+            let called = if name.trim().is_empty() {
+                "has no name now".to_owned()
+            } else {
+                format!("is called {}", text::line(name.trim()))
+            };
             let _ = writeln!(out, "session {} {called}", text::line(&session));
         }
         SessionsCommand::Rm { ids } => {
@@ -151,7 +172,9 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
             }
         }
         SessionsCommand::Other(words) => {
-            let known = ["list", "show", "resume", "fork", "export", "rewind", "rename", "rm"];
+            let known = [
+                "list", "show", "resume", "fork", "export", "rewind", "rename", "rm",
+            ];
             return Err(later::below("sessions", &known, &words));
         }
     }

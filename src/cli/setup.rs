@@ -30,14 +30,23 @@ impl Setup {
     /// Reads the settings of a command that works in no project, with those of flags on top.
     pub(super) fn new(flags: &ConfigFlags, overrides: Overrides) -> Result<Self, app::Error> {
         Self::read(flags, overrides, |sources, _| {
-            Ok(Settings { loaded: Config::load(&sources).map_err(app::Error::Config)?, project: None })
+            Ok(Settings {
+                loaded: Config::load(&sources).map_err(app::Error::Config)?,
+                project: None,
+            })
         })
     }
 
     /// Reads the settings of a command that works in a project, by default in the current folder.
-    pub(super) fn in_project(flags: &ConfigFlags, folder: Option<&Path>, overrides: Overrides) -> Result<Self, app::Error> {
+    pub(super) fn in_project(
+        flags: &ConfigFlags,
+        folder: Option<&Path>,
+        overrides: Overrides,
+    ) -> Result<Self, app::Error> {
         let folder = self::folder(folder)?;
-        Self::read(flags, overrides, |sources, state| app::settings(sources, &folder, state))
+        Self::read(flags, overrides, |sources, state| {
+            app::settings(sources, &folder, state)
+        })
     }
 
     fn read(
@@ -55,7 +64,11 @@ impl Setup {
             super::flags::check_attached(&overrides)?;
         }
         super::log::begin(flags.verbose);
-        Ok(Self { config: settings.loaded.config.clone(), state, settings })
+        Ok(Self {
+            config: settings.loaded.config.clone(),
+            state,
+            settings,
+        })
     }
 
     /// Refuses a project folder that was named and is none.
@@ -68,7 +81,8 @@ impl Setup {
         app::end_trust_without_file(&self.settings, &self::folder(folder)?, &self.state)
     }
 
-    /// Adds the rules of flags to those of the files; a mode that is named takes the place of an autonomy that is set.
+    /// Adds the rules of flags to those of the files; a mode that is named takes the place of an
+    /// autonomy that is set.
     pub(super) fn add_permissions(&mut self, flags: &SessionFlags) {
         let policy = &mut self.config.policy;
         policy.autonomy = policy.autonomy.filter(|_| flags.mode.is_none());
@@ -96,24 +110,44 @@ impl Setup {
 
     /// Returns where a command works that asks a model; without a folder that is the current one.
     pub(super) fn place(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
-        Ok(Place { api_key: api_key(&self.config)?, ..self.place_without_key(folder, mode)? })
+        Ok(Place {
+            api_key: api_key(&self.config)?,
+            ..self.place_without_key(folder, mode)?
+        })
     }
 
-    /// Returns where a command works that asks no model: it needs no key, and one that cannot be read is nothing to it.
-    pub(super) fn place_without_key(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
+    /// Returns where a command works that asks no model: it needs no key, and one that cannot be
+    /// read is nothing to it.
+    pub(super) fn place_without_key(
+        &self,
+        folder: Option<&Path>,
+        mode: Mode,
+    ) -> Result<Place, app::Error> {
         let is_attached = app::is_attached(&self.config);
         if is_attached && folder.is_some() {
             return Err(app::Error::not_attached("a project folder (-C)"));
         }
         let project = self::folder(folder)?;
-        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: None, resume: None })
+        Ok(Place {
+            project,
+            config: self.config.clone(),
+            state: self.state.clone(),
+            mode,
+            api_key: None,
+            resume: None,
+        })
     }
 }
 
 /// Says each of these where it is read.
 pub(super) fn warn_of(warnings: &[String], terminal: &Terminal) {
     for warning in warnings {
-        let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(warning));
+        let _ = writeln!(
+            io::stderr(),
+            "{} {}",
+            terminal.paint.warn("warning:"),
+            text::clean(warning)
+        );
         terminal.tell(&app::warning(warning));
     }
 }
@@ -122,17 +156,27 @@ pub(super) fn warn_of(warnings: &[String], terminal: &Terminal) {
 pub(super) fn folder(named: Option<&Path>) -> Result<PathBuf, app::Error> {
     match named {
         Some(folder) => Ok(folder.to_owned()),
-        None => std::env::current_dir().map_err(|source| app::Error::Io { doing: "find the current folder".to_owned(), source }),
+        None => std::env::current_dir().map_err(|source| app::Error::Io {
+            doing: "find the current folder".to_owned(),
+            source,
+        }),
     }
 }
 
-/// Reads the endpoint's key from the place that the settings name. Without an endpoint nobody is given one, and none is read.
+/// Reads the endpoint's key from the place that the settings name. Without an endpoint nobody is
+/// given one, and none is read.
 pub(super) fn api_key(config: &Config) -> Result<Option<Secret>, app::Error> {
     let llm = &config.llm;
     let key = match (&llm.endpoint, &llm.api_key_env, &llm.api_key_file) {
-        (Some(_), Some(name), _) => config::key_of_variable(name, std::env::var_os(name).as_ref().and_then(|value| value.to_str())),
+        (Some(_), Some(name), _) => config::key_of_variable(
+            name,
+            std::env::var_os(name)
+                .as_ref()
+                .and_then(|value| value.to_str()),
+        ),
         (Some(_), None, Some(path)) => config::key_of_file(Path::new(path)),
         _ => return Ok(None),
     };
-    key.map(Some).map_err(|error| app::Error::usage(error.to_string(), error.hint()))
+    key.map(Some)
+        .map_err(|error| app::Error::usage(error.to_string(), error.hint()))
 }

@@ -27,7 +27,8 @@ use podbay_app::ShellUpdate;
 use podbay_app::exit_code;
 use podbay_event::Kind;
 
-/// Pieces of input that wait for room in the command's window, so that a Ctrl-C behind them is seen.
+/// Pieces of input that wait for room in the command's window, so that a Ctrl-C behind them is
+/// seen.
 const QUEUE: usize = 64;
 
 const CTRL_C: u8 = 3;
@@ -38,7 +39,8 @@ const SIZE: (u16, u16) = (24, 80);
 /// A sandbox that lives takes a key at once, also where the machine has much to do.
 const ANSWERS: Duration = Duration::from_secs(2);
 
-/// Runs a shell or a command; whatever goes wrong on our side has its own code, so that the command's codes stay its own.
+/// Runs a shell or a command; whatever goes wrong on our side has its own code, so that the
+/// command's codes stay its own.
 pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::place(&args.place, &mut overrides)?;
@@ -65,12 +67,20 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
         Err(error) => {
             terminal.finish();
             super::failure::show(&error, &mut io::stderr(), terminal.paint);
-            let own = if error.exit_code() == exit_code::INTERRUPTED { exit_code::INTERRUPTED } else { exit_code::SHELL_FAILED };
+            let own = if error.exit_code() == exit_code::INTERRUPTED {
+                exit_code::INTERRUPTED
+            } else {
+                exit_code::SHELL_FAILED
+            };
             return Ok(starting.exit_code(own));
         }
     };
     terminal.finish();
-    let raw = if size.is_some() { RawTerminal::enter().ok() } else { None };
+    let raw = if size.is_some() {
+        RawTerminal::enter().ok()
+    } else {
+        None
+    };
     let code = converse(&mut shell, &interrupt, size.is_some()).await;
     drop(raw);
     // What cannot be ended is said.
@@ -96,7 +106,9 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
     let (queue, waiting) = mpsc::channel(QUEUE);
     let mut queue = Some(queue);
     let _feeding = AbortOnDropHandle::new(tokio::spawn(feed(shell.input(), waiting)));
-    let Ok(mut resizes) = signal(SignalKind::window_change()) else { return exit_code::SHELL_FAILED };
+    let Ok(mut resizes) = signal(SignalKind::window_change()) else {
+        return exit_code::SHELL_FAILED;
+    };
     let mut unheard = Unheard::default();
     // Until when room is waited for, where there is none.
     let mut full_until: Option<Instant> = None;
@@ -110,7 +122,9 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
     loop {
         // Of a terminal nobody waits longer than that: a Ctrl-C may be behind what it pasted.
         full_until = match &queue {
-            Some(queue) if with_terminal && queue.capacity() == 0 => full_until.or(Some(Instant::now() + ANSWERS)),
+            Some(queue) if with_terminal && queue.capacity() == 0 => {
+                full_until.or(Some(Instant::now() + ANSWERS))
+            }
             _ => None,
         };
         let late = tokio::time::sleep_until(ends_at.unwrap_or_else(Instant::now));
@@ -149,9 +163,15 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             Next::Typed(Some(bytes)) => {
                 let Some(to) = &queue else { continue };
                 let is_taken = to.capacity() == QUEUE && input.is_taken();
-                match if with_terminal { unheard.typed(&bytes, is_taken, Instant::now()) } else { Heard::InTime } {
+                match if with_terminal {
+                    unheard.typed(&bytes, is_taken, Instant::now())
+                } else {
+                    Heard::InTime
+                } {
                     Heard::InTime => {}
-                    Heard::TooLate => super::say(&format!("{end}podbay: the sandbox does not answer; Ctrl-C once more leaves it{end}")),
+                    Heard::TooLate => super::say(&format!(
+                        "{end}podbay: the sandbox does not answer; Ctrl-C once more leaves it{end}"
+                    )),
                     Heard::Never => {
                         super::say(&format!("{end}error: the sandbox does not answer{end}"));
                         return exit_code::SHELL_FAILED;
@@ -161,7 +181,9 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
                     Ok(()) => (full_until, is_dropping) = (None, false),
                     Err(TrySendError::Full(_)) => {
                         if !std::mem::replace(&mut is_dropping, true) {
-                            super::say(&format!("{end}podbay: the command takes no more input; what is typed until it does is lost{end}"));
+                            super::say(&format!(
+                                "{end}podbay: the command takes no more input; what is typed until it does is lost{end}"
+                            ));
                         }
                     }
                     // The command has ended.
@@ -176,12 +198,18 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             }
             Next::Stopped => {
                 n_stops += 1;
-                let within = if n_stops == 1 { shell.cancel() } else { shell.hurry() };
+                let within = if n_stops == 1 {
+                    shell.cancel()
+                } else {
+                    shell.hurry()
+                };
                 let at = Instant::now() + within;
                 ends_at = Some(ends_at.map_or(at, |before| before.min(at)));
             }
             Next::Late => {
-                super::say(&format!("error: the command was asked to end, and the sandbox does not answer{end}"));
+                super::say(&format!(
+                    "error: the command was asked to end, and the sandbox does not answer{end}"
+                ));
                 return unwritten.map_or(exit_code::INTERRUPTED, |error| undelivered(&error, end));
             }
         }
@@ -190,17 +218,25 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
 
 /// Says that the command's output could not be passed on, where nobody knows that yet.
 fn undelivered(error: &io::Error, end: &str) -> u8 {
-    // Whoever read our output has had enough: it is as if the command had written into that pipe itself.
+    // Whoever read our output has had enough: it is as if the command had written into that pipe
+    // itself.
     if error.kind() == io::ErrorKind::BrokenPipe {
         return exit_code::BROKEN_PIPE;
     }
-    super::say(&format!("error: cannot write the command's output to the standard output: {error}{end}"));
+    super::say(&format!(
+        "error: cannot write the command's output to the standard output: {error}{end}"
+    ));
     exit_code::SHELL_FAILED
 }
 
-/// Waits for input, while there is room for it: what the command does not take now waits in its window, beyond that our own end waits, but not
-/// longer than `until`. `None`: the input has ended, or nobody takes any more.
-async fn hear(typed: &mut mpsc::Receiver<Vec<u8>>, queue: Option<&mpsc::Sender<Vec<u8>>>, until: Option<Instant>) -> Option<Vec<u8>> {
+/// Waits for input, while there is room for it: what the command does not take now waits in its
+/// window, beyond that our own end waits, but not longer than `until`. `None`: the input has ended,
+/// or nobody takes any more.
+async fn hear(
+    typed: &mut mpsc::Receiver<Vec<u8>>,
+    queue: Option<&mpsc::Sender<Vec<u8>>>,
+    until: Option<Instant>,
+) -> Option<Vec<u8>> {
     let room = queue?.reserve();
     let _room = match until {
         Some(until) => tokio::time::timeout_at(until, room).await.ok().transpose(),
@@ -220,8 +256,8 @@ async fn feed(input: ShellInput, mut waiting: mpsc::Receiver<Vec<u8>>) {
     input.close();
 }
 
-/// Ctrl-C that the sandbox has not taken. In a terminal handed through it is a key like any other and for the command to hear, but a sandbox
-/// that takes no key at all must not keep the person.
+/// Ctrl-C that the sandbox has not taken. In a terminal handed through it is a key like any other
+/// and for the command to hear, but a sandbox that takes no key at all must not keep the person.
 #[derive(Default)]
 struct Unheard {
     /// When the first of them was pressed.
@@ -238,7 +274,8 @@ enum Heard {
 }
 
 impl Unheard {
-    /// Takes what was typed; `is_taken` says whether the sandbox has taken all that was typed before.
+    /// Takes what was typed; `is_taken` says whether the sandbox has taken all that was typed
+    /// before.
     fn typed(&mut self, bytes: &[u8], is_taken: bool, now: Instant) -> Heard {
         if is_taken {
             *self = Self::default();
@@ -249,11 +286,16 @@ impl Unheard {
         if now.duration_since(*self.since.get_or_insert(now)) < ANSWERS {
             return Heard::InTime;
         }
-        if std::mem::replace(&mut self.is_said, true) { Heard::Never } else { Heard::TooLate }
+        if std::mem::replace(&mut self.is_said, true) {
+            Heard::Never
+        } else {
+            Heard::TooLate
+        }
     }
 }
 
-/// Reads the standard input on a thread of its own: a read that waits for ever must not hold up the end of the program.
+/// Reads the standard input on a thread of its own: a read that waits for ever must not hold up the
+/// end of the program.
 fn read_input() -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel(4);
     std::thread::spawn(move || {
@@ -280,9 +322,15 @@ mod tests {
     fn only_ctrl_c_that_nobody_took_for_a_while_leaves() {
         let start = Instant::now();
         let mut unheard = Unheard::default();
-        let mut typed = |ms: u64, bytes: &[u8], is_taken: bool| unheard.typed(bytes, is_taken, start + Duration::from_millis(ms));
+        let mut typed = |ms: u64, bytes: &[u8], is_taken: bool| {
+            unheard.typed(bytes, is_taken, start + Duration::from_millis(ms))
+        };
         assert_eq!(typed(0, b"\x03", true), Heard::InTime);
-        assert_eq!(typed(1900, b"\x03", false), Heard::InTime, "a busy sandbox has its time");
+        assert_eq!(
+            typed(1900, b"\x03", false),
+            Heard::InTime,
+            "a busy sandbox has its time"
+        );
         assert_eq!(typed(3000, b"x", false), Heard::InTime);
         assert_eq!(typed(3100, b"\x03", false), Heard::TooLate);
         assert_eq!(typed(3200, b"y", true), Heard::InTime, "it has come back");

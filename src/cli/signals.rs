@@ -9,14 +9,20 @@ use podbay_app::exit_code;
 /// How many signals in a row are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;
 
-/// The signals since the run last went on behind one: a press that ended a call, and nothing else, is forgotten with that call.
+/// The signals since the run last went on behind one: a press that ended a call, and nothing else,
+/// is forgotten with that call.
 #[derive(Default)]
 struct InARow(u8);
 
 impl InARow {
-    /// Takes a signal that `interrupt` has heard of; returns whether nothing is waited for any longer.
+    /// Takes a signal that `interrupt` has heard of; returns whether nothing is waited for any
+    /// longer.
     fn is_enough(&mut self, interrupt: &Interrupt) -> bool {
-        self.0 = if interrupt.is_ended() { self.0.saturating_add(1) } else { 1 };
+        self.0 = if interrupt.is_ended() {
+            self.0.saturating_add(1)
+        } else {
+            1
+        };
         self.0 >= PATIENCE
     }
 }
@@ -24,9 +30,11 @@ impl InARow {
 /// What signals tell; they are the process's own, and so is its exit code.
 static TOLD: OnceLock<Interrupt> = OnceLock::new();
 
-/// Returns the exit code of the process: the given one, unless a signal decided. Every command's code goes through here.
+/// Returns the exit code of the process: the given one, unless a signal decided. Every command's
+/// code goes through here.
 pub(super) fn decided(code: u8) -> u8 {
-    TOLD.get().map_or(code, |interrupt| exit_code::after(interrupt, code))
+    TOLD.get()
+        .map_or(code, |interrupt| exit_code::after(interrupt, code))
 }
 
 /// What the person or the system told us by signals.
@@ -60,13 +68,18 @@ impl Signals {
                     }
                 }
                 if in_a_row.is_enough(&told) {
-                    // Nothing is lost by this: the log is written as it goes, and the box ends with us.
+                    // Nothing is lost by this: the log is written as it goes, and the box ends with
+                    // us.
                     super::raw::restore();
-                    std::process::exit(i32::from(told.exit_code().unwrap_or(exit_code::INTERRUPTED)));
+                    std::process::exit(i32::from(
+                        told.exit_code().unwrap_or(exit_code::INTERRUPTED),
+                    ));
                 }
             }
         });
-        Ok(Self { interrupt: interrupt.clone() })
+        Ok(Self {
+            interrupt: interrupt.clone(),
+        })
     }
 
     /// Returns the exit code: the given one, unless a signal decided.

@@ -75,11 +75,31 @@ struct Count {
 /// Takes back what turns changed, or shows it.
 pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     let (order, flags) = match args.command {
-        None => (Undo::Back { n: args.back.n, merge: args.back.merge, is_beside: false }, args.back.place),
+        None => (
+            Undo::Back {
+                n: args.back.n,
+                merge: args.back.merge,
+                is_beside: false,
+            },
+            args.back.place,
+        ),
         Some(UndoCommand::List(place)) => (Undo::List, place),
         Some(UndoCommand::Diff(count)) => (Undo::Diff { n: count.n }, count.place),
-        Some(UndoCommand::Redo(steps)) => (Undo::Forward { n: steps.n, merge: steps.merge, is_beside: false }, steps.place),
-        Some(UndoCommand::Retry(again)) => (Undo::Retry { merge: again.merge, is_beside: false }, again.place),
+        Some(UndoCommand::Redo(steps)) => (
+            Undo::Forward {
+                n: steps.n,
+                merge: steps.merge,
+                is_beside: false,
+            },
+            steps.place,
+        ),
+        Some(UndoCommand::Retry(again)) => (
+            Undo::Retry {
+                merge: again.merge,
+                is_beside: false,
+            },
+            again.place,
+        ),
         Some(UndoCommand::Resume(place)) => (Undo::Resume, place),
         Some(UndoCommand::Abandon(place)) => (Undo::Abandon, place),
     };
@@ -96,7 +116,11 @@ pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     terminal.finish();
     let (words, is_whole) = told(&answer);
     deliver(&words)?;
-    Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
+    Ok(signals.exit_code(if is_whole {
+        exit_code::DONE
+    } else {
+        exit_code::FAILED
+    }))
 }
 
 /// Says what came of it in lines for a terminal, and whether all that was wanted was done.
@@ -117,17 +141,28 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
             if undone.turns.iter().any(|turn| turn.turn.n_left > 0) {
                 words.push_str("what was left stays within reach: `podbay undo retry` tries it again, with --merge lines of both sides are put together\n");
             }
-            let _ = writeln!(words, "{} can be taken back now, {} brought back", turns(undone.n_back), turns(undone.n_forward));
+            let _ = writeln!(
+                words,
+                "{} can be taken back now, {} brought back",
+                turns(undone.n_back),
+                turns(undone.n_forward)
+            );
             (words, is_whole)
         }
-        app::UndoAnswer::Applied { name, applied: done } => {
+        app::UndoAnswer::Applied {
+            name,
+            applied: done,
+        } => {
             let mut words = format!("{}\n", text::line(name));
             let is_whole = applied(&mut words, done, RESUME);
             (words, is_whole)
         }
         app::UndoAnswer::Abandoned => (ABANDONED.to_owned(), true),
         app::UndoAnswer::Nothing => ("nothing was interrupted\n".to_owned(), true),
-        app::UndoAnswer::Unfinished => ("nothing was done: an undo was interrupted\n".to_owned(), false),
+        app::UndoAnswer::Unfinished => (
+            "nothing was done: an undo was interrupted\n".to_owned(),
+            false,
+        ),
     }
 }
 
@@ -136,7 +171,12 @@ fn turns(n: u64) -> String {
 }
 
 fn heading(turn: &app::TurnTaken) -> String {
-    format!("turn {} (session {}): {}", turn.turn, text::line(&turn.session), text::line(&turn.words))
+    format!(
+        "turn {} (session {}): {}",
+        turn.turn,
+        text::line(&turn.session),
+        text::line(&turn.words)
+    )
 }
 
 fn list(all: &app::Turns) -> String {
@@ -147,15 +187,30 @@ fn list(all: &app::Turns) -> String {
             app::TurnState::Done => files(turn.n_changed),
             app::TurnState::TakenBack => format!("taken back, {}", files(turn.n_changed)),
         };
-        let cut_off = if turn.is_interrupted { " (cut off: what you changed after it may be among them)" } else { "" };
-        let left = if turn.n_left > 0 { format!("; {} left as it was: `podbay undo retry`", paths(turn.n_left)) } else { String::new() };
+        let cut_off = if turn.is_interrupted {
+            " (cut off: what you changed after it may be among them)"
+        } else {
+            ""
+        };
+        let left = if turn.n_left > 0 {
+            format!(
+                "; {} left as it was: `podbay undo retry`",
+                paths(turn.n_left)
+            )
+        } else {
+            String::new()
+        };
         let _ = writeln!(words, "{}; {state}{cut_off}{left}", heading(turn));
     }
     if all.turns.is_empty() {
         words.push_str("no turn has changed anything yet\n");
     }
     if all.turns.n > all.turns.first.len() as u64 {
-        let _ = writeln!(words, "and {} older ones", all.turns.n - all.turns.first.len() as u64);
+        let _ = writeln!(
+            words,
+            "and {} older ones",
+            all.turns.n - all.turns.first.len() as u64
+        );
     }
     if all.is_unfinished {
         words.push_str("an undo was interrupted: `podbay undo resume` finishes it, `podbay undo abandon` gives it up\n");
@@ -177,7 +232,12 @@ fn files(n: Option<u64>) -> String {
 fn differences(turns: &[app::TurnDifference]) -> String {
     let mut words = String::new();
     for turn in turns {
-        let _ = writeln!(words, "{}; {}", heading(&turn.turn), files(Some(turn.changes.n)));
+        let _ = writeln!(
+            words,
+            "{}; {}",
+            heading(&turn.turn),
+            files(Some(turn.changes.n))
+        );
         words.push_str(&text::escape(&turn.text));
         if turn.n_left_out > 0 {
             let _ = writeln!(words, "({} more files are not shown)", turn.n_left_out);
@@ -201,15 +261,32 @@ const RESUME: &str = "podbay undo resume";
 /// `again`: the command that goes on where it stopped.
 pub(super) fn applied(words: &mut String, applied: &app::Applied, again: &str) -> bool {
     for path in &applied.changed.first {
-        let merged = if applied.merged.first.contains(path) { " (lines of both sides put together)" } else { "" };
-        let removed = if applied.removed.first.contains(path) { " (removed)" } else { "" };
+        let merged = if applied.merged.first.contains(path) {
+            " (lines of both sides put together)"
+        } else {
+            ""
+        };
+        let removed = if applied.removed.first.contains(path) {
+            " (removed)"
+        } else {
+            ""
+        };
         let _ = writeln!(words, "  {path}{merged}{removed}");
     }
     if applied.changed.n > applied.changed.first.len() as u64 {
-        let _ = writeln!(words, "  and {} more", applied.changed.n - applied.changed.first.len() as u64);
+        let _ = writeln!(
+            words,
+            "  and {} more",
+            applied.changed.n - applied.changed.first.len() as u64
+        );
     }
     for left in applied.conflicts.first.iter().chain(&applied.refused.first) {
-        let _ = writeln!(words, "  left as it is: {} {}", left.path, text::line(&left.reason.to_string()));
+        let _ = writeln!(
+            words,
+            "  left as it is: {} {}",
+            left.path,
+            text::line(&left.reason.to_string())
+        );
     }
     let n_left = applied.conflicts.n + applied.refused.n;
     let n_named = applied.conflicts.first.len() as u64 + applied.refused.first.len() as u64;
@@ -217,10 +294,17 @@ pub(super) fn applied(words: &mut String, applied: &app::Applied, again: &str) -
         let _ = writeln!(words, "  left as they are: {} more", n_left - n_named);
     }
     if let Some(why) = &applied.stopped {
-        let _ = writeln!(words, "  stopped before its end: {}; `{again}` finishes it", text::line(why));
+        let _ = writeln!(
+            words,
+            "  stopped before its end: {}; `{again}` finishes it",
+            text::line(why)
+        );
     }
     for path in &applied.without_set_id.first {
-        let _ = writeln!(words, "  without its set-user-id and set-group-id bits: {path}; set them by hand if they are wanted");
+        let _ = writeln!(
+            words,
+            "  without its set-user-id and set-group-id bits: {path}; set them by hand if they are wanted"
+        );
     }
     n_left == 0 && applied.without_set_id.is_empty() && applied.stopped.is_none()
 }
@@ -231,9 +315,20 @@ mod tests {
 
     #[test]
     fn what_goes_is_told_from_what_comes() {
-        let (changed, removed) = (["a", "b"].map(Into::into).into_iter().collect(), ["b".into()].into_iter().collect());
+        let (changed, removed) = (
+            ["a", "b"].map(Into::into).into_iter().collect(),
+            ["b".into()].into_iter().collect(),
+        );
         let mut words = String::new();
-        assert!(applied(&mut words, &app::Applied { changed, removed, ..app::Applied::default() }, RESUME));
+        assert!(applied(
+            &mut words,
+            &app::Applied {
+                changed,
+                removed,
+                ..app::Applied::default()
+            },
+            RESUME
+        ));
         assert_eq!(words, "  a\n  b (removed)\n");
     }
 
@@ -251,7 +346,15 @@ mod tests {
             n_left: 0,
         };
         let text = "+\x1b[8mhidden\x1b[0m\n+over\rwritten\n".to_owned();
-        let shown = differences(&[app::TurnDifference { turn, changes: std::iter::empty().collect(), text, n_left_out: 0 }]);
-        assert!(shown.ends_with("+\\x1b[8mhidden\\x1b[0m\n+over\\x0dwritten\n"), "{shown}");
+        let shown = differences(&[app::TurnDifference {
+            turn,
+            changes: std::iter::empty().collect(),
+            text,
+            n_left_out: 0,
+        }]);
+        assert!(
+            shown.ends_with("+\\x1b[8mhidden\\x1b[0m\n+over\\x0dwritten\n"),
+            "{shown}"
+        );
     }
 }

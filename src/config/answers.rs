@@ -1,7 +1,7 @@
 //! What a person allowed for good, project by project, kept in the state folder.
 //!
-//! Like trust, an answer belongs to one folder under one path: the folder moved, or another one where it was, has none. Each is about exactly
-//! one call; nothing here is a pattern.
+//! Like trust, an answer belongs to one folder under one path: the folder moved, or another one
+//! where it was, has none. Each is about exactly one call; nothing here is a pattern.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -40,22 +40,39 @@ struct Record {
 impl Answers {
     /// Names the record of a project; `key` names its folder whatever its path is.
     pub fn new(folder: &Path, key: &str, project: &Path) -> Self {
-        Self { file: folder.join(format!("{key}.json")), project: project.to_owned() }
+        Self {
+            file: folder.join(format!("{key}.json")),
+            project: project.to_owned(),
+        }
     }
 
-    /// Returns what was allowed for good, the oldest first. A record of another folder says nothing; one that is not
-    /// whole is an error, so that nobody writes over what could still be read in it.
+    /// Returns what was allowed for good, the oldest first. A record of another folder says
+    /// nothing; one that is not whole is an error, so that nobody writes over what could still be
+    /// read in it.
     pub fn list(&self) -> Result<Vec<Exact>, Error> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.file) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.file)
+        {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened.map_err(self.failed("read"))?,
         };
         let mut bytes = Vec::new();
-        file.take(LONGEST).read_to_end(&mut bytes).map_err(self.failed("read"))?;
-        let damaged = |source| Error::DamagedAnswers { path: self.file.clone(), source };
+        file.take(LONGEST)
+            .read_to_end(&mut bytes)
+            .map_err(self.failed("read"))?;
+        let damaged = |source| Error::DamagedAnswers {
+            path: self.file.clone(),
+            source,
+        };
         let record: Record = serde_json::from_slice(&bytes).map_err(damaged)?;
-        Ok(if record.project == self.project { record.allowed } else { Vec::new() })
+        Ok(if record.project == self.project {
+            record.allowed
+        } else {
+            Vec::new()
+        })
     }
 
     /// Adds an answer.
@@ -85,17 +102,24 @@ impl Answers {
     /// Takes all of them back.
     pub fn clear(&self) -> Result<(), Error> {
         match fs::remove_file(&self.file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("remove")(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed("remove")(error))
+            }
             _ => Ok(()),
         }
     }
 
     fn write(&self, allowed: Vec<Exact>) -> Result<(), Error> {
-        let record = Record { project: self.project.clone(), allowed };
-        let text = serde_json::to_vec_pretty(&record).map_err(|error| self.failed("write")(error.into()))?;
+        let record = Record {
+            project: self.project.clone(),
+            allowed,
+        };
+        let text = serde_json::to_vec_pretty(&record)
+            .map_err(|error| self.failed("write")(error.into()))?;
         // Made with mode 0600, and never there in part.
         let write = || -> io::Result<()> {
-            let mut new = tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
+            let mut new =
+                tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
             new.write_all(&text)?;
             new.as_file().sync_all()?;
             new.persist(&self.file)?;
@@ -106,7 +130,11 @@ impl Answers {
 
     fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> Error + use<> {
         let path = self.file.clone();
-        move |source| Error::Answers { doing, path: path.clone(), source }
+        move |source| Error::Answers {
+            doing,
+            path: path.clone(),
+            source,
+        }
     }
 }
 
@@ -117,7 +145,13 @@ mod tests {
     use super::*;
 
     fn command(text: &str) -> Exact {
-        Exact { tool: "bash".into(), command: Some(text.into()), directory: String::new(), paths: Vec::new(), with: Vec::new() }
+        Exact {
+            tool: "bash".into(),
+            command: Some(text.into()),
+            directory: String::new(),
+            paths: Vec::new(),
+            with: Vec::new(),
+        }
     }
 
     #[test]
@@ -129,12 +163,29 @@ mod tests {
         for text in ["make", "cargo test", "make"] {
             mine.add(&command(text)).expect("writes");
         }
-        assert_eq!(mine.list().expect("reads"), [command("make"), command("cargo test")]);
-        assert_eq!(answers("1-3", "/a").list().expect("reads"), [], "another folder at that path");
-        assert_eq!(answers("1-2", "/b").list().expect("reads"), [], "another path with that number");
+        assert_eq!(
+            mine.list().expect("reads"),
+            [command("make"), command("cargo test")]
+        );
+        assert_eq!(
+            answers("1-3", "/a").list().expect("reads"),
+            [],
+            "another folder at that path"
+        );
+        assert_eq!(
+            answers("1-2", "/b").list().expect("reads"),
+            [],
+            "another path with that number"
+        );
         let file = temp.path().join("1-2.json");
-        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
-        assert!(mine.remove(&command("make")).expect("writes") && !mine.remove(&command("make")).expect("reads"));
+        assert_eq!(
+            fs::metadata(&file).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(
+            mine.remove(&command("make")).expect("writes")
+                && !mine.remove(&command("make")).expect("reads")
+        );
         assert_eq!(mine.list().expect("reads"), [command("cargo test")]);
         mine.clear().expect("removes");
         mine.clear().expect("nothing to remove");
@@ -146,12 +197,22 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
         let file = temp.path().join("1-2.json");
-        for text in ["{\"project\": \"/a\", \"allow", "", "[]", "{\"project\": \"/a\", \"allowed\": [{\"tool\": 1}]}"] {
+        for text in [
+            "{\"project\": \"/a\", \"allow",
+            "",
+            "[]",
+            "{\"project\": \"/a\", \"allowed\": [{\"tool\": 1}]}",
+        ] {
             fs::write(&file, text).expect("written");
-            let errors = [answers.list().map(drop), answers.add(&command("make")), answers.remove(&command("make")).map(drop)];
+            let errors = [
+                answers.list().map(drop),
+                answers.add(&command("make")),
+                answers.remove(&command("make")).map(drop),
+            ];
             for error in errors.map(|done| done.expect_err(text)) {
                 assert!(
-                    error.to_string().contains(&file.display().to_string()) && error.hint().contains("move"),
+                    error.to_string().contains(&file.display().to_string())
+                        && error.hint().contains("move"),
                     "{error}: {}",
                     error.hint()
                 );
@@ -166,9 +227,15 @@ mod tests {
     fn there_is_an_end_to_them() {
         let temp = tempfile::tempdir().expect("a folder");
         let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
-        answers.write((0..MOST).map(|n| command(&n.to_string())).collect()).expect("writes");
+        answers
+            .write((0..MOST).map(|n| command(&n.to_string())).collect())
+            .expect("writes");
         answers.add(&command("1")).expect("it is there");
         let error = answers.add(&command("x")).expect_err("too many");
-        assert!(error.hint().contains("podbay config answers"), "{}", error.hint());
+        assert!(
+            error.hint().contains("podbay config answers"),
+            "{}",
+            error.hint()
+        );
     }
 }

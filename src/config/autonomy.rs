@@ -4,7 +4,11 @@ use super::Origin;
 
 /// Gives a task as many turns as suit the autonomy that was chosen, where nobody has said how many.
 pub(super) fn suit(loaded: &mut Loaded<Config>) {
-    let turns = loaded.config.policy.autonomy.and_then(podbay_policy::Autonomy::max_turns);
+    let turns = loaded
+        .config
+        .policy
+        .autonomy
+        .and_then(podbay_policy::Autonomy::max_turns);
     if let Some(turns) = turns
         && matches!(loaded.origins.of("agent.max_turns"), Origin::Default)
     {

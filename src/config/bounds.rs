@@ -1,4 +1,5 @@
-//! Which values of the settings can be meant, beside those of `sandbox`, which has bounds of its own.
+//! Which values of the settings can be meant, beside those of `sandbox`, which has bounds of its
+//! own.
 
 use super::Config;
 use super::Error;
@@ -12,7 +13,11 @@ const LONGEST: Seconds = Seconds::new(366 * 86_400);
 /// Refuses the first value that nothing can be done with, and says where it stands.
 pub(super) fn check(loaded: &Loaded<Config>) -> Result<(), Error> {
     match mistakes(&loaded.config).into_iter().next() {
-        Some((key, what)) => Err(Error::Value { origin: loaded.origins.of(&key).clone(), key, what }),
+        Some((key, what)) => Err(Error::Value {
+            origin: loaded.origins.of(&key).clone(),
+            key,
+            what,
+        }),
         None => Ok(()),
     }
 }
@@ -31,23 +36,41 @@ fn mistakes(config: &Config) -> Mistakes {
     if !(agent.max_cost.is_finite() && agent.max_cost >= 0.0) {
         wrong(
             "agent.max_cost",
-            format!("{} is no amount that can be spent: write US dollars, such as 0.50, or 0 for no limit", agent.max_cost),
+            format!(
+                "{} is no amount that can be spent: write US dollars, such as 0.50, or 0 for no limit",
+                agent.max_cost
+            ),
         );
     }
-    if let Some(tokens) = llm.max_output_tokens.filter(|tokens| *tokens < 1 && *tokens != -1) {
-        wrong("llm.max_output_tokens", format!("{tokens} tokens are no answer: give it at least 1, or -1 for no limit"));
+    if let Some(tokens) = llm
+        .max_output_tokens
+        .filter(|tokens| *tokens < 1 && *tokens != -1)
+    {
+        wrong(
+            "llm.max_output_tokens",
+            format!("{tokens} tokens are no answer: give it at least 1, or -1 for no limit"),
+        );
     }
     if let Some(what) = config.policy.too_many_unasked() {
         wrong("policy.unasked_writes", what.to_owned());
     }
     if tools.read_lines == 0 {
-        wrong("tools.read_lines", "0 lines are none: give it at least 1".to_owned());
+        wrong(
+            "tools.read_lines",
+            "0 lines are none: give it at least 1".to_owned(),
+        );
     }
     mistakes
 }
 
 fn times(config: &Config, mistakes: &mut Mistakes) {
-    let (agent, tools, llm, engine, inference) = (&config.agent, &config.tools, &config.llm, &config.engine, &config.inference);
+    let (agent, tools, llm, engine, inference) = (
+        &config.agent,
+        &config.tools,
+        &config.llm,
+        &config.engine,
+        &config.inference,
+    );
     let times = [
         ("agent.timeout", agent.timeout, 0),
         ("agent.last_answer", agent.last_answer, 0),
@@ -69,7 +92,10 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
         if time > LONGEST {
             mistakes.push((key.to_owned(), format!("{time} is longer than a year")));
         } else if time.get() < least {
-            mistakes.push((key.to_owned(), format!("{time} leaves no time: give it at least {least} s")));
+            mistakes.push((
+                key.to_owned(),
+                format!("{time} leaves no time: give it at least {least} s"),
+            ));
         }
     }
     let spans = [
@@ -80,19 +106,35 @@ fn times(config: &Config, mistakes: &mut Mistakes) {
     ];
     for (key, seconds) in spans {
         if !(seconds > 0.0 && seconds <= LONGEST.get() as f64) {
-            mistakes.push((key.to_owned(), format!("{seconds} is not between 0 and a year, in seconds; 0 is too little")));
+            mistakes.push((
+                key.to_owned(),
+                format!("{seconds} is not between 0 and a year, in seconds; 0 is too little"),
+            ));
         }
     }
 }
 
 /// Judges how answers are sampled, also by providers that are not chosen.
 fn sampling(config: &Config, mistakes: &mut Mistakes) {
-    // First, because what the chosen one says stands in `[llm]` too by now, where nobody has written it.
+    // First, because what the chosen one says stands in `[llm]` too by now, where nobody has
+    // written it.
     for (name, provider) in &config.providers {
         let section = key::join("providers", name);
-        mistakes.extend(provider.sampling.mistakes().into_iter().map(|(key, what)| (format!("{section}.sampling.{key}"), what)));
+        mistakes.extend(
+            provider
+                .sampling
+                .mistakes()
+                .into_iter()
+                .map(|(key, what)| (format!("{section}.sampling.{key}"), what)),
+        );
     }
-    mistakes.extend(config.llm.sampling_mistakes().into_iter().map(|(key, what)| (format!("llm.{key}"), what)));
+    mistakes.extend(
+        config
+            .llm
+            .sampling_mistakes()
+            .into_iter()
+            .map(|(key, what)| (format!("llm.{key}"), what)),
+    );
 }
 
 /// Judges what is written in percent.
@@ -101,29 +143,52 @@ fn shares(config: &Config, mistakes: &mut Mistakes) {
     let (checkpoint, compact) = (agent.checkpoint_percent, agent.compact_percent);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if agent.wrap_up_percent > 100 {
-        wrong("agent.wrap_up_percent", format!("{} is more than 100 percent", agent.wrap_up_percent));
+        wrong(
+            "agent.wrap_up_percent",
+            format!("{} is more than 100 percent", agent.wrap_up_percent),
+        );
     }
     if !(1..=99).contains(&checkpoint) {
-        wrong("agent.checkpoint_percent", format!("{checkpoint} is not between 1 and 99 percent"));
+        wrong(
+            "agent.checkpoint_percent",
+            format!("{checkpoint} is not between 1 and 99 percent"),
+        );
     }
     if compact > 99 {
-        wrong("agent.compact_percent", format!("{compact} is not between 1 and 99 percent; 0 is never"));
+        wrong(
+            "agent.compact_percent",
+            format!("{compact} is not between 1 and 99 percent; 0 is never"),
+        );
     }
     if compact != 0 && checkpoint >= compact {
         // The one that somebody has written is the one that can be corrected.
         let usual = Config::default().agent.compact_percent;
-        let key = if compact == usual { "agent.checkpoint_percent" } else { "agent.compact_percent" };
+        let key = if compact == usual {
+            "agent.checkpoint_percent"
+        } else {
+            "agent.compact_percent"
+        };
         let what = format!(
             "a checkpoint at {checkpoint} percent (`agent.checkpoint_percent`) comes too late where room is made at {compact} \
              (`agent.compact_percent`): it has to be the lower one"
         );
         wrong(key, what);
     }
-    if let Some(percent) = agent.context_warnings.iter().find(|percent| !(1..=100).contains(*percent)) {
-        wrong("agent.context_warnings", format!("{percent} is not between 1 and 100 percent"));
+    if let Some(percent) = agent
+        .context_warnings
+        .iter()
+        .find(|percent| !(1..=100).contains(*percent))
+    {
+        wrong(
+            "agent.context_warnings",
+            format!("{percent} is not between 1 and 100 percent"),
+        );
     }
     if !(1..=100).contains(&tools.result_percent) {
-        wrong("tools.result_percent", format!("{} is not between 1 and 100 percent", tools.result_percent));
+        wrong(
+            "tools.result_percent",
+            format!("{} is not between 1 and 100 percent", tools.result_percent),
+        );
     }
 }
 
@@ -137,57 +202,131 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let path = temp.path().join("config.toml");
         std::fs::write(&path, text).expect("written");
-        let error = Config::load(&Sources { user: Some(path), ..Sources::default() }).expect_err(text).to_string();
-        assert!(error.contains(&format!("config.toml:{line}: `{key}`: ")), "{error}");
+        let error = Config::load(&Sources {
+            user: Some(path),
+            ..Sources::default()
+        })
+        .expect_err(text)
+        .to_string();
+        assert!(
+            error.contains(&format!("config.toml:{line}: `{key}`: ")),
+            "{error}"
+        );
     }
 
     #[test]
     fn what_nothing_can_be_done_with_is_refused_with_key_and_line() {
         assert_eq!(mistakes(&Config::default()), vec![]);
-        for time in ["bash_timeout", "bash_timeout_max", "bash_grace", "search_timeout", "file_timeout"] {
-            check(&format!("[tools]\n\n{time} = \"99999999999999h\"\n"), &format!("tools.{time}"), 3);
+        for time in [
+            "bash_timeout",
+            "bash_timeout_max",
+            "bash_grace",
+            "search_timeout",
+            "file_timeout",
+        ] {
+            check(
+                &format!("[tools]\n\n{time} = \"99999999999999h\"\n"),
+                &format!("tools.{time}"),
+                3,
+            );
         }
-        for zero in ["bash_timeout", "bash_timeout_max", "search_timeout", "file_timeout", "read_lines"] {
-            check(&format!("[tools]\n{zero} = 0\n"), &format!("tools.{zero}"), 2);
+        for zero in [
+            "bash_timeout",
+            "bash_timeout_max",
+            "search_timeout",
+            "file_timeout",
+            "read_lines",
+        ] {
+            check(
+                &format!("[tools]\n{zero} = 0\n"),
+                &format!("tools.{zero}"),
+                2,
+            );
         }
         for nonsense in ["0", "-1", "nan", "inf", "1e300"] {
-            check(&format!("[llm]\nidle_timeout_s = {nonsense}\n"), "llm.idle_timeout_s", 2);
+            check(
+                &format!("[llm]\nidle_timeout_s = {nonsense}\n"),
+                "llm.idle_timeout_s",
+                2,
+            );
         }
         for kind in ["llm", "llm.sampling.edit", "llm.sampling.chat"] {
             for name in ["temperature", "top_p", "min_p"] {
                 for nonsense in ["-0.1", "2.1", "nan", "inf"] {
-                    check(&format!("[{kind}]\n{name} = {nonsense}\n"), &format!("{kind}.{name}"), 2);
+                    check(
+                        &format!("[{kind}]\n{name} = {nonsense}\n"),
+                        &format!("{kind}.{name}"),
+                        2,
+                    );
                 }
             }
         }
-        let provider = "[providers.\"a b\"]\nbase_url = \"http://127.0.0.1:1\"\nsampling.chat.min_p = 1.5\n";
+        let provider =
+            "[providers.\"a b\"]\nbase_url = \"http://127.0.0.1:1\"\nsampling.chat.min_p = 1.5\n";
         check(provider, "providers.\"a b\".sampling.chat.min_p", 3);
-        check(&format!("llm.provider = \"a b\"\n{provider}"), "providers.\"a b\".sampling.chat.min_p", 4);
+        check(
+            &format!("llm.provider = \"a b\"\n{provider}"),
+            "providers.\"a b\".sampling.chat.min_p",
+            4,
+        );
         for nonsense in ["-1", "nan", "inf", "-inf"] {
-            check(&format!("[agent]\nmax_cost = {nonsense}\n"), "agent.max_cost", 2);
+            check(
+                &format!("[agent]\nmax_cost = {nonsense}\n"),
+                "agent.max_cost",
+                2,
+            );
         }
         for nonsense in ["0", "-2"] {
-            check(&format!("[llm]\nmax_output_tokens = {nonsense}\n"), "llm.max_output_tokens", 2);
+            check(
+                &format!("[llm]\nmax_output_tokens = {nonsense}\n"),
+                "llm.max_output_tokens",
+                2,
+            );
         }
-        check("[agent]\nwrap_up_percent = 101\n", "agent.wrap_up_percent", 2);
-        check(&format!("[policy]\nunasked_writes = [{}]\n", "'a/', ".repeat(257)), "policy.unasked_writes", 2);
+        check(
+            "[agent]\nwrap_up_percent = 101\n",
+            "agent.wrap_up_percent",
+            2,
+        );
+        check(
+            &format!("[policy]\nunasked_writes = [{}]\n", "'a/', ".repeat(257)),
+            "policy.unasked_writes",
+            2,
+        );
         check("[agent]\ntimeout = \"400d\"\n", "agent.timeout", 2);
     }
 
     #[test]
     fn a_hook_in_which_the_model_could_run_something_is_refused() {
-        check("[[hooks.pre_tool_use]]\nrun = 'echo \"{{tool_input}}\"'\nwhere = 'host'\n", "hooks.pre_tool_use", 1);
-        check("[hooks.post_tool_use]\nbash = 'bash -c \"log {{tool_input}}\"'\n", "hooks.post_tool_use", 1);
+        check(
+            "[[hooks.pre_tool_use]]\nrun = 'echo \"{{tool_input}}\"'\nwhere = 'host'\n",
+            "hooks.pre_tool_use",
+            1,
+        );
+        check(
+            "[hooks.post_tool_use]\nbash = 'bash -c \"log {{tool_input}}\"'\n",
+            "hooks.post_tool_use",
+            1,
+        );
     }
 
     #[test]
     fn waits_of_engine_and_model_server_have_a_least_and_a_most() {
-        let zero_is_nothing =
-            ["engine.timeout_s", "engine.pull_timeout", "inference.start_timeout", "inference.probe_timeout", "inference.download_timeout"];
+        let zero_is_nothing = [
+            "engine.timeout_s",
+            "engine.pull_timeout",
+            "inference.start_timeout",
+            "inference.probe_timeout",
+            "inference.download_timeout",
+        ];
         for key in zero_is_nothing {
             check(&format!("{key} = 0\n"), key, 1);
         }
-        let others = ["engine.keep_guest", "inference.sleep_idle", "inference.warm_up"];
+        let others = [
+            "engine.keep_guest",
+            "inference.sleep_idle",
+            "inference.warm_up",
+        ];
         for key in zero_is_nothing.into_iter().chain(others) {
             // More than a clock can count to.
             check(&format!("{key} = {}\n", i64::MAX), key, 1);
@@ -197,17 +336,53 @@ mod tests {
     #[test]
     fn shares_are_shares_and_a_checkpoint_comes_before_room_is_made() {
         for nonsense in ["0", "100", "255"] {
-            check(&format!("[agent]\ncheckpoint_percent = {nonsense}\n"), "agent.checkpoint_percent", 2);
+            check(
+                &format!("[agent]\ncheckpoint_percent = {nonsense}\n"),
+                "agent.checkpoint_percent",
+                2,
+            );
         }
-        check("[agent]\ncompact_percent = 100\n", "agent.compact_percent", 2);
-        check("[agent]\ncompact_percent = 65\n", "agent.compact_percent", 2);
-        check("[agent]\ncheckpoint_percent = 80\n", "agent.checkpoint_percent", 2);
-        check("[agent]\ncheckpoint_percent = 50\ncompact_percent = 40\n", "agent.compact_percent", 3);
-        check("[agent]\ncontext_warnings = [75, 0]\n", "agent.context_warnings", 2);
+        check(
+            "[agent]\ncompact_percent = 100\n",
+            "agent.compact_percent",
+            2,
+        );
+        check(
+            "[agent]\ncompact_percent = 65\n",
+            "agent.compact_percent",
+            2,
+        );
+        check(
+            "[agent]\ncheckpoint_percent = 80\n",
+            "agent.checkpoint_percent",
+            2,
+        );
+        check(
+            "[agent]\ncheckpoint_percent = 50\ncompact_percent = 40\n",
+            "agent.compact_percent",
+            3,
+        );
+        check(
+            "[agent]\ncontext_warnings = [75, 0]\n",
+            "agent.context_warnings",
+            2,
+        );
         check("[tools]\nresult_percent = 101\n", "tools.result_percent", 2);
-        for fine in ["compact_percent = 0", "checkpoint_percent = 39\ncompact_percent = 40", "context_warnings = []", "max_cost = 0.5"] {
+        for fine in [
+            "compact_percent = 0",
+            "checkpoint_percent = 39\ncompact_percent = 40",
+            "context_warnings = []",
+            "max_cost = 0.5",
+        ] {
             let agent = toml::from_str(fine).expect("a section");
-            assert_eq!(mistakes(&Config { agent, ..Config::default() }), vec![], "{fine}");
+            assert_eq!(
+                mistakes(&Config {
+                    agent,
+                    ..Config::default()
+                }),
+                vec![],
+                "{fine}"
+            );
         }
     }
 }

@@ -13,11 +13,23 @@ pub enum Error {
         source: io::Error,
     },
     #[error("read the configuration file `{}`: line {line}: {what}", path.display())]
-    Syntax { path: PathBuf, line: usize, what: String },
+    Syntax {
+        path: PathBuf,
+        line: usize,
+        what: String,
+    },
     #[error("{origin}: `{key}`: {what}")]
-    Value { origin: Origin, key: String, what: String },
+    Value {
+        origin: Origin,
+        key: String,
+        what: String,
+    },
     #[error("{origin}: there is no setting `{key}`")]
-    UnknownKey { origin: Origin, key: String, near: Option<String> },
+    UnknownKey {
+        origin: Origin,
+        key: String,
+        near: Option<String>,
+    },
     #[error("read the project's settings file `{}`: {problem}", path.display())]
     Project { path: PathBuf, problem: String },
     #[error("{doing} the record of what is trusted, `{}`", path.display())]

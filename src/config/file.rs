@@ -4,17 +4,27 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a file of the person's, and nothing else: opening a pipe waits for whoever writes into it, and a device may never end.
+/// Opens a file of the person's, and nothing else: opening a pipe waits for whoever writes into it,
+/// and a device may never end.
 ///
 /// Returns what it is together with its facts, so that both are of the same file.
 pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
     let facts = file.metadata()?;
     if facts.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, no file"));
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder, no file",
+        ));
     }
     if !facts.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        ));
     }
     Ok((file, facts))
 }
@@ -23,7 +33,11 @@ pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
 pub(super) fn text(file: File, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes"),
+        ));
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text (UTF-8)"))
 }

@@ -1,4 +1,5 @@
-//! What is special about the commands of `[hooks]`: they come in two shapes, and a project may have none on the person's machine.
+//! What is special about the commands of `[hooks]`: they come in two shapes, and a project may have
+//! none on the person's machine.
 
 use toml::Table;
 use toml::Value;
@@ -10,9 +11,12 @@ use super::layer::Layer;
 const SECTION: &str = "hooks";
 const PLACE: &str = "where";
 
-/// Turns tables of commands by the tool's name into lists, so that each layer adds to what the others have.
+/// Turns tables of commands by the tool's name into lists, so that each layer adds to what the
+/// others have.
 pub(super) fn to_lists(table: &mut Table) {
-    let Some(Value::Table(hooks)) = table.get_mut(SECTION) else { return };
+    let Some(Value::Table(hooks)) = table.get_mut(SECTION) else {
+        return;
+    };
     for (_, value) in hooks.iter_mut() {
         if let Value::Table(commands) = value
             && !commands.is_empty()
@@ -22,20 +26,28 @@ pub(super) fn to_lists(table: &mut Table) {
             commands.sort_by_key(|(tool, _)| tool == "*");
             let hook = |(tool, run)| {
                 let condition = Table::from_iter([("tool".to_owned(), Value::String(tool))]);
-                Value::Table(Table::from_iter([("run".to_owned(), run), ("if".to_owned(), Value::Table(condition))]))
+                Value::Table(Table::from_iter([
+                    ("run".to_owned(), run),
+                    ("if".to_owned(), Value::Table(condition)),
+                ]))
             };
             *value = Value::Array(commands.into_iter().map(hook).collect());
         }
     }
 }
 
-/// Takes out of a project's layer, trusted or not, what would run on the person's own machine, and returns it.
+/// Takes out of a project's layer, trusted or not, what would run on the person's own machine, and
+/// returns it.
 pub(super) fn without_host(layer: &mut Layer) -> Vec<PassedOver> {
     let mut taken = Vec::new();
     if let Some(Value::Table(hooks)) = layer.table.get_mut(SECTION) {
         for (name, value) in hooks.iter_mut() {
             let Value::Array(list) = value else { continue };
-            let is_of_host = |hook: &Value| hook.get(PLACE).and_then(Value::as_str).is_some_and(|place| place == "host");
+            let is_of_host = |hook: &Value| {
+                hook.get(PLACE)
+                    .and_then(Value::as_str)
+                    .is_some_and(|place| place == "host")
+            };
             for hook in list.extract_if(.., |hook| is_of_host(hook)) {
                 taken.push((format!("{SECTION}.{name}"), hook.to_string()));
             }
@@ -63,7 +75,8 @@ mod tests {
 
     #[test]
     fn a_table_of_commands_is_a_list_from_the_start() {
-        let table = layer("[hooks.pre_tool_use]\n'*' = 'b'\nbash = 'a'\n[hooks]\ntimeout = 3").table;
+        let table =
+            layer("[hooks.pre_tool_use]\n'*' = 'b'\nbash = 'a'\n[hooks]\ntimeout = 3").table;
         let list = layer(
             "[[hooks.pre_tool_use]]\nrun = 'a'\nif = {tool = 'bash'}\n[[hooks.pre_tool_use]]\nrun = 'b'\nif = {tool = '*'}\n[hooks]\ntimeout = 3",
         );
@@ -72,11 +85,18 @@ mod tests {
 
     #[test]
     fn what_would_run_on_the_host_is_taken_out_and_said() {
-        let mut layer = layer("[[hooks.stop]]\nrun = 'a'\n[[hooks.stop]]\nrun = 'b'\nwhere = 'host'\n");
+        let mut layer =
+            layer("[[hooks.stop]]\nrun = 'a'\n[[hooks.stop]]\nrun = 'b'\nwhere = 'host'\n");
         let taken = without_host(&mut layer);
-        assert_eq!(layer.table["hooks"]["stop"].as_array().map(Vec::len), Some(1));
+        assert_eq!(
+            layer.table["hooks"]["stop"].as_array().map(Vec::len),
+            Some(1)
+        );
         assert_eq!(taken.len(), 1);
         let says = "config.toml:1: `hooks.stop` is passed over: a project may only add to it what runs in the sandbox, and only once it is trusted, and what the other settings say holds";
-        assert_eq!((taken[0].value.contains('b'), taken[0].to_string().as_str()), (true, says));
+        assert_eq!(
+            (taken[0].value.contains('b'), taken[0].to_string().as_str()),
+            (true, says)
+        );
     }
 }

@@ -5,9 +5,20 @@ use serde_json::Value;
 
 /// Returns the dotted spelling of a path; a part that TOML would quote is quoted.
 pub(super) fn join(parent: &str, part: &str) -> String {
-    let bare = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    let part = if bare { part.to_owned() } else { format!("{part:?}") };
-    if parent.is_empty() { part } else { format!("{parent}.{part}") }
+    let bare = !part.is_empty()
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let part = if bare {
+        part.to_owned()
+    } else {
+        format!("{part:?}")
+    };
+    if parent.is_empty() {
+        part
+    } else {
+        format!("{parent}.{part}")
+    }
 }
 
 /// The keys there are, read off the defaults.
@@ -21,8 +32,12 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn of(defaults: &impl Serialize) -> Self {
         // JSON, because it has a null: an optional key is a key too.
-        let value = serde_json::to_value(defaults).expect("settings are made of tables, lists, strings and numbers");
-        let mut known = Self { leaves: Vec::new(), tables: Vec::new() };
+        let value = serde_json::to_value(defaults)
+            .expect("settings are made of tables, lists, strings and numbers");
+        let mut known = Self {
+            leaves: Vec::new(),
+            tables: Vec::new(),
+        };
         known.walk("", &value);
         known
     }
@@ -53,17 +68,27 @@ impl Known {
     pub(super) fn near(&self, key: &str) -> Option<&str> {
         let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
         let all = || self.leaves.iter().chain(&self.tables).map(String::as_str);
-        let beside = all().filter(|known| known.rsplit_once('.').map_or("", |(parent, _)| parent) == parent);
-        let slip = beside.map(|known| (distance(last(known), name), known)).filter(|(off, _)| *off <= bound(name)).min();
+        let beside =
+            all().filter(|known| known.rsplit_once('.').map_or("", |(parent, _)| parent) == parent);
+        let slip = beside
+            .map(|known| (distance(last(known), name), known))
+            .filter(|(off, _)| *off <= bound(name))
+            .min();
         // The right name in the wrong table, then the right name in a table that is misspelt.
         let elsewhere = || all().find(|known| last(known) == name);
-        slip.map(|(_, known)| known).or_else(elsewhere).or_else(|| near(key, all()))
+        slip.map(|(_, known)| known)
+            .or_else(elsewhere)
+            .or_else(|| near(key, all()))
     }
 }
 
 /// Returns the one of the known names that was probably meant.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.map(|known| (distance(known, name), known)).filter(|(off, _)| *off <= bound(name)).min().map(|(_, known)| known)
+    known
+        .map(|known| (distance(known, name), known))
+        .filter(|(off, _)| *off <= bound(name))
+        .min()
+        .map(|(_, known)| known)
 }
 
 fn last(key: &str) -> &str {
@@ -98,8 +123,9 @@ mod tests {
 
     #[track_caller]
     fn check(key: &str, near: Option<&str>) {
-        let known =
-            Known::of(&json!({"sandbox": {"memory": "4GiB", "pids": null}, "llm": {"model": null, "headers": {}}, "offline": false}));
+        let known = Known::of(
+            &json!({"sandbox": {"memory": "4GiB", "pids": null}, "llm": {"model": null, "headers": {}}, "offline": false}),
+        );
         assert_eq!(known.near(key), near);
     }
 

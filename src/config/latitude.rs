@@ -1,4 +1,5 @@
-//! What the settings file that comes with a project may do before a person trusts it: make things tighter, never looser.
+//! What the settings file that comes with a project may do before a person trusts it: make things
+//! tighter, never looser.
 
 use std::fmt;
 use std::str::FromStr;
@@ -221,7 +222,10 @@ impl Latitude {
 
     /// Returns what the table says; `None` where it says nothing.
     pub fn listed(key: &str) -> Option<Self> {
-        TABLE.iter().find(|(known, _)| *known == key).map(|(_, latitude)| *latitude)
+        TABLE
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, latitude)| *latitude)
     }
 
     /// Returns whether a project may put `new` where `now` holds.
@@ -230,15 +234,22 @@ impl Latitude {
             Never | AddInSandbox => false,
             Add => true,
             AddStricter => new.as_array().is_some_and(|rules| {
-                let decides = |rule: &Value| rule.get("decision").and_then(Value::as_str).is_some_and(|decision| decision != "allow");
+                let decides = |rule: &Value| {
+                    rule.get("decision")
+                        .and_then(Value::as_str)
+                        .is_some_and(|decision| decision != "allow")
+                };
                 rules.iter().all(decides)
             }),
             Switch(to) => new.as_bool() == Some(to) || now == new,
             Lower(unit) => compare(unit, now, new, |now, new| new <= now),
             Raise(unit) => compare(unit, now, new, |now, new| new >= now),
-            LowerFromNone(unit) => compare(unit, now, new, |now, new| now == 0.0 || (new > 0.0 && new <= now)),
+            LowerFromNone(unit) => compare(unit, now, new, |now, new| {
+                now == 0.0 || (new > 0.0 && new <= now)
+            }),
             Toward(order) => {
-                let place = |value: &Value| order.iter().position(|word| value.as_str() == Some(word));
+                let place =
+                    |value: &Value| order.iter().position(|word| value.as_str() == Some(word));
                 matches!((place(now), place(new)), (Some(now), Some(new)) if new <= now)
             }
         }
@@ -253,7 +264,9 @@ fn compare(unit: Unit, now: &Value, new: &Value, fits: impl Fn(f64, f64) -> bool
 fn number(unit: Unit, value: &Value) -> Option<f64> {
     match (value, unit) {
         (Value::Number(number), _) => number.as_f64(),
-        (Value::String(text), Size) => ByteSize::from_str(text).ok().map(|size| size.bytes() as f64),
+        (Value::String(text), Size) => ByteSize::from_str(text)
+            .ok()
+            .map(|size| size.bytes() as f64),
         (Value::String(text), Time) => Seconds::from_str(text).ok().map(|time| time.get() as f64),
         _ => None,
     }
@@ -271,7 +284,9 @@ impl fmt::Display for Latitude {
             Toward(order) => write!(f, "only choose less, in the order {}", order.join(", ")),
             Add => f.write_str("add to it"),
             AddStricter => f.write_str("add to it what does not allow"),
-            AddInSandbox => f.write_str("only add to it what runs in the sandbox, and only once it is trusted"),
+            AddInSandbox => {
+                f.write_str("only add to it what runs in the sandbox, and only once it is trusted")
+            }
         }
     }
 }
@@ -294,29 +309,80 @@ mod tests {
 
     #[test]
     fn a_project_moves_a_setting_in_one_direction_alone() {
-        check(Never, &json!("a"), &[], &[json!("a"), json!("b"), json!(null)]);
-        check(Lower(Number), &json!(8), &[json!(8), json!(2), json!(0.5)], &[json!(9), json!("2"), json!(null), json!(true)]);
+        check(
+            Never,
+            &json!("a"),
+            &[],
+            &[json!("a"), json!("b"), json!(null)],
+        );
+        check(
+            Lower(Number),
+            &json!(8),
+            &[json!(8), json!(2), json!(0.5)],
+            &[json!(9), json!("2"), json!(null), json!(true)],
+        );
         check(
             Lower(Size),
             &json!("2GiB"),
             &[json!("2g"), json!("512m"), json!(1024)],
             &[json!("3GiB"), json!(4_000_000_000_u64), json!("x")],
         );
-        check(Lower(Time), &json!("2m"), &[json!("90s"), json!("2m"), json!(5)], &[json!("3m"), json!("1h"), json!(121)]);
-        check(LowerFromNone(Time), &json!("1h"), &[json!("5m")], &[json!(0), json!("0s"), json!("2h")]);
-        check(LowerFromNone(Number), &json!(0), &[json!(0), json!(1_000_000)], &[json!("x")]);
-        check(Raise(Size), &json!("1GiB"), &[json!("2GiB")], &[json!("1m"), json!(0)]);
-        check(Switch(true), &json!(false), &[json!(true), json!(false)], &[json!("true")]);
+        check(
+            Lower(Time),
+            &json!("2m"),
+            &[json!("90s"), json!("2m"), json!(5)],
+            &[json!("3m"), json!("1h"), json!(121)],
+        );
+        check(
+            LowerFromNone(Time),
+            &json!("1h"),
+            &[json!("5m")],
+            &[json!(0), json!("0s"), json!("2h")],
+        );
+        check(
+            LowerFromNone(Number),
+            &json!(0),
+            &[json!(0), json!(1_000_000)],
+            &[json!("x")],
+        );
+        check(
+            Raise(Size),
+            &json!("1GiB"),
+            &[json!("2GiB")],
+            &[json!("1m"), json!(0)],
+        );
+        check(
+            Switch(true),
+            &json!(false),
+            &[json!(true), json!(false)],
+            &[json!("true")],
+        );
         check(Switch(true), &json!(true), &[json!(true)], &[json!(false)]);
-        check(Toward(&["none", "some", "all"]), &json!("some"), &[json!("none"), json!("some")], &[json!("all"), json!("other")]);
+        check(
+            Toward(&["none", "some", "all"]),
+            &json!("some"),
+            &[json!("none"), json!("some")],
+            &[json!("all"), json!("other")],
+        );
         let rule = |decision: &str| json!({"decision": decision, "rule": "bash"});
         check(
             AddStricter,
             &json!([]),
             &[json!([]), json!([rule("deny"), rule("gate"), rule("ask")])],
-            &[json!([rule("allow")]), json!([rule("deny"), rule("allow")]), json!([{"rule": "bash"}]), json!("x"), json!(["bash"])],
+            &[
+                json!([rule("allow")]),
+                json!([rule("deny"), rule("allow")]),
+                json!([{"rule": "bash"}]),
+                json!("x"),
+                json!(["bash"]),
+            ],
         );
-        check(Toward(&["none"]), &json!("open"), &[], &[json!("none"), json!("open")]);
+        check(
+            Toward(&["none"]),
+            &json!("open"),
+            &[],
+            &[json!("none"), json!("open")],
+        );
     }
 
     #[test]

@@ -53,10 +53,21 @@ struct Place {
 impl Layer {
     /// Reads a file; `None` where there is none and none is needed.
     pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
-        // A shell hands over what another command prints as a stream that is open already: `--config <(…)`.
-        let is_handed_over = needed && ["/dev/fd", "/dev/stdin", "/proc/self/fd"].iter().any(|place| path.starts_with(place));
-        let file = if is_handed_over { File::open(path) } else { file::open(path).map(|(file, _)| file) };
+        let failed = |source| Error::Read {
+            path: path.to_owned(),
+            source,
+        };
+        // A shell hands over what another command prints as a stream that is open already:
+        // `--config <(…)`.
+        let is_handed_over = needed
+            && ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
+                .iter()
+                .any(|place| path.starts_with(place));
+        let file = if is_handed_over {
+            File::open(path)
+        } else {
+            file::open(path).map(|(file, _)| file)
+        };
         let file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !needed => return Ok(None),
             other => other.map_err(failed)?,
@@ -77,9 +88,16 @@ impl Layer {
         let mut places = BTreeMap::new();
         walk(path, &text, "", spanned.get_ref(), &mut places);
         if let Some((key, place)) = places.iter().find(|(key, _)| is_secret(key)) {
-            return Err(Error::Secret { origin: place.origin.clone(), key: key.clone() });
+            return Err(Error::Secret {
+                origin: place.origin.clone(),
+                key: key.clone(),
+            });
         }
-        Ok(Self { table, places, text: Some(text) })
+        Ok(Self {
+            table,
+            places,
+            text: Some(text),
+        })
     }
 
     /// Makes a layer of one value.
@@ -90,7 +108,17 @@ impl Layer {
         for part in parts {
             table = Table::from_iter([(part.to_owned(), Value::Table(table))]);
         }
-        Self { table, places: BTreeMap::from([(key.to_owned(), Place { origin, value: 0..0 })]), text: None }
+        Self {
+            table,
+            places: BTreeMap::from([(
+                key.to_owned(),
+                Place {
+                    origin,
+                    value: 0..0,
+                },
+            )]),
+            text: None,
+        }
     }
 
     /// Returns where a key stands, or what it is in.
@@ -105,17 +133,27 @@ impl Layer {
                 None => break,
             }
         }
-        self.places.values().next().map_or(Origin::Default, |place| place.origin.clone())
+        self.places
+            .values()
+            .next()
+            .map_or(Origin::Default, |place| place.origin.clone())
     }
 
     pub(super) fn line(&self, key: &str) -> usize {
-        if let Origin::File { line, .. } = self.origin(key) { line } else { 0 }
+        if let Origin::File { line, .. } = self.origin(key) {
+            line
+        } else {
+            0
+        }
     }
 
     /// Reads the layer on its own: the keys that nothing knows, or what does not fit.
     pub(super) fn check<C: DeserializeOwned>(&self) -> Result<Vec<String>, Error> {
         let mut unknown = Vec::new();
-        let read: Result<C, _> = serde_ignored::deserialize(Value::Table(self.table.clone()), |path| unknown.push(dotted(&path)));
+        let read: Result<C, _> =
+            serde_ignored::deserialize(Value::Table(self.table.clone()), |path| {
+                unknown.push(dotted(&path))
+            });
         match read {
             Ok(_) => Ok(unknown),
             Err(error) => Err(self.explain::<C>(&error)),
@@ -125,20 +163,34 @@ impl Layer {
     /// Says which value does not fit, and where it stands.
     fn explain<C: DeserializeOwned>(&self, error: &toml::de::Error) -> Error {
         // Read from the text itself, the same error knows its place.
-        let spanned = self.text.as_deref().and_then(|text| toml::from_str::<C>(text).err());
+        let spanned = self
+            .text
+            .as_deref()
+            .and_then(|text| toml::from_str::<C>(text).err());
         let at = spanned.as_ref().and_then(toml::de::Error::span);
-        let inside = |place: &Place| at.as_ref().is_some_and(|at| place.value.start <= at.start && at.start < place.value.end);
-        let found = self.places.iter().filter(|(_, place)| inside(place)).min_by_key(|(_, place)| place.value.len());
+        let inside = |place: &Place| {
+            at.as_ref()
+                .is_some_and(|at| place.value.start <= at.start && at.start < place.value.end)
+        };
+        let found = self
+            .places
+            .iter()
+            .filter(|(_, place)| inside(place))
+            .min_by_key(|(_, place)| place.value.len());
         let only = || self.places.iter().next().filter(|_| self.text.is_none());
         let (key, origin) = match found.or_else(only) {
             Some((key, place)) => (key.clone(), place.origin.clone()),
             None => ("?".to_owned(), self.origin("")),
         };
-        // Of a word from a list the reader only says that this is none; read as text, it names the list.
+        // Of a word from a list the reader only says that this is none; read as text, it names the
+        // list.
         if error.message().contains("unit variant")
-            && let Some(value) =
-                key.split('.').try_fold(&Value::Table(self.table.clone()), |at, part| at.get(part)).filter(|value| !value.is_str())
-            && let Err(listed) = Self::single(&key, Value::String(value.to_string()), origin.clone()).check::<C>()
+            && let Some(value) = key
+                .split('.')
+                .try_fold(&Value::Table(self.table.clone()), |at, part| at.get(part))
+                .filter(|value| !value.is_str())
+            && let Err(listed) =
+                Self::single(&key, Value::String(value.to_string()), origin.clone()).check::<C>()
         {
             return listed;
         }
@@ -155,14 +207,18 @@ impl Layer {
         for (part, value) in above {
             let key = key::join(parent, part);
             match (value, below.get_mut(part)) {
-                (Value::Table(above), Some(Value::Table(below))) => self.merge(&key, above, below, origins),
+                (Value::Table(above), Some(Value::Table(below))) => {
+                    self.merge(&key, above, below, origins)
+                }
                 (Value::Table(above), _) => {
                     origins.forget(&key);
                     let mut table = Table::new();
                     self.merge(&key, above, &mut table, origins);
                     below.insert(part.clone(), Value::Table(table));
                 }
-                (Value::Array(more), Some(Value::Array(list))) if ADDITIVE.contains(&key.as_str()) => {
+                (Value::Array(more), Some(Value::Array(list)))
+                    if ADDITIVE.contains(&key.as_str()) =>
+                {
                     list.extend(more.iter().cloned());
                     origins.add(&key, self.origin(&key));
                 }
@@ -176,20 +232,41 @@ impl Layer {
     }
 }
 
-fn walk(path: &Path, text: &str, parent: &str, table: &DeTable<'_>, places: &mut BTreeMap<String, Place>) {
+fn walk(
+    path: &Path,
+    text: &str,
+    parent: &str,
+    table: &DeTable<'_>,
+    places: &mut BTreeMap<String, Place>,
+) {
     for (part, value) in table {
         let key = key::join(parent, part.get_ref());
-        let origin = Origin::File { path: path.to_owned(), line: line_at(text, part.span().start) };
+        let origin = Origin::File {
+            path: path.to_owned(),
+            line: line_at(text, part.span().start),
+        };
         if let DeValue::Table(inner) = value.get_ref() {
             walk(path, text, &key, inner, places);
         }
         inner_tables(path, text, &key, value, places);
-        places.insert(key, Place { origin, value: value.span() });
+        places.insert(
+            key,
+            Place {
+                origin,
+                value: value.span(),
+            },
+        );
     }
 }
 
 /// Tables in lists have secrets and slips too.
-fn inner_tables(path: &Path, text: &str, key: &str, value: &Spanned<DeValue<'_>>, places: &mut BTreeMap<String, Place>) {
+fn inner_tables(
+    path: &Path,
+    text: &str,
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    places: &mut BTreeMap<String, Place>,
+) {
     if let DeValue::Array(list) = value.get_ref() {
         for (index, item) in list.iter().enumerate() {
             if let DeValue::Table(inner) = item.get_ref() {
@@ -200,7 +277,11 @@ fn inner_tables(path: &Path, text: &str, key: &str, value: &Spanned<DeValue<'_>>
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
-    text.char_indices().take_while(|(at, _)| *at < offset).filter(|(_, c)| *c == '\n').count() + 1
+    text.char_indices()
+        .take_while(|(at, _)| *at < offset)
+        .filter(|(_, c)| *c == '\n')
+        .count()
+        + 1
 }
 
 fn dotted(path: &serde_ignored::Path<'_>) -> String {
@@ -209,6 +290,8 @@ fn dotted(path: &serde_ignored::Path<'_>) -> String {
         Path::Root => String::new(),
         Path::Map { parent, key } => key::join(&dotted(parent), key),
         Path::Seq { parent, index } => key::join(&dotted(parent), &index.to_string()),
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => dotted(parent),
+        Path::Some { parent }
+        | Path::NewtypeStruct { parent }
+        | Path::NewtypeVariant { parent } => dotted(parent),
     }
 }

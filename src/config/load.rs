@@ -28,13 +28,21 @@ pub struct Loaded<C> {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Most keys of one source that are said to be unknown: a file that is none of ours must not bury everything else.
+/// Most keys of one source that are said to be unknown: a file that is none of ours must not bury
+/// everything else.
 const MOST_UNKNOWN: usize = 20;
 
 /// Reads all layers and lays them over one another.
-pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Result<Loaded<C>, Error> {
+pub fn load<C: Default + Serialize + DeserializeOwned>(
+    sources: &Sources,
+) -> Result<Loaded<C>, Error> {
     let known = Known::of(&C::default());
-    let mut merged = Merged { table: Table::new(), origins: Origins::default(), warnings: Vec::new(), half: None };
+    let mut merged = Merged {
+        table: Table::new(),
+        origins: Origins::default(),
+        warnings: Vec::new(),
+        half: None,
+    };
     for path in [&sources.system, &sources.user].into_iter().flatten() {
         if let Some(layer) = Layer::read(path, false)? {
             merged.add::<C>(&layer, &known)?;
@@ -44,9 +52,14 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Res
     if let Some(ProjectLayer { file, trusted }) = &sources.project {
         let mut layer = Layer::parse(file.path(), file.text().to_owned())?;
         if !trusted {
-            // Judged whole first: what does not fit is said with its line, whether it counts or not.
-            layer.check::<C>().map(drop).or_else(|error| if error.is_half() { Ok(()) } else { Err(error) })?;
-            let defaults = serde_json::to_value(C::default()).expect("settings are made of tables, lists, strings and numbers");
+            // Judged whole first: what does not fit is said with its line, whether it counts or
+            // not.
+            layer
+                .check::<C>()
+                .map(drop)
+                .or_else(|error| if error.is_half() { Ok(()) } else { Err(error) })?;
+            let defaults = serde_json::to_value(C::default())
+                .expect("settings are made of tables, lists, strings and numbers");
             passed_over = narrow(&mut layer, &known, &merged.table, &defaults);
         }
         passed_over.extend(without_host(&mut layer));
@@ -57,30 +70,57 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Res
     {
         merged.add::<C>(&layer, &known)?;
     }
-    for layer in variable::layers::<C>(&sources.variables, &known, &merged.table, &sources.flags, &mut merged.warnings)? {
+    for layer in variable::layers::<C>(
+        &sources.variables,
+        &known,
+        &merged.table,
+        &sources.flags,
+        &mut merged.warnings,
+    )? {
         merged.add::<C>(&layer, &known)?;
     }
     for flag in &sources.flags {
-        let origin = Origin::Flag { name: flag.name.clone() };
+        let origin = Origin::Flag {
+            name: flag.name.clone(),
+        };
         if is_secret(&flag.key) {
-            return Err(Error::Secret { origin, key: flag.key.clone() });
+            return Err(Error::Secret {
+                origin,
+                key: flag.key.clone(),
+            });
         }
         let layer = match &flag.value {
             Value::String(text) => variable::text::<C>(&flag.key, text, &origin, Guess::Text)?,
             other => variable::single::<C>(&flag.key, other.clone(), &origin)?,
         };
-        // A slip on the command line is at hand to be put right; in a file it may stem from another version.
+        // A slip on the command line is at hand to be put right; in a file it may stem from another
+        // version.
         if !layer.check::<C>()?.is_empty() {
             let near = known.near(&flag.key).map(str::to_owned);
-            return Err(Error::UnknownKey { origin, key: flag.key.clone(), near });
+            return Err(Error::UnknownKey {
+                origin,
+                key: flag.key.clone(),
+                near,
+            });
         }
         merged.add::<C>(&layer, &known)?;
     }
-    let config = Value::Table(merged.table).try_into::<C>().map_err(|error| {
-        let alone = Error::Value { origin: Origin::Default, key: "?".to_owned(), what: error.message().to_owned() };
-        merged.half.unwrap_or(alone)
-    })?;
-    Ok(Loaded { config, warnings: merged.warnings, origins: merged.origins, passed_over })
+    let config = Value::Table(merged.table)
+        .try_into::<C>()
+        .map_err(|error| {
+            let alone = Error::Value {
+                origin: Origin::Default,
+                key: "?".to_owned(),
+                what: error.message().to_owned(),
+            };
+            merged.half.unwrap_or(alone)
+        })?;
+    Ok(Loaded {
+        config,
+        warnings: merged.warnings,
+        origins: merged.origins,
+        passed_over,
+    })
 }
 
 struct Merged {
@@ -98,15 +138,24 @@ impl Merged {
                 let n_more = unknown.len().saturating_sub(MOST_UNKNOWN);
                 let place = unknown.first().map(|key| layer.origin(key));
                 for key in unknown.into_iter().take(MOST_UNKNOWN) {
-                    let near = known.near(&key).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                    self.warnings.push(format!("{}: there is no setting `{key}`{near}", layer.origin(&key)));
+                    let near = known
+                        .near(&key)
+                        .map(|near| format!("; did you mean `{near}`?"))
+                        .unwrap_or_default();
+                    self.warnings.push(format!(
+                        "{}: there is no setting `{key}`{near}",
+                        layer.origin(&key)
+                    ));
                 }
                 if let Some(place) = place.filter(|_| n_more > 0) {
                     self.warnings.push(format!("{place}: {n_more} more keys of this source are unknown; is it meant for Podbay?"));
                 }
             }
-            // Half of an entry may stand in one file and half in another; whether both make a whole shows at the end.
-            Err(error @ Error::Value { .. }) if error.is_half() => self.half = self.half.take().or(Some(error)),
+            // Half of an entry may stand in one file and half in another; whether both make a whole
+            // shows at the end.
+            Err(error @ Error::Value { .. }) if error.is_half() => {
+                self.half = self.half.take().or(Some(error))
+            }
             Err(error) => return Err(error),
         }
         layer.over(&mut self.table, &mut self.origins);

@@ -24,21 +24,45 @@ pub struct PassedOver {
 
 impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { origin, key, holds, latitude, .. } = self;
-        write!(f, "{origin}: `{key}` is passed over: a project may {latitude}")?;
-        if *latitude == Latitude::Never { Ok(()) } else { write!(f, ", and {holds} holds") }
+        let Self {
+            origin,
+            key,
+            holds,
+            latitude,
+            ..
+        } = self;
+        write!(
+            f,
+            "{origin}: `{key}` is passed over: a project may {latitude}"
+        )?;
+        if *latitude == Latitude::Never {
+            Ok(())
+        } else {
+            write!(f, ", and {holds} holds")
+        }
     }
 }
 
 /// Takes out of a project's layer whatever would loosen what the weaker layers say, and returns it.
-pub(super) fn narrow(layer: &mut Layer, known: &Known, below: &Table, defaults: &Json) -> Vec<PassedOver> {
+pub(super) fn narrow(
+    layer: &mut Layer,
+    known: &Known,
+    below: &Table,
+    defaults: &Json,
+) -> Vec<PassedOver> {
     let mut refused = Vec::new();
     let set = |key: &str| {
         let mut parts = key.split('.');
         let first = below.get(parts.next()?)?;
-        parts.try_fold(first, |value, part| value.get(part)).map(json)
+        parts
+            .try_fold(first, |value, part| value.get(part))
+            .map(json)
     };
-    let default = |key: &str| key.split('.').try_fold(defaults, |value, part| value.get(part)).cloned();
+    let default = |key: &str| {
+        key.split('.')
+            .try_fold(defaults, |value, part| value.get(part))
+            .cloned()
+    };
     let now = |key: &str| set(key).or_else(|| default(key)).unwrap_or(Json::Null);
     retain("", &mut layer.table, known, &mut |key, value| {
         let (latitude, now, new) = (Latitude::of(key), now(key), json(value));
@@ -50,14 +74,25 @@ pub(super) fn narrow(layer: &mut Layer, known: &Known, below: &Table, defaults: 
     });
     let mut refused: Vec<PassedOver> = refused
         .into_iter()
-        .map(|(key, latitude, value, holds)| PassedOver { origin: layer.origin(&key), key, value, holds, latitude })
+        .map(|(key, latitude, value, holds)| PassedOver {
+            origin: layer.origin(&key),
+            key,
+            value,
+            holds,
+            latitude,
+        })
         .collect();
     refused.sort_by_key(|passed| layer.line(&passed.key));
     refused
 }
 
 /// Walks the values; what nobody knows stays, to be warned about, and means nothing.
-fn retain(parent: &str, table: &mut Table, known: &Known, lets: &mut impl FnMut(&str, &Value) -> bool) {
+fn retain(
+    parent: &str,
+    table: &mut Table,
+    known: &Known,
+    lets: &mut impl FnMut(&str, &Value) -> bool,
+) {
     table.retain(|part, value| {
         let key = key::join(parent, part);
         match value {

@@ -37,7 +37,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Returns where the value of a key came from. Of a list that several layers add to, it is the last one.
+    /// Returns where the value of a key came from. Of a list that several layers add to, it is the
+    /// last one.
     pub fn of(&self, key: &str) -> &Origin {
         self.all(key).last().unwrap_or(&Origin::Default)
     }
@@ -57,6 +58,11 @@ impl Origins {
 
     /// Forgets a key and all below it.
     pub(super) fn forget(&mut self, key: &str) {
-        self.by_key.retain(|known, _| known != key && !known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')));
+        self.by_key.retain(|known, _| {
+            known != key
+                && !known
+                    .strip_prefix(key)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        });
     }
 }

@@ -30,32 +30,57 @@ pub struct ProjectFile {
 impl ProjectFile {
     /// Reads the file of a project folder; `None` where it has none.
     ///
-    /// The folder may have come from anybody, and a command may be at work in it: each part is opened by its own name, no link is
-    /// followed, and a pipe is not waited for.
+    /// The folder may have come from anybody, and a command may be at work in it: each part is
+    /// opened by its own name, no link is followed, and a pipe is not waited for.
     pub fn read(project: &Path) -> Result<Option<Self>, Error> {
         let path = project.join(PROJECT_FILE);
-        let refuse = |problem: &str| Error::Project { path: path.clone(), problem: problem.to_owned() };
+        let refuse = |problem: &str| Error::Project {
+            path: path.clone(),
+            problem: problem.to_owned(),
+        };
         let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let file = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = OFlag::O_RDONLY
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
         let opened = nix::fcntl::open(project, folder, Mode::empty())
             .and_then(|project| openat(project, FOLDER, folder, Mode::empty()))
-            .map_err(|error| if error == Errno::ENOTDIR && path.parent().is_some_and(Path::is_symlink) { Errno::ELOOP } else { error })
+            .map_err(|error| {
+                if error == Errno::ENOTDIR && path.parent().is_some_and(Path::is_symlink) {
+                    Errno::ELOOP
+                } else {
+                    error
+                }
+            })
             .and_then(|inner| openat(inner, NAME, file, Mode::empty()));
         let file = match opened {
             Ok(fd) => File::from(fd),
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(Errno::ELOOP) => return Err(refuse("it is, or lies behind, a symbolic link")),
             Err(Errno::ENXIO) => return Err(refuse("it is no plain file")),
-            Err(error) => return Err(Error::Read { path, source: error.into() }),
+            Err(error) => {
+                return Err(Error::Read {
+                    path,
+                    source: error.into(),
+                });
+            }
         };
-        let failed = |source| Error::Read { path: path.clone(), source };
+        let failed = |source| Error::Read {
+            path: path.clone(),
+            source,
+        };
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(refuse("it is no plain file"));
         }
         let mut bytes = Vec::new();
-        file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+        file.take(LONGEST + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
         if bytes.len() as u64 > LONGEST {
-            return Err(refuse("it is longer than the 64 KiB that settings may have"));
+            return Err(refuse(
+                "it is longer than the 64 KiB that settings may have",
+            ));
         }
         let text = String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8"))?;
         Ok(Some(Self { path, text }))
@@ -76,7 +101,10 @@ impl ProjectFile {
 }
 
 pub(super) fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -101,10 +129,16 @@ mod tests {
         fs::create_dir_all(&project).expect("made");
         fs::create_dir_all(&elsewhere).expect("made");
         fs::write(elsewhere.join(NAME), "offline = true\n").expect("written");
-        assert_eq!(ProjectFile::read(&project).expect("no file is no fault"), None);
+        assert_eq!(
+            ProjectFile::read(&project).expect("no file is no fault"),
+            None
+        );
         let folder = project.join(FOLDER);
         fs::write(&folder, "").expect("written");
-        assert_eq!(ProjectFile::read(&project).expect("a file has none below it"), None);
+        assert_eq!(
+            ProjectFile::read(&project).expect("a file has none below it"),
+            None
+        );
         fs::remove_file(&folder).expect("removed");
         symlink(&elsewhere, &folder).expect("linked");
         refused(&project, "symbolic link");
@@ -129,10 +163,18 @@ mod tests {
         fs::write(&file, b"\xff").expect("written");
         refused(&project, "UTF-8");
         fs::write(&file, "#".repeat(64 << 10)).expect("written");
-        let read = ProjectFile::read(&project).expect("reads").expect("is there");
+        let read = ProjectFile::read(&project)
+            .expect("reads")
+            .expect("is there");
         assert_eq!((read.text().len(), read.path()), (64 << 10, file.as_path()));
         fs::write(&file, "").expect("written");
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(ProjectFile::read(&project).expect("reads").expect("is there").hash(), empty);
+        assert_eq!(
+            ProjectFile::read(&project)
+                .expect("reads")
+                .expect("is there")
+                .hash(),
+            empty
+        );
     }
 }

@@ -26,9 +26,12 @@ pub struct Setting {
 
 /// Returns every setting, in the order of the structs that hold them.
 pub fn settings<C: Default + Serialize + JsonSchema>() -> Vec<Setting> {
-    let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let generator = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator();
     let schema = generator.into_root_schema_for::<C>().to_value();
-    let defaults = serde_json::to_value(C::default()).expect("settings are made of tables, lists, strings and numbers");
+    let defaults = serde_json::to_value(C::default())
+        .expect("settings are made of tables, lists, strings and numbers");
     let mut all = Vec::new();
     walk("", &defaults, Some(&schema), &mut all);
     all
@@ -38,31 +41,53 @@ fn walk(key: &str, value: &Value, schema: Option<&Value>, all: &mut Vec<Setting>
     match value {
         Value::Object(fields) if key.is_empty() || !fields.is_empty() => {
             for (part, value) in fields {
-                let property = schema.and_then(|schema| schema.get("properties")).and_then(|properties| properties.get(part));
+                let property = schema
+                    .and_then(|schema| schema.get("properties"))
+                    .and_then(|properties| properties.get(part));
                 walk(&key::join(key, part), value, property, all);
             }
         }
         _ => {
-            let doc = schema.and_then(|schema| schema.get("description")).and_then(Value::as_str).unwrap_or_default();
+            let doc = schema
+                .and_then(|schema| schema.get("description"))
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
-            all.push(Setting { key: key.to_owned(), default: value.clone(), doc, variable: variable::name_of(key) });
+            all.push(Setting {
+                key: key.to_owned(),
+                default: value.clone(),
+                doc,
+                variable: variable::name_of(key),
+            });
         }
     }
 }
 
 /// Renders every key with its value, where that came from and what it is for.
 pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String {
-    let values = serde_json::to_value(&loaded.config).expect("settings are made of tables, lists, strings and numbers");
+    let values = serde_json::to_value(&loaded.config)
+        .expect("settings are made of tables, lists, strings and numbers");
     let mut text = String::new();
     for setting in settings::<C>() {
-        let value = setting.key.split('.').try_fold(&values, |value, part| value.get(part)).unwrap_or(&Value::Null);
+        let value = setting
+            .key
+            .split('.')
+            .try_fold(&values, |value, part| value.get(part))
+            .unwrap_or(&Value::Null);
         let origins = loaded.origins.all(&setting.key);
         let mut from: Vec<String> = origins.iter().map(Origin::to_string).collect();
         if from.is_empty() {
             // A table of free names has origins below it.
             from.push(loaded.origins.of(&setting.key).to_string());
         }
-        writeln!(text, "{} = {}  ({})", setting.key, show(&without_passwords(value)), from.join(", ")).expect(TAKES_ALL);
+        writeln!(
+            text,
+            "{} = {}  ({})",
+            setting.key,
+            show(&without_passwords(value)),
+            from.join(", ")
+        )
+        .expect(TAKES_ALL);
         if !setting.doc.is_empty() {
             writeln!(text, "    {}", setting.doc).expect(TAKES_ALL);
         }
@@ -77,16 +102,30 @@ pub fn markdown<C: Default + Serialize + JsonSchema>() -> String {
     for setting in settings::<C>() {
         let (table, name) = setting.key.rsplit_once('.').unwrap_or(("", &setting.key));
         if section.as_deref() != Some(table) {
-            let title = if table.is_empty() { "Top level".to_owned() } else { format!("`[{table}]`") };
+            let title = if table.is_empty() {
+                "Top level".to_owned()
+            } else {
+                format!("`[{table}]`")
+            };
             let gap = if section.is_some() { "\n" } else { "" };
             write!(text, "{gap}## {title}\n\n| key | default | variable | meaning | a project may |\n| --- | --- | --- | --- | --- |\n")
                 .expect(TAKES_ALL);
             section = Some(table.to_owned());
         }
         let cell = |text: &str| text.replace('|', "\\|");
-        let default = if setting.default.is_null() { "not set".to_owned() } else { format!("`{}`", cell(&show(&setting.default))) };
+        let default = if setting.default.is_null() {
+            "not set".to_owned()
+        } else {
+            format!("`{}`", cell(&show(&setting.default)))
+        };
         let latitude = Latitude::of(&setting.key);
-        writeln!(text, "| `{name}` | {default} | `{}` | {} | {latitude} |", setting.variable, cell(&setting.doc)).expect(TAKES_ALL);
+        writeln!(
+            text,
+            "| `{name}` | {default} | `{}` | {} | {latitude} |",
+            setting.variable,
+            cell(&setting.doc)
+        )
+        .expect(TAKES_ALL);
     }
     text
 }
@@ -94,7 +133,11 @@ pub fn markdown<C: Default + Serialize + JsonSchema>() -> String {
 const TAKES_ALL: &str = "a string takes all that is written";
 
 fn show(value: &Value) -> String {
-    if value.is_null() { "not set".to_owned() } else { value.to_string() }
+    if value.is_null() {
+        "not set".to_owned()
+    } else {
+        value.to_string()
+    }
 }
 
 /// Leaves out of the addresses in a value what may be a password.
@@ -103,7 +146,10 @@ fn without_passwords(value: &Value) -> Value {
         // An image's name holds an `@` too, and nothing secret.
         Value::String(text) if text.contains("://") => Value::String(shown_address(text)),
         Value::Array(values) => values.iter().map(without_passwords).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), without_passwords(value))).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), without_passwords(value)))
+            .collect(),
         other => other.clone(),
     }
 }

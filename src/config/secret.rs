@@ -1,9 +1,31 @@
-const NAMES: [&str; 9] = ["api_key", "apikey", "token", "secret", "password", "passwd", "authorization", "credential", "private_key"];
-const ENDS: [&str; 6] = ["_api_key", "_apikey", "_token", "_secret", "_password", "_private_key"];
+const NAMES: [&str; 9] = [
+    "api_key",
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "credential",
+    "private_key",
+];
+const ENDS: [&str; 6] = [
+    "_api_key",
+    "_apikey",
+    "_token",
+    "_secret",
+    "_password",
+    "_private_key",
+];
 
-/// Returns whether a key's name says that its value is a secret. Names of files and variables that hold one are none.
+/// Returns whether a key's name says that its value is a secret. Names of files and variables that
+/// hold one are none.
 pub(super) fn is_secret(key: &str) -> bool {
-    let name = key.rsplit_once('.').map_or(key, |(_, name)| name).to_ascii_lowercase().replace('-', "_");
+    let name = key
+        .rsplit_once('.')
+        .map_or(key, |(_, name)| name)
+        .to_ascii_lowercase()
+        .replace('-', "_");
     NAMES.contains(&name.as_str()) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
@@ -13,10 +35,22 @@ mod tests {
 
     #[test]
     fn names_of_secrets_are_known_from_names_of_what_holds_them() {
-        for key in ["llm.api_key", "api-key", "web.github_token", "x.password", "headers.Authorization"] {
+        for key in [
+            "llm.api_key",
+            "api-key",
+            "web.github_token",
+            "x.password",
+            "headers.Authorization",
+        ] {
             assert!(is_secret(key), "{key}");
         }
-        for key in ["llm.api_key_env", "llm.api_key_file", "agent.max_tokens", "llm.tokens", "ui.keys"] {
+        for key in [
+            "llm.api_key_env",
+            "llm.api_key_file",
+            "agent.max_tokens",
+            "llm.tokens",
+            "ui.keys",
+        ] {
             assert!(!is_secret(key), "{key}");
         }
     }

@@ -36,18 +36,24 @@ pub struct Flag {
     pub name: String,
     /// Such as `sandbox.memory`.
     pub key: String,
-    /// Text is taken as it is where the key wants text, and read as TOML where it wants something else.
+    /// Text is taken as it is where the key wants text, and read as TOML where it wants something
+    /// else.
     pub value: Value,
 }
 
 impl Flag {
     pub fn new(name: impl Into<String>, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self { name: name.into(), key: key.into(), value: value.into() }
+        Self {
+            name: name.into(),
+            key: key.into(),
+            value: value.into(),
+        }
     }
 }
 
 impl Sources {
-    /// Finds the files by the environment. Nothing else is looked at: no `.env`, and nothing in a project.
+    /// Finds the files by the environment. Nothing else is looked at: no `.env`, and nothing in a
+    /// project.
     pub fn from_env(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         // A value that is no text is no setting of ours.
         let variables: Vec<(String, String)> = variables
@@ -56,9 +62,14 @@ impl Sources {
             .filter(|(_, value)| !value.is_empty())
             .collect();
         let folder = |name: &str| {
-            variables.iter().find(|(key, _)| key == name).map(|(_, value)| PathBuf::from(value)).filter(|path| path.is_absolute())
+            variables
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| PathBuf::from(value))
+                .filter(|path| path.is_absolute())
         };
-        let user = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+        let user =
+            folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
         Self {
             system: Some(PathBuf::from(SYSTEM_FILE)),
             user: user.map(|folder| folder.join("podbay/config.toml")),

@@ -7,13 +7,18 @@ use serde_json::Value;
 use super::Setting;
 use super::reference::settings;
 
-/// Renders a settings file that sets nothing: every key stands in it as a comment, with its default and what it is for.
+/// Renders a settings file that sets nothing: every key stands in it as a comment, with its default
+/// and what it is for.
 ///
 /// The names of the tables are no comments, so that a line does what it says once its `#` is gone.
 pub fn template<C: Default + Serialize + JsonSchema>() -> String {
     let mut sections: Vec<(String, Vec<Setting>)> = Vec::new();
     for setting in settings::<C>() {
-        let table = setting.key.rsplit_once('.').map_or("", |(table, _)| table).to_owned();
+        let table = setting
+            .key
+            .rsplit_once('.')
+            .map_or("", |(table, _)| table)
+            .to_owned();
         match sections.iter_mut().find(|(name, _)| *name == table) {
             Some((_, keys)) => keys.push(setting),
             None => sections.push((table, vec![setting])),
@@ -27,7 +32,10 @@ pub fn template<C: Default + Serialize + JsonSchema>() -> String {
             write!(text, "\n[{table}]\n").expect(TAKES_ALL);
         }
         for setting in keys {
-            let name = setting.key.rsplit_once('.').map_or(setting.key.as_str(), |(_, name)| name);
+            let name = setting
+                .key
+                .rsplit_once('.')
+                .map_or(setting.key.as_str(), |(_, name)| name);
             let gap = if setting.doc.is_empty() { "" } else { " " };
             match toml_of(&setting.default) {
                 Some(value) => writeln!(text, "\n#{gap}{}\n#{name} = {value}", setting.doc),
@@ -41,7 +49,9 @@ pub fn template<C: Default + Serialize + JsonSchema>() -> String {
 
 /// Returns a value as TOML writes it, `None` where nothing is set.
 fn toml_of(value: &Value) -> Option<String> {
-    toml::Value::try_from(value).ok().map(|value| value.to_string())
+    toml::Value::try_from(value)
+        .ok()
+        .map(|value| value.to_string())
 }
 
 const TAKES_ALL: &str = "a string takes all that is written";
@@ -56,14 +66,31 @@ mod tests {
         let text = template::<Config>();
         assert!(toml::from_str::<Config>(&text).is_ok(), "it reads as it is");
         let is_set = |line: &&str| !line.starts_with(' ') && !line.ends_with(" =");
-        let all: String = text.lines().map(|line| format!("{}\n", line.strip_prefix('#').filter(is_set).unwrap_or(line))).collect();
+        let all: String = text
+            .lines()
+            .map(|line| {
+                format!(
+                    "{}\n",
+                    line.strip_prefix('#').filter(is_set).unwrap_or(line)
+                )
+            })
+            .collect();
         let read: Config = toml::from_str(&all).expect("every line is a setting");
-        let json = |config: &Config| serde_json::to_value(config).expect("settings have a JSON form");
+        let json =
+            |config: &Config| serde_json::to_value(config).expect("settings have a JSON form");
         assert_eq!(json(&read), json(&Config::default()));
         for setting in settings::<Config>() {
             let name = setting.key.rsplit('.').next().expect("a name");
-            assert!(text.contains(&format!("\n#{name} =")), "{} is missing", setting.key);
-            assert!(text.contains(&setting.doc), "{} lacks its meaning", setting.key);
+            assert!(
+                text.contains(&format!("\n#{name} =")),
+                "{} is missing",
+                setting.key
+            );
+            assert!(
+                text.contains(&setting.doc),
+                "{} lacks its meaning",
+                setting.key
+            );
         }
     }
 }

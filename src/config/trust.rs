@@ -1,7 +1,7 @@
 //! Whose project settings a person has read and accepted, kept in the state folder.
 //!
-//! Trust belongs to one folder under one path and to the very bytes that were shown: another file, the same file changed, the folder
-//! moved, or another folder where it was have to be trusted anew.
+//! Trust belongs to one folder under one path and to the very bytes that were shown: another file,
+//! the same file changed, the folder moved, or another folder where it was have to be trusted anew.
 
 use std::fs;
 use std::fs::File;
@@ -57,11 +57,18 @@ impl Trust {
     }
 
     /// Returns how a project's file stands; `key` names the folder whatever its path is.
-    pub fn standing(&self, key: &str, project: &Path, file: &ProjectFile) -> Result<Standing, Error> {
+    pub fn standing(
+        &self,
+        key: &str,
+        project: &Path,
+        file: &ProjectFile,
+    ) -> Result<Standing, Error> {
         Ok(match read(&self.record(key))? {
             Some(record) if record.project != project => Standing::Untrusted,
             Some(record) if record.sha256 == file.hash() => Standing::Trusted,
-            Some(record) => Standing::Changed { before: record.text },
+            Some(record) => Standing::Changed {
+                before: record.text,
+            },
             None => Standing::Untrusted,
         })
     }
@@ -69,8 +76,13 @@ impl Trust {
     /// Trusts a file as it was read.
     pub fn accept(&self, key: &str, project: &Path, file: &ProjectFile) -> Result<(), Error> {
         let path = self.record(key);
-        let record = Trusted { project: project.to_owned(), sha256: file.hash(), text: file.text().to_owned() };
-        let text = serde_json::to_vec(&record).map_err(|error| failed("write", &path)(error.into()))?;
+        let record = Trusted {
+            project: project.to_owned(),
+            sha256: file.hash(),
+            text: file.text().to_owned(),
+        };
+        let text =
+            serde_json::to_vec(&record).map_err(|error| failed("write", &path)(error.into()))?;
         // Made with mode 0600, and never there in part.
         let write = || -> io::Result<()> {
             let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -96,7 +108,10 @@ impl Trust {
     pub fn list(&self) -> Result<Vec<Trusted>, Error> {
         let entries = fs::read_dir(&self.folder).map_err(failed("list", &self.folder))?;
         let mut all = Vec::new();
-        for entry in entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "json")) {
+        for entry in entries
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "json"))
+        {
             all.extend(read(&entry.path())?);
         }
         all.sort_by(|left, right| left.project.cmp(&right.project));
@@ -116,14 +131,20 @@ fn read(path: &Path) -> Result<Option<Trusted>, Error> {
         opened => opened.map_err(failed("read", path))?,
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(failed("read", path))?;
+    file.take(LONGEST)
+        .read_to_end(&mut bytes)
+        .map_err(failed("read", path))?;
     let record: Option<Trusted> = serde_json::from_slice(&bytes).ok();
     Ok(record.filter(|record| hash(&record.text) == record.sha256))
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<> {
     let path = path.to_owned();
-    move |source| Error::Trust { doing, path: path.clone(), source }
+    move |source| Error::Trust {
+        doing,
+        path: path.clone(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +156,9 @@ mod tests {
     fn file(project: &Path, text: &str) -> ProjectFile {
         fs::create_dir_all(project.join(".podbay")).expect("made");
         fs::write(project.join(super::super::PROJECT_FILE), text).expect("written");
-        ProjectFile::read(project).expect("reads").expect("is there")
+        ProjectFile::read(project)
+            .expect("reads")
+            .expect("is there")
     }
 
     #[test]
@@ -145,20 +168,47 @@ mod tests {
         fs::create_dir(temp.path().join("trust")).expect("made");
         let trust = Trust::new(temp.path().join("trust"));
         let first = file(&project, "offline = true\n");
-        let standing = |key: &str, project: &Path, file: &ProjectFile| trust.standing(key, project, file).expect("reads");
+        let standing = |key: &str, project: &Path, file: &ProjectFile| {
+            trust.standing(key, project, file).expect("reads")
+        };
         assert_eq!(standing("1-2", &project, &first), Standing::Untrusted);
         trust.accept("1-2", &project, &first).expect("writes");
         assert_eq!(standing("1-2", &project, &first), Standing::Trusted);
-        assert_eq!(standing("1-3", &project, &first), Standing::Untrusted, "another folder at that path");
-        assert_eq!(standing("1-2", &other, &first), Standing::Untrusted, "another path with that number");
+        assert_eq!(
+            standing("1-3", &project, &first),
+            Standing::Untrusted,
+            "another folder at that path"
+        );
+        assert_eq!(
+            standing("1-2", &other, &first),
+            Standing::Untrusted,
+            "another path with that number"
+        );
         let second = file(&project, "offline = false\n");
-        assert_eq!(standing("1-2", &project, &second), Standing::Changed { before: "offline = true\n".to_owned() });
+        assert_eq!(
+            standing("1-2", &project, &second),
+            Standing::Changed {
+                before: "offline = true\n".to_owned()
+            }
+        );
         let record = temp.path().join("trust/1-2.json");
-        assert_eq!(fs::metadata(&record).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&record).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(trust.list().expect("lists").len(), 1);
-        let changed = fs::read_to_string(&record).expect("reads").replace(&first.hash(), &second.hash());
+        let changed = fs::read_to_string(&record)
+            .expect("reads")
+            .replace(&first.hash(), &second.hash());
         fs::write(&record, changed).expect("written");
-        assert_eq!(standing("1-2", &project, &second), Standing::Untrusted, "a hash that is not of what was shown");
-        assert!(trust.revoke("1-2").expect("removes") && !trust.revoke("1-2").expect("nothing to remove"));
+        assert_eq!(
+            standing("1-2", &project, &second),
+            Standing::Untrusted,
+            "a hash that is not of what was shown"
+        );
+        assert!(
+            trust.revoke("1-2").expect("removes")
+                && !trust.revoke("1-2").expect("nothing to remove")
+        );
     }
 }

@@ -27,29 +27,55 @@ pub(super) fn layers<C: DeserializeOwned>(
     flags: &[Flag],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Layer>, Error> {
-    let value_of = |name: &str| variables.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str());
+    let value_of = |name: &str| {
+        variables
+            .iter()
+            .find(|(key, value)| key == name && !value.is_empty())
+            .map(|(_, value)| value.as_str())
+    };
     let mut layers = Vec::new();
     for (variable, key) in ALIASES {
         if let Some(value) = value_of(variable)
             && known.has(key)
         {
-            layers.push(single::<C>(key, Value::String(value.to_owned()), &from(variable))?);
+            layers.push(single::<C>(
+                key,
+                Value::String(value.to_owned()),
+                &from(variable),
+            )?);
         }
     }
-    if value_of(ALIAS_KEY).is_some() && known.has(KEY_VARIABLE) && key_is_meant(files, flags, &value_of) {
-        layers.push(single::<C>(KEY_VARIABLE, Value::String(ALIAS_KEY.to_owned()), &from(ALIAS_KEY))?);
+    if value_of(ALIAS_KEY).is_some()
+        && known.has(KEY_VARIABLE)
+        && key_is_meant(files, flags, &value_of)
+    {
+        layers.push(single::<C>(
+            KEY_VARIABLE,
+            Value::String(ALIAS_KEY.to_owned()),
+            &from(ALIAS_KEY),
+        )?);
     }
-    let mut ours: Vec<&(String, String)> = variables.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()).collect();
+    let mut ours: Vec<&(String, String)> = variables
+        .iter()
+        .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
+        .collect();
     ours.sort();
     for (variable, value) in ours {
         if let Some(key) = known.leaves.iter().find(|key| name_of(key) == *variable) {
             if is_secret(key) {
-                return Err(Error::Secret { origin: from(variable), key: key.clone() });
+                return Err(Error::Secret {
+                    origin: from(variable),
+                    key: key.clone(),
+                });
             }
             layers.push(text::<C>(key, value, &from(variable), Guess::Toml)?);
         } else if variable == "PODBAY_LLM_API_KEY" && known.has(KEY_VARIABLE) {
             // The key itself stays where it is; the settings only learn its place.
-            layers.push(single::<C>(KEY_VARIABLE, Value::String(variable.clone()), &from(variable))?);
+            layers.push(single::<C>(
+                KEY_VARIABLE,
+                Value::String(variable.clone()),
+                &from(variable),
+            )?);
         } else if let Some(warning) = misspelt(variable, known) {
             warnings.push(warning);
         }
@@ -59,7 +85,16 @@ pub(super) fn layers<C: DeserializeOwned>(
 
 /// Returns the variable that sets a key: `PODBAY_SANDBOX_MEMORY` for `sandbox.memory`.
 pub(super) fn name_of(key: &str) -> String {
-    let name: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let name: String = key
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
     format!("{PREFIX}{name}")
 }
 
@@ -72,11 +107,25 @@ pub(super) enum Guess {
 }
 
 /// Makes a layer of a value that came as text, in the first reading that fits the key.
-pub(super) fn text<C: DeserializeOwned>(key: &str, value: &str, origin: &Origin, guess: Guess) -> Result<Layer, Error> {
+pub(super) fn text<C: DeserializeOwned>(
+    key: &str,
+    value: &str,
+    origin: &Origin,
+    guess: Guess,
+) -> Result<Layer, Error> {
     let toml: Option<Value> = value.parse().ok();
     let plain = Some(Value::String(value.to_owned()));
-    let list = Value::Array(value.split(',').map(|part| Value::String(part.trim().to_owned())).collect());
-    let mut readings = if guess == Guess::Toml { vec![toml, plain] } else { vec![plain, toml] };
+    let list = Value::Array(
+        value
+            .split(',')
+            .map(|part| Value::String(part.trim().to_owned()))
+            .collect(),
+    );
+    let mut readings = if guess == Guess::Toml {
+        vec![toml, plain]
+    } else {
+        vec![plain, toml]
+    };
     readings.push(Some(list));
     let mut first = None;
     for reading in readings.into_iter().flatten() {
@@ -88,44 +137,74 @@ pub(super) fn text<C: DeserializeOwned>(key: &str, value: &str, origin: &Origin,
     Err(first.expect("text can always be read as text"))
 }
 
-pub(super) fn single<C: DeserializeOwned>(key: &str, value: Value, origin: &Origin) -> Result<Layer, Error> {
+pub(super) fn single<C: DeserializeOwned>(
+    key: &str,
+    value: Value,
+    origin: &Origin,
+) -> Result<Layer, Error> {
     let layer = Layer::single(key, value, origin.clone());
     layer.check::<C>().map(|_| layer)
 }
 
 fn from(variable: &str) -> Origin {
-    Origin::Environment { variable: variable.to_owned() }
+    Origin::Environment {
+        variable: variable.to_owned(),
+    }
 }
 
 /// Returns whether `OPENAI_API_KEY` goes with the endpoint.
 ///
-/// Many shells have that variable set for other tools. A key must not go to an endpoint that it was not meant for: so it counts where
-/// the endpoint comes from `OPENAI_BASE_URL` or is the one of that company, and never where a key is named already.
-fn key_is_meant<'a>(files: &Table, flags: &[Flag], value_of: &impl Fn(&str) -> Option<&'a str>) -> bool {
+/// Many shells have that variable set for other tools. A key must not go to an endpoint that it was
+/// not meant for: so it counts where the endpoint comes from `OPENAI_BASE_URL` or is the one of
+/// that company, and never where a key is named already.
+fn key_is_meant<'a>(
+    files: &Table,
+    flags: &[Flag],
+    value_of: &impl Fn(&str) -> Option<&'a str>,
+) -> bool {
     let in_files = |key: &str| {
         let (section, name) = key.split_once('.').expect("these keys are in a section");
-        files.get(section).and_then(|section| section.get(name)).and_then(Value::as_str).map(str::to_owned)
+        files
+            .get(section)
+            .and_then(|section| section.get(name))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
     };
-    let in_flags = |key: &str| flags.iter().rfind(|flag| flag.key == key).and_then(|flag| flag.value.as_str()).map(str::to_owned);
+    let in_flags = |key: &str| {
+        flags
+            .iter()
+            .rfind(|flag| flag.key == key)
+            .and_then(|flag| flag.value.as_str())
+            .map(str::to_owned)
+    };
     let ours = |key: &str| in_flags(key).or_else(|| value_of(&name_of(key)).map(str::to_owned));
-    if [KEY_VARIABLE, KEY_FILE].iter().any(|key| in_files(key).is_some() || ours(key).is_some()) {
+    if [KEY_VARIABLE, KEY_FILE]
+        .iter()
+        .any(|key| in_files(key).is_some() || ours(key).is_some())
+    {
         return false;
     }
-    let own = |endpoint: String| endpoint.starts_with("https://api.openai.com/") || endpoint == "https://api.openai.com";
+    let own = |endpoint: String| {
+        endpoint.starts_with("https://api.openai.com/") || endpoint == "https://api.openai.com"
+    };
     match ours(ENDPOINT) {
         Some(endpoint) => own(endpoint),
         None => value_of(ALIAS_BASE_URL).is_some() || in_files(ENDPOINT).is_some_and(own),
     }
 }
 
-/// Warns of a variable that begins like a setting and is none. Others of our prefix (`PODBAY_HOME`) have other uses.
+/// Warns of a variable that begins like a setting and is none. Others of our prefix (`PODBAY_HOME`)
+/// have other uses.
 fn misspelt(variable: &str, known: &Known) -> Option<String> {
     let rest = variable.strip_prefix(PREFIX)?.to_ascii_lowercase();
     let (section, name) = rest.split_once('_')?;
     if !known.has_table(section) {
         return None;
     }
-    let near = known.near(&format!("{section}.{name}")).map(|key| format!("; did you mean `{}`?", name_of(key))).unwrap_or_default();
+    let near = known
+        .near(&format!("{section}.{name}"))
+        .map(|key| format!("; did you mean `{}`?", name_of(key)))
+        .unwrap_or_default();
     Some(format!("{variable}: there is no such setting{near}"))
 }
 

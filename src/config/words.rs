@@ -1,18 +1,30 @@
-//! What the reader of TOML says of a value that does not fit, in words for a person: its own speak of the program's types.
+//! What the reader of TOML says of a value that does not fit, in words for a person: its own speak
+//! of the program's types.
 
-/// Returns such a text in other words; what is not about a value's kind stays as it is. `key` is where the value stands.
+/// Returns such a text in other words; what is not about a value's kind stays as it is. `key` is
+/// where the value stands.
 pub(super) fn plain(message: &str, key: &str) -> String {
     let message = message.replace('\n', ", ");
-    if let Some((word, choice)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
+    if let Some((word, choice)) = message
+        .strip_prefix("unknown variant ")
+        .and_then(|rest| rest.split_once(", expected "))
+    {
         return format!("there is no {word}: write {choice}");
     }
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("{field} is missing");
     }
-    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
-    // What was found is shown as it stands there, and may hold anything; what is wanted is the program's own and does not.
+    let rest = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "));
+    // What was found is shown as it stands there, and may hold anything; what is wanted is the
+    // program's own and does not.
     match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
-        Some((found, wanted)) => format!("{} does not fit: write {}", self::found(found), self::wanted(wanted, key)),
+        Some((found, wanted)) => format!(
+            "{} does not fit: write {}",
+            self::found(found),
+            self::wanted(wanted, key)
+        ),
         None => message,
     }
 }
@@ -22,7 +34,11 @@ fn found(text: &str) -> String {
     match text {
         "sequence" => "a list".to_owned(),
         "map" => "a section".to_owned(),
-        _ => kinds.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(text).to_owned(),
+        _ => kinds
+            .iter()
+            .find_map(|kind| text.strip_prefix(kind))
+            .unwrap_or(text)
+            .to_owned(),
     }
 }
 
@@ -38,7 +54,9 @@ fn wanted(text: &str, key: &str) -> String {
         "a boolean" => "`true` or `false`".to_owned(),
         "a string" => "a text, in double quotes".to_owned(),
         "a sequence" => "a list, such as [\"one\", \"two\"]".to_owned(),
-        text if text == "a map" || text.starts_with("struct ") => format!("a section, [{key}] and below it its keys"),
+        text if text == "a map" || text.starts_with("struct ") => {
+            format!("a section, [{key}] and below it its keys")
+        }
         text => text.to_owned(),
     }
 }
@@ -54,13 +72,34 @@ mod tests {
 
     #[test]
     fn no_type_of_the_program_is_named() {
-        check("invalid type: integer `3`, expected struct Options", "`3` does not fit: write a section, [a.b] and below it its keys");
-        check("invalid value: integer `-1`, expected u32", "`-1` does not fit: write a whole number from 0 to 4294967295");
-        check("invalid type: string \"x, expected y\", expected f64", "\"x, expected y\" does not fit: write a number");
-        check("invalid type: sequence, expected a boolean", "a list does not fit: write `true` or `false`");
-        check("invalid type: map, expected a string", "a section does not fit: write a text, in double quotes");
-        check("unknown variant `x`, expected `a` or `b`", "there is no `x`: write `a` or `b`");
+        check(
+            "invalid type: integer `3`, expected struct Options",
+            "`3` does not fit: write a section, [a.b] and below it its keys",
+        );
+        check(
+            "invalid value: integer `-1`, expected u32",
+            "`-1` does not fit: write a whole number from 0 to 4294967295",
+        );
+        check(
+            "invalid type: string \"x, expected y\", expected f64",
+            "\"x, expected y\" does not fit: write a number",
+        );
+        check(
+            "invalid type: sequence, expected a boolean",
+            "a list does not fit: write `true` or `false`",
+        );
+        check(
+            "invalid type: map, expected a string",
+            "a section does not fit: write a text, in double quotes",
+        );
+        check(
+            "unknown variant `x`, expected `a` or `b`",
+            "there is no `x`: write `a` or `b`",
+        );
         check("missing field `base_url`", "`base_url` is missing");
-        check("`1 x` is no size:\nwrite `2GiB`", "`1 x` is no size:, write `2GiB`");
+        check(
+            "`1 x` is no size:\nwrite `2GiB`",
+            "`1 x` is no size:, write `2GiB`",
+        );
     }
 }

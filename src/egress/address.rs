@@ -7,8 +7,8 @@ use std::net::Ipv6Addr;
 type NetworkV4 = ([u8; 4], u32);
 type NetworkV6 = ([u16; 8], u32);
 
-/// Networks of IPv4 that are not the Internet: the IANA registry of special-purpose addresses, with multicast and what is reserved. Most cloud
-/// metadata lies in link-local.
+/// Networks of IPv4 that are not the Internet: the IANA registry of special-purpose addresses, with
+/// multicast and what is reserved. Most cloud metadata lies in link-local.
 const REFUSED_V4: [NetworkV4; 13] = [
     ([0, 0, 0, 0], 8),
     // Metadata of Alibaba, which would be private.
@@ -28,13 +28,19 @@ const REFUSED_V4: [NetworkV4; 13] = [
 ];
 
 /// Networks that belong to whoever runs them.
-const PRIVATE_V4: [NetworkV4; 4] = [([10, 0, 0, 0], 8), ([100, 64, 0, 0], 10), ([172, 16, 0, 0], 12), ([192, 168, 0, 0], 16)];
+const PRIVATE_V4: [NetworkV4; 4] = [
+    ([10, 0, 0, 0], 8),
+    ([100, 64, 0, 0], 10),
+    ([172, 16, 0, 0], 12),
+    ([192, 168, 0, 0], 16),
+];
 const PRIVATE_V6: NetworkV6 = ([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7);
 
 /// The one part of IPv6 that is given out (`2000::/3`).
 const GLOBAL_V6: NetworkV6 = ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// What in these two is neither: Teredo, benchmarks, ORCHID, documentation, 6to4, and the metadata of Amazon and Google.
+/// What in these two is neither: Teredo, benchmarks, ORCHID, documentation, 6to4, and the metadata
+/// of Amazon and Google.
 const REFUSED_V6: [NetworkV6; 6] = [
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
@@ -51,19 +57,32 @@ pub enum Zone {
     Public,
     /// A private network, for which a rule needs a word of its own.
     Private,
-    /// This machine, link-local, metadata, multicast, or what stands for an address of IPv4 (mapped, NAT64): no rule reaches it.
+    /// This machine, link-local, metadata, multicast, or what stands for an address of IPv4
+    /// (mapped, NAT64): no rule reaches it.
     Refused,
 }
 
 pub fn zone(address: IpAddr) -> Zone {
     let (is_refused, is_private, is_public) = match address {
         IpAddr::V4(address) => {
-            let is_in = |networks: &[NetworkV4]| networks.iter().any(|&(network, bits)| is_in_v4(address, network, bits));
+            let is_in = |networks: &[NetworkV4]| {
+                networks
+                    .iter()
+                    .any(|&(network, bits)| is_in_v4(address, network, bits))
+            };
             (is_in(&REFUSED_V4), is_in(&PRIVATE_V4), true)
         }
         IpAddr::V6(address) => {
-            let is_in = |networks: &[NetworkV6]| networks.iter().any(|&(network, bits)| is_in_v6(address, network, bits));
-            (is_in(&REFUSED_V6), is_in(&[PRIVATE_V6]), is_in(&[GLOBAL_V6]))
+            let is_in = |networks: &[NetworkV6]| {
+                networks
+                    .iter()
+                    .any(|&(network, bits)| is_in_v6(address, network, bits))
+            };
+            (
+                is_in(&REFUSED_V6),
+                is_in(&[PRIVATE_V6]),
+                is_in(&[GLOBAL_V6]),
+            )
         }
     };
     match (is_refused, is_private, is_public) {
@@ -89,13 +108,36 @@ mod tests {
 
     #[test]
     fn an_address_is_public_private_or_never_reached() {
-        for address in
-            ["1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "172.32.0.1", "223.255.255.255", "2606:4700::1", "2a00::1"]
-        {
-            assert_eq!(zone(address.parse().expect(address)), Zone::Public, "{address}");
+        for address in [
+            "1.1.1.1",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "172.32.0.1",
+            "223.255.255.255",
+            "2606:4700::1",
+            "2a00::1",
+        ] {
+            assert_eq!(
+                zone(address.parse().expect(address)),
+                Zone::Public,
+                "{address}"
+            );
         }
-        for address in ["10.1.2.3", "100.64.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fd12:3456::1"] {
-            assert_eq!(zone(address.parse().expect(address)), Zone::Private, "{address}");
+        for address in [
+            "10.1.2.3",
+            "100.64.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "fc00::1",
+            "fd12:3456::1",
+        ] {
+            assert_eq!(
+                zone(address.parse().expect(address)),
+                Zone::Private,
+                "{address}"
+            );
         }
         for address in [
             "0.0.0.0",
@@ -130,7 +172,11 @@ mod tests {
             "fec0::1",
             "ff02::1",
         ] {
-            assert_eq!(zone(address.parse().expect(address)), Zone::Refused, "{address}");
+            assert_eq!(
+                zone(address.parse().expect(address)),
+                Zone::Refused,
+                "{address}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The gateway's own answers, in plain text, for the program that asked and for the model that reads what it prints.
+//! The gateway's own answers, in plain text, for the program that asked and for the model that
+//! reads what it prints.
 
 use bytes::Bytes;
 use http_body_util::Either;
@@ -21,21 +22,31 @@ pub const REMEDY: &str = "blocked by policy: ask for it, do not retry";
 const DENIED: &[u8] = b"Blocked by policy";
 
 pub(crate) fn denied(host: &str, port: u16, reason: &str) -> Answer {
-    let mut answer = refused(StatusCode::FORBIDDEN, &format!("{host}:{port}: {reason}\n{REMEDY}"));
-    answer.extensions_mut().insert(ReasonPhrase::from_static(DENIED));
+    let mut answer = refused(
+        StatusCode::FORBIDDEN,
+        &format!("{host}:{port}: {reason}\n{REMEDY}"),
+    );
+    answer
+        .extensions_mut()
+        .insert(ReasonPhrase::from_static(DENIED));
     answer
 }
 
 /// An answer after which the client's connection is closed.
 pub(crate) fn refused(status: StatusCode, text: &str) -> Answer {
     let mut answer = told(status, text);
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
 pub(crate) fn told(status: StatusCode, text: &str) -> Answer {
     let mut answer = empty(status);
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     *answer.body_mut() = Either::Left(Full::new(Bytes::from(format!("{text}\n"))));
     answer
 }

@@ -1,4 +1,5 @@
-//! One attempt to reach a host, from its request to its end, with the bytes that went each way. It is told when it ends, however it does.
+//! One attempt to reach a host, from its request to its end, with the bytes that went each way. It
+//! is told when it ends, however it does.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -23,18 +24,23 @@ pub(crate) struct Activity {
 
 impl Activity {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), last: AtomicU64::new(0) })
+        Arc::new(Self {
+            started: Instant::now(),
+            last: AtomicU64::new(0),
+        })
     }
 
     /// Says that something happened just now.
     pub(crate) fn touch(&self) {
-        self.last.store(milliseconds(self.started.elapsed()), Ordering::Relaxed);
+        self.last
+            .store(milliseconds(self.started.elapsed()), Ordering::Relaxed);
     }
 
     /// Waits until nothing has happened for so long.
     pub(crate) async fn until_idle(&self, idle: Duration) {
         loop {
-            let until = self.started + Duration::from_millis(self.last.load(Ordering::Relaxed)) + idle;
+            let until =
+                self.started + Duration::from_millis(self.last.load(Ordering::Relaxed)) + idle;
             if until <= Instant::now() {
                 return;
             }
@@ -61,7 +67,11 @@ pub(crate) enum Direction {
 
 impl Traffic {
     pub(crate) fn count(&self, direction: Direction, n_bytes: usize) {
-        let counter = if direction == Direction::ToServer { &self.sent } else { &self.received };
+        let counter = if direction == Direction::ToServer {
+            &self.sent
+        } else {
+            &self.received
+        };
         counter.fetch_add(n_bytes as u64, Ordering::Relaxed);
         self.activity.touch();
     }
@@ -77,7 +87,8 @@ impl Traffic {
     }
 }
 
-/// An attempt that is not over. Its end is told when it is dropped, in a place that was kept for it.
+/// An attempt that is not over. Its end is told when it is dropped, in a place that was kept for
+/// it.
 pub(crate) struct OpenAttempt {
     attempt: EgressAttempt,
     started: Instant,
@@ -98,8 +109,18 @@ impl OpenAttempt {
             bytes_received: 0,
             milliseconds: 0,
         };
-        let traffic = Traffic { sent: AtomicU64::new(0), received: AtomicU64::new(0), activity, ended: OnceLock::new() };
-        Self { attempt, started: Instant::now(), traffic: Arc::new(traffic), place: Some(place) }
+        let traffic = Traffic {
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            activity,
+            ended: OnceLock::new(),
+        };
+        Self {
+            attempt,
+            started: Instant::now(),
+            traffic: Arc::new(traffic),
+            place: Some(place),
+        }
     }
 
     pub(crate) fn is_for(&mut self, host: &str, port: u16, access: EgressAccess) {
@@ -130,7 +151,9 @@ impl OpenAttempt {
 
 impl Drop for OpenAttempt {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else { return };
+        let Some(place) = self.place.take() else {
+            return;
+        };
         let mut attempt = self.attempt.clone();
         attempt.bytes_sent = self.traffic.sent.load(Ordering::Relaxed);
         attempt.bytes_received = self.traffic.received.load(Ordering::Relaxed);

@@ -27,11 +27,21 @@ pub(crate) struct CountedBody {
 
 impl CountedBody {
     pub(crate) fn of_request(body: Incoming, traffic: Arc<Traffic>) -> Self {
-        Self { body, direction: Direction::ToServer, traffic, _exchange: None }
+        Self {
+            body,
+            direction: Direction::ToServer,
+            traffic,
+            _exchange: None,
+        }
     }
 
     pub(crate) fn of_answer(body: Incoming, exchange: Exchange) -> Self {
-        Self { body, direction: Direction::ToClient, traffic: Arc::clone(exchange.traffic()), _exchange: Some(exchange) }
+        Self {
+            body,
+            direction: Direction::ToClient,
+            traffic: Arc::clone(exchange.traffic()),
+            _exchange: Some(exchange),
+        }
     }
 }
 
@@ -39,10 +49,14 @@ impl Body for CountedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let Some(Ok(frame)) = &frame {
-            self.traffic.count(self.direction, frame.data_ref().map_or(0, Bytes::len));
+            self.traffic
+                .count(self.direction, frame.data_ref().map_or(0, Bytes::len));
         }
         Poll::Ready(frame)
     }

@@ -34,14 +34,25 @@ use super::tunnel::Tunnel;
 use super::tunnel::client_of;
 use super::tunnel::until_cut;
 
-pub(crate) async fn connect(client: &Arc<Client>, mut request: Request<Incoming>, target: Target, mut attempt: OpenAttempt) -> Answer {
+pub(crate) async fn connect(
+    client: &Arc<Client>,
+    mut request: Request<Incoming>,
+    target: Target,
+    mut attempt: OpenAttempt,
+) -> Answer {
     let Target { host, port, .. } = target;
     attempt.is_for(host.as_str(), port, EgressAccess::Tls);
     let decided = {
         let in_force = client.shared.in_force.borrow();
         // What may be anything is not looked at.
-        let raw = in_force.decide(&host, port, Access::Raw).map(|allowed| (allowed, GrantedAccess::Raw));
-        raw.or_else(|_| in_force.decide(&host, port, Access::Tls).map(|allowed| (allowed, GrantedAccess::Tls)))
+        let raw = in_force
+            .decide(&host, port, Access::Raw)
+            .map(|allowed| (allowed, GrantedAccess::Raw));
+        raw.or_else(|_| {
+            in_force
+                .decide(&host, port, Access::Tls)
+                .map(|allowed| (allowed, GrantedAccess::Tls))
+        })
     };
     let (allowed, access) = match decided {
         Ok(decided) => decided,
@@ -50,20 +61,50 @@ pub(crate) async fn connect(client: &Arc<Client>, mut request: Request<Incoming>
             return denied(host.as_str(), port, &reason);
         }
     };
-    attempt.allow(if matches!(access, GrantedAccess::Raw) { EgressAccess::Raw } else { EgressAccess::Tls }, &allowed.rule);
-    let wanted = Wanted { host: &host, port, private: allowed.private, upstream: allowed.upstream.as_ref() };
+    attempt.allow(
+        if matches!(access, GrantedAccess::Raw) {
+            EgressAccess::Raw
+        } else {
+            EgressAccess::Tls
+        },
+        &allowed.rule,
+    );
+    let wanted = Wanted {
+        host: &host,
+        port,
+        private: allowed.private,
+        upstream: allowed.upstream.as_ref(),
+    };
     let reached = match client.shared.reach.reach(&wanted).await {
         Ok(reached) => reached,
         Err(unreached) => return not_reached(&wanted, &unreached, &mut attempt),
     };
-    let grant = Grant { host, port, access, is_private: reached.is_private };
-    let opening = Opening { upgrade: hyper::upgrade::on(&mut request), server: reached.stream, grant, attempt, _place: client.place() };
-    client.shared.tasks.spawn(opening.run(Arc::clone(&client.shared)));
+    let grant = Grant {
+        host,
+        port,
+        access,
+        is_private: reached.is_private,
+    };
+    let opening = Opening {
+        upgrade: hyper::upgrade::on(&mut request),
+        server: reached.stream,
+        grant,
+        attempt,
+        _place: client.place(),
+    };
+    client
+        .shared
+        .tasks
+        .spawn(opening.run(Arc::clone(&client.shared)));
     empty(StatusCode::OK)
 }
 
 /// Says why an allowed host was not reached.
-pub(crate) fn not_reached(wanted: &Wanted<'_>, unreached: &Unreached, attempt: &mut OpenAttempt) -> Answer {
+pub(crate) fn not_reached(
+    wanted: &Wanted<'_>,
+    unreached: &Unreached,
+    attempt: &mut OpenAttempt,
+) -> Answer {
     let (host, port) = (wanted.host, wanted.port);
     match unreached {
         Unreached::Denied(reason) => {
@@ -72,11 +113,17 @@ pub(crate) fn not_reached(wanted: &Wanted<'_>, unreached: &Unreached, attempt: &
         }
         Unreached::Failed(problem) => {
             attempt.fail(problem);
-            told(StatusCode::BAD_GATEWAY, &format!("{host}:{port} is allowed and was not reached: {problem}"))
+            told(
+                StatusCode::BAD_GATEWAY,
+                &format!("{host}:{port} is allowed and was not reached: {problem}"),
+            )
         }
         Unreached::TimedOut(problem) => {
             attempt.fail(problem);
-            told(StatusCode::GATEWAY_TIMEOUT, &format!("{host}:{port} is allowed and was not reached: {problem}"))
+            told(
+                StatusCode::GATEWAY_TIMEOUT,
+                &format!("{host}:{port} is allowed and was not reached: {problem}"),
+            )
         }
     }
 }
@@ -92,13 +139,28 @@ struct Opening {
 
 impl Opening {
     async fn run(self, shared: Arc<Shared>) {
-        let Self { upgrade, server, grant, mut attempt, _place } = self;
+        let Self {
+            upgrade,
+            server,
+            grant,
+            mut attempt,
+            _place,
+        } = self;
         let traffic = Arc::clone(attempt.traffic());
         let carrying = async {
             // A client that hung up has no tunnel.
-            let Some((mut client, from_client)) = client_of(upgrade).await else { return };
+            let Some((mut client, from_client)) = client_of(upgrade).await else {
+                return;
+            };
             let from_client = match grant.access {
-                GrantedAccess::Tls => match read_hello(&mut client, from_client.to_vec(), &grant.host, &shared.limits).await {
+                GrantedAccess::Tls => match read_hello(
+                    &mut client,
+                    from_client.to_vec(),
+                    &grant.host,
+                    &shared.limits,
+                )
+                .await
+                {
                     Ok(hello) => Bytes::from(hello),
                     Err(reason) => {
                         attempt.deny(&reason.to_string());
@@ -108,7 +170,12 @@ impl Opening {
                 },
                 _ => from_client,
             };
-            let tunnel = Tunnel { client, from_client, server, from_server: Bytes::new() };
+            let tunnel = Tunnel {
+                client,
+                from_client,
+                server,
+                from_server: Bytes::new(),
+            };
             // Either end may hang up as it likes.
             drop(tunnel.carry(&traffic).await);
         };

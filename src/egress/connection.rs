@@ -1,4 +1,5 @@
-//! Serves one client's connection: what it asks for, one request after the other, until it becomes a tunnel or ends.
+//! Serves one client's connection: what it asks for, one request after the other, until it becomes
+//! a tunnel or ends.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -83,10 +84,15 @@ async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Answer {
         }
     };
     let request = Request::from_parts(parts, body);
-    let mut answer =
-        if target.is_connect { connect(&client, request, target, attempt).await } else { forward(&client, request, target, attempt).await };
+    let mut answer = if target.is_connect {
+        connect(&client, request, target, attempt).await
+    } else {
+        forward(&client, request, target, attempt).await
+    };
     if is_last && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
 }

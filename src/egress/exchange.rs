@@ -33,7 +33,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>, refused: Refused, place: OwnedSemaphorePermit) -> Arc<Self> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        refused: Refused,
+        place: OwnedSemaphorePermit,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shared,
             activity: Activity::new(),
@@ -61,7 +65,8 @@ impl Client {
         *lock(&self.kept) = Some(kept);
     }
 
-    /// Waits until the rules do not allow the exchange that there is any more. A kept connection without one is closed at any change.
+    /// Waits until the rules do not allow the exchange that there is any more. A kept connection
+    /// without one is closed at any change.
     pub(crate) async fn until_withdrawn(&self) {
         let mut in_force = self.shared.in_force.clone();
         while in_force.changed().await.is_ok() {
@@ -108,7 +113,11 @@ impl Exchange {
     pub(crate) fn begin(client: &Arc<Client>, attempt: OpenAttempt, grant: &Grant) -> Self {
         let traffic = Arc::clone(attempt.traffic());
         *lock(&client.current) = Some((grant.clone(), Arc::clone(&traffic)));
-        Self { client: Arc::clone(client), attempt: Some(attempt), traffic }
+        Self {
+            client: Arc::clone(client),
+            attempt: Some(attempt),
+            traffic,
+        }
     }
 
     pub(crate) fn deny(&mut self, reason: &str) {

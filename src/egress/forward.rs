@@ -1,4 +1,5 @@
-//! Plain HTTP: each request is decided on, framed anew and sent on, over the connection of the last one where that leads to the same host.
+//! Plain HTTP: each request is decided on, framed anew and sent on, over the connection of the last
+//! one where that leads to the same host.
 
 use std::sync::Arc;
 
@@ -61,13 +62,33 @@ impl Kept {
     }
 }
 
-pub(crate) async fn forward(client: &Arc<Client>, request: Request<Incoming>, target: Target, mut attempt: OpenAttempt) -> Answer {
+pub(crate) async fn forward(
+    client: &Arc<Client>,
+    request: Request<Incoming>,
+    target: Target,
+    mut attempt: OpenAttempt,
+) -> Answer {
     let Target { host, port, .. } = target;
     attempt.is_for(host.as_str(), port, EgressAccess::Http);
-    let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
-    let access = GrantedAccess::Http { method: request.method().as_str().to_owned(), path };
-    let decided = client.shared.in_force.borrow().decide(&host, port, access.access());
-    let Allowed { rule, private, upstream } = match decided {
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", PathAndQuery::as_str)
+        .to_owned();
+    let access = GrantedAccess::Http {
+        method: request.method().as_str().to_owned(),
+        path,
+    };
+    let decided = client
+        .shared
+        .in_force
+        .borrow()
+        .decide(&host, port, access.access());
+    let Allowed {
+        rule,
+        private,
+        upstream,
+    } = match decided {
         Ok(allowed) => allowed,
         Err(reason) => {
             attempt.deny(&reason);
@@ -75,12 +96,22 @@ pub(crate) async fn forward(client: &Arc<Client>, request: Request<Incoming>, ta
         }
     };
     attempt.allow(EgressAccess::Http, &rule);
-    let wanted = Wanted { host: &host, port, private, upstream: upstream.as_ref() };
+    let wanted = Wanted {
+        host: &host,
+        port,
+        private,
+        upstream: upstream.as_ref(),
+    };
     let (mut server, mut is_fresh) = match ready(client, &wanted).await {
         Ok(ready) => ready,
         Err(unreached) => return not_reached(&wanted, &unreached, &mut attempt),
     };
-    let grant = Grant { host: host.clone(), port, access, is_private: server.is_private };
+    let grant = Grant {
+        host: host.clone(),
+        port,
+        access,
+        is_private: server.is_private,
+    };
     let mut exchange = Exchange::begin(client, attempt, &grant);
     // Rules that came while the host was reached. Later ones find the exchange.
     if !grant.holds(&client.shared.in_force.borrow().rules) {
@@ -99,28 +130,49 @@ pub(crate) async fn forward(client: &Arc<Client>, request: Request<Incoming>, ta
                         continue;
                     }
                     Ok(_) => "it is in a private network now".to_owned(),
-                    Err(Unreached::Denied(problem) | Unreached::Failed(problem) | Unreached::TimedOut(problem)) => problem,
+                    Err(
+                        Unreached::Denied(problem)
+                        | Unreached::Failed(problem)
+                        | Unreached::TimedOut(problem),
+                    ) => problem,
                 },
                 _ => format!("it did not answer: {}", error.into_error()),
             },
         };
         exchange.traffic().end(&problem);
-        return told(StatusCode::BAD_GATEWAY, &format!("{host}:{port} is allowed and did not answer: {problem}"));
+        return told(
+            StatusCode::BAD_GATEWAY,
+            &format!("{host}:{port} is allowed and did not answer: {problem}"),
+        );
     };
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         return match to_websocket {
-            Some(from_client) => websocket::open(client, Agreed { from_client, answer, server, exchange, grant }),
-            None => told(StatusCode::BAD_GATEWAY, &format!("{host}:{port} changed the protocol, and was not asked to")),
+            Some(from_client) => websocket::open(
+                client,
+                Agreed {
+                    from_client,
+                    answer,
+                    server,
+                    exchange,
+                    grant,
+                },
+            ),
+            None => told(
+                StatusCode::BAD_GATEWAY,
+                &format!("{host}:{port} changed the protocol, and was not asked to"),
+            ),
         };
     }
     client.keep(server);
     inbound(answer, exchange)
 }
 
-/// Returns the kept connection where it leads there and is of use, else a fresh one, and says which it is.
+/// Returns the kept connection where it leads there and is of use, else a fresh one, and says which
+/// it is.
 async fn ready(client: &Arc<Client>, wanted: &Wanted<'_>) -> Result<(Kept, bool), Unreached> {
     if let Some(mut kept) = client.take_kept().filter(|kept| kept.leads_to(wanted)) {
-        let is_ready = tokio::time::timeout(client.shared.limits.dial_time, kept.sender.ready()).await;
+        let is_ready =
+            tokio::time::timeout(client.shared.limits.dial_time, kept.sender.ready()).await;
         if is_ready.is_ok_and(|ready| ready.is_ok()) {
             return Ok((kept, false));
         }
@@ -150,7 +202,8 @@ async fn reached(client: &Arc<Client>, wanted: &Wanted<'_>) -> Result<Kept, Unre
     })
 }
 
-/// Makes the request that the server gets, and says what becomes of the client's connection if the server agrees to a WebSocket.
+/// Makes the request that the server gets, and says what becomes of the client's connection if the
+/// server agrees to a WebSocket.
 fn outbound(
     mut request: Request<Incoming>,
     wanted: &Wanted<'_>,
@@ -162,11 +215,27 @@ fn outbound(
     if to_websocket.is_some() {
         become_websocket(&mut parts.headers);
     }
-    let host = if wanted.port == 80 { wanted.host.to_string() } else { format!("{}:{}", wanted.host, wanted.port) };
-    parts.headers.insert(HOST, HeaderValue::try_from(host).expect("a name is ASCII"));
-    parts.uri = parts.uri.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from);
+    let host = if wanted.port == 80 {
+        wanted.host.to_string()
+    } else {
+        format!("{}:{}", wanted.host, wanted.port)
+    };
+    parts
+        .headers
+        .insert(HOST, HeaderValue::try_from(host).expect("a name is ASCII"));
+    parts.uri = parts
+        .uri
+        .path_and_query()
+        .cloned()
+        .map_or_else(|| Uri::from_static("/"), Uri::from);
     parts.version = Version::HTTP_11;
-    (Request::from_parts(parts, CountedBody::of_request(body, Arc::clone(exchange.traffic()))), to_websocket)
+    (
+        Request::from_parts(
+            parts,
+            CountedBody::of_request(body, Arc::clone(exchange.traffic())),
+        ),
+        to_websocket,
+    )
 }
 
 fn inbound(answer: Response<Incoming>, exchange: Exchange) -> Answer {

@@ -38,7 +38,8 @@ pub(crate) struct Shared {
 pub struct Gateway(Arc<Shared>);
 
 impl Gateway {
-    /// The rules are those of the channel, and its end is the end of all streams. `attempts` has room for [`ATTEMPTS`](super::limits::ATTEMPTS).
+    /// The rules are those of the channel, and its end is the end of all streams. `attempts` has
+    /// room for [`ATTEMPTS`](super::limits::ATTEMPTS).
     pub fn new(
         limits: Limits,
         resolve: Arc<dyn Resolve>,
@@ -47,7 +48,14 @@ impl Gateway {
         attempts: mpsc::Sender<EgressAttempt>,
     ) -> Self {
         let reach = Reach::new(resolve, dial, limits);
-        Self(Arc::new(Shared { limits, reach, in_force, attempts, tasks: TaskTracker::new(), ending: CancellationToken::new() }))
+        Self(Arc::new(Shared {
+            limits,
+            reach,
+            in_force,
+            attempts,
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }))
     }
 
     /// Serves clients until it is told to end; then all streams are cut and their attempts told.
@@ -65,7 +73,11 @@ impl Gateway {
                 continue;
             };
             match Arc::clone(&places).try_acquire_owned() {
-                Ok(place) => drop(shared.tasks.spawn(connection::serve(stream, Arc::clone(&shared), place))),
+                Ok(place) => drop(shared.tasks.spawn(connection::serve(
+                    stream,
+                    Arc::clone(&shared),
+                    place,
+                ))),
                 Err(_) => refuse(&stream, shared.limits.connections),
             }
         }

@@ -25,9 +25,18 @@ pub(crate) struct Allowed {
 
 impl RuleSet {
     /// Decides on a request; where it is denied, says why.
-    pub(crate) fn decide(&self, host: &HostName, port: u16, access: Access<'_>) -> Result<Allowed, String> {
+    pub(crate) fn decide(
+        &self,
+        host: &HostName,
+        port: u16,
+        access: Access<'_>,
+    ) -> Result<Allowed, String> {
         match self.rules.decide(&Request { host, port, access }) {
-            Decision::Allow { rule, private } => Ok(Allowed { rule: rule.to_owned(), private, upstream: self.upstream.clone() }),
+            Decision::Allow { rule, private } => Ok(Allowed {
+                rule: rule.to_owned(),
+                private,
+                upstream: self.upstream.clone(),
+            }),
             Decision::Deny(reason) => Err(reason.to_string()),
         }
     }
@@ -63,13 +72,18 @@ impl GrantedAccess {
 impl Grant {
     /// Returns whether the rules allow it.
     pub(crate) fn holds(&self, rules: &Rules) -> bool {
-        match rules.decide(&Request { host: &self.host, port: self.port, access: self.access.access() }) {
+        match rules.decide(&Request {
+            host: &self.host,
+            port: self.port,
+            access: self.access.access(),
+        }) {
             Decision::Allow { private, .. } => private || !self.is_private,
             Decision::Deny(_) => false,
         }
     }
 
-    /// Waits until the rules do not allow it any more, or until there are none because the role ends.
+    /// Waits until the rules do not allow it any more, or until there are none because the role
+    /// ends.
     pub(crate) async fn until_withdrawn(&self, in_force: &mut watch::Receiver<RuleSet>) {
         while self.holds(&in_force.borrow_and_update().rules) {
             if in_force.changed().await.is_err() {

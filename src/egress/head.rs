@@ -1,8 +1,10 @@
-//! Heads of requests, looked at before hyper sees them: their bounds, and how their bodies are framed.
+//! Heads of requests, looked at before hyper sees them: their bounds, and how their bodies are
+//! framed.
 //!
-//! hyper understands a request whose length is written in two ways, after it has dropped one of them, so that nothing behind it can tell. Such a
-//! request, and what is no HTTP/1 at all, is refused here. hyper then gets another request instead ([`STAND_IN`]), which the gateway answers with
-//! the refusal.
+//! hyper understands a request whose length is written in two ways, after it has dropped one of
+//! them, so that nothing behind it can tell. Such a request, and what is no HTTP/1 at all, is
+//! refused here. hyper then gets another request instead ([`STAND_IN`]), which the gateway answers
+//! with the refusal.
 
 use std::io;
 use std::pin::Pin;
@@ -30,7 +32,8 @@ use super::limits::HEADERS;
 use super::limits::Limits;
 
 /// What hyper reads in place of a head that is refused, and the host by which it is known.
-const STAND_IN: &[u8] = b"GET http://refused.invalid/ HTTP/1.1\r\nHost: refused.invalid\r\nConnection: close\r\n\r\n";
+const STAND_IN: &[u8] =
+    b"GET http://refused.invalid/ HTTP/1.1\r\nHost: refused.invalid\r\nConnection: close\r\n\r\n";
 const STAND_IN_HOST: &str = "refused.invalid";
 
 /// What a client of HTTP/2 begins with when it was not asked for it.
@@ -46,7 +49,8 @@ pub(crate) struct Refusal {
 /// The refusal of the head in whose place [`STAND_IN`] was read.
 pub(crate) type Refused = Arc<Mutex<Option<Refusal>>>;
 
-/// Returns whether a request may stand for a refused one. The head of the next request may be refused while an earlier one is still served.
+/// Returns whether a request may stand for a refused one. The head of the next request may be
+/// refused while an earlier one is still served.
 pub(crate) fn is_stand_in(uri: &Uri) -> bool {
     uri.host() == Some(STAND_IN_HOST)
 }
@@ -56,13 +60,15 @@ pub(crate) fn is_stand_in(uri: &Uri) -> bool {
 enum Framing {
     /// So many, then the next head.
     Length(u64),
-    /// All that come: chunks, or what a protocol was changed to. There is no next head, and the answer says so ([`is_last`]).
+    /// All that come: chunks, or what a protocol was changed to. There is no next head, and the
+    /// answer says so ([`is_last`]).
     Rest,
 }
 
 /// Returns whether a request is the last of its connection unless its answer changes the protocol.
 pub(crate) fn is_last(headers: &hyper::HeaderMap) -> bool {
-    headers.contains_key(hyper::header::TRANSFER_ENCODING) || headers.contains_key(hyper::header::UPGRADE)
+    headers.contains_key(hyper::header::TRANSFER_ENCODING)
+        || headers.contains_key(hyper::header::UPGRADE)
 }
 
 /// A client's connection, of which hyper gets whole heads.
@@ -114,7 +120,10 @@ impl Heads {
     }
 
     fn refuse(&mut self, status: StatusCode, problem: impl Into<String>) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Refusal { status, problem: problem.into() });
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Refusal {
+            status,
+            problem: problem.into(),
+        });
         self.unread.clear();
         self.state = State::Whole(Bytes::from_static(STAND_IN), Framing::Rest);
     }
@@ -142,7 +151,13 @@ impl Heads {
                 if self.unread.is_empty() {
                     self.state = State::Ended;
                 } else {
-                    self.refuse(StatusCode::REQUEST_TIMEOUT, format!("the request's head did not come within {:?}", self.head_time));
+                    self.refuse(
+                        StatusCode::REQUEST_TIMEOUT,
+                        format!(
+                            "the request's head did not come within {:?}",
+                            self.head_time
+                        ),
+                    );
                 }
                 return Poll::Ready(Ok(()));
             }
@@ -164,7 +179,12 @@ impl Heads {
     }
 
     /// Gives hyper what comes, and at most so much; returns how much it was.
-    fn poll_through(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize) -> Poll<io::Result<usize>> {
+    fn poll_through(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
         let most = most.min(buffer.remaining());
         if !self.unread.is_empty() {
             let length = most.min(self.unread.len());
@@ -182,7 +202,11 @@ impl Heads {
 }
 
 impl AsyncRead for Heads {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
             match &mut this.state {
@@ -222,7 +246,11 @@ impl AsyncRead for Heads {
 }
 
 impl AsyncWrite for Heads {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -234,7 +262,11 @@ impl AsyncWrite for Heads {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 
@@ -243,12 +275,21 @@ impl AsyncWrite for Heads {
     }
 }
 
-/// Returns the length of the head at the beginning and what follows it, or nothing where it is not complete.
+/// Returns the length of the head at the beginning and what follows it, or nothing where it is not
+/// complete.
 fn framing_of(bytes: &[u8], most: usize) -> Result<Option<(usize, Framing)>, Refusal> {
-    let refuse = |status, problem: &str| Err(Refusal { status, problem: problem.to_owned() });
+    let refuse = |status, problem: &str| {
+        Err(Refusal {
+            status,
+            problem: problem.to_owned(),
+        })
+    };
     let bad = |problem: &str| refuse(StatusCode::BAD_REQUEST, problem);
     if bytes.starts_with(HTTP2_PREFACE) {
-        return refuse(StatusCode::BAD_REQUEST, "this is a proxy for HTTP/1.1; speak HTTP/2 inside a CONNECT");
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "this is a proxy for HTTP/1.1; speak HTTP/2 inside a CONNECT",
+        );
     }
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -256,29 +297,51 @@ fn framing_of(bytes: &[u8], most: usize) -> Result<Option<(usize, Framing)>, Ref
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) if length <= most => length,
         Ok(httparse::Status::Partial) if bytes.len() < most => return Ok(None),
-        Ok(_) => return refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &format!("the request's head has more than {most} bytes")),
+        Ok(_) => {
+            return refuse(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                &format!("the request's head has more than {most} bytes"),
+            );
+        }
         Err(httparse::Error::TooManyHeaders) => {
-            return refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &format!("the request has more than {HEADERS} headers"));
+            return refuse(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                &format!("the request has more than {HEADERS} headers"),
+            );
         }
         // The preface of HTTP/2 in pieces is no error yet.
         Err(_) if HTTP2_PREFACE.starts_with(bytes) => return Ok(None),
         Err(error) => return bad(&format!("this is no request of HTTP/1.1: {error}")),
     };
-    let named = |name: &'static str| request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
-    let (n_lengths, n_encodings) = (named("content-length").count(), named("transfer-encoding").count());
+    let named = |name: &'static str| {
+        request
+            .headers
+            .iter()
+            .filter(move |header| header.name.eq_ignore_ascii_case(name))
+    };
+    let (n_lengths, n_encodings) = (
+        named("content-length").count(),
+        named("transfer-encoding").count(),
+    );
     if n_lengths > 1 || n_encodings > 1 || n_lengths + n_encodings > 1 {
         return bad("the length of the request's body is written more than once");
     }
     let is_connect = request.method == Some("CONNECT");
     if let Some(encoding) = named("transfer-encoding").next() {
-        if is_connect || request.version != Some(1) || !encoding.value.eq_ignore_ascii_case(b"chunked") {
+        if is_connect
+            || request.version != Some(1)
+            || !encoding.value.eq_ignore_ascii_case(b"chunked")
+        {
             return bad("the request's body may be encoded as `chunked` and in no other way");
         }
         return Ok(Some((length, Framing::Rest)));
     }
     let body = match named("content-length").next() {
         None => 0,
-        Some(header) => match std::str::from_utf8(header.value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(header) => match std::str::from_utf8(header.value)
+            .ok()
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        {
             Some(text) if let Ok(body) = text.parse::<u64>() => body,
             _ => return bad("the length of the request's body is no number"),
         },
@@ -287,7 +350,14 @@ fn framing_of(bytes: &[u8], most: usize) -> Result<Option<(usize, Framing)>, Ref
         return bad("a CONNECT has no body");
     }
     let changes = is_connect || named("upgrade").next().is_some();
-    Ok(Some((length, if changes { Framing::Rest } else { Framing::Length(body) })))
+    Ok(Some((
+        length,
+        if changes {
+            Framing::Rest
+        } else {
+            Framing::Length(body)
+        },
+    )))
 }
 
 #[cfg(test)]

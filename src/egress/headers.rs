@@ -13,8 +13,16 @@ use hyper::header::TRANSFER_ENCODING;
 use hyper::header::UPGRADE;
 
 /// hyper frames each body anew, and has answered `Expect` itself.
-const OF_A_CONNECTION: [HeaderName; 8] =
-    [CONNECTION, EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+const OF_A_CONNECTION: [HeaderName; 8] = [
+    CONNECTION,
+    EXPECT,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
 const OF_OLD_CLIENTS: [&str; 2] = ["keep-alive", "proxy-connection"];
 
 pub(crate) const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
@@ -45,7 +53,9 @@ pub(crate) fn become_websocket(headers: &mut HeaderMap) {
 /// Returns whether that is what is asked for.
 pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
     let mut upgrades = headers.get_all(UPGRADE).iter();
-    let is_websocket = upgrades.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes()));
+    let is_websocket = upgrades
+        .next()
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes()));
     is_websocket && upgrades.next().is_none()
 }
 

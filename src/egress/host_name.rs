@@ -1,4 +1,5 @@
-//! Names of hosts in the one form in which they are compared and resolved: ASCII, lower case, no dot at the end.
+//! Names of hosts in the one form in which they are compared and resolved: ASCII, lower case, no
+//! dot at the end.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -30,7 +31,8 @@ pub enum NameError {
 }
 
 impl HostName {
-    /// Reads a name as it is written in a rule, a URL or a request: in any case, with or without a dot at its end, in any script (IDNA, UTS 46).
+    /// Reads a name as it is written in a rule, a URL or a request: in any case, with or without a
+    /// dot at its end, in any script (IDNA, UTS 46).
     pub fn parse(text: &str) -> Result<Self, NameError> {
         if text.is_empty() || text == "." {
             return Err(NameError::Empty);
@@ -49,7 +51,10 @@ impl HostName {
             return Err(NameError::TooLong);
         }
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.split('.').any(|label| label.is_empty() || !label.chars().all(is_of_name)) {
+        if name
+            .split('.')
+            .any(|label| label.is_empty() || !label.chars().all(is_of_name))
+        {
             return Err(NameError::Characters(shown()));
         }
         // Full-width digits and dots become such an address only now.
@@ -65,7 +70,9 @@ impl HostName {
 
     /// Returns whether it lies below another name: `a.b.example` below `b.example`, at any depth.
     pub fn is_below(&self, above: &Self) -> bool {
-        self.0.strip_suffix(above.as_str()).is_some_and(|rest| rest.ends_with('.'))
+        self.0
+            .strip_suffix(above.as_str())
+            .is_some_and(|rest| rest.ends_with('.'))
     }
 
     /// Returns how many parts it has.
@@ -74,14 +81,20 @@ impl HostName {
     }
 }
 
-/// Returns whether a resolver of any kind takes a text for an address: as it is usually written, in brackets, or as the C library reads it, which
-/// takes `127.1`, `0x7f000001` and `017700000001` too. A name's last part that is a number is always read so (WHATWG URL, "ends in a number").
+/// Returns whether a resolver of any kind takes a text for an address: as it is usually written, in
+/// brackets, or as the C library reads it, which takes `127.1`, `0x7f000001` and `017700000001`
+/// too. A name's last part that is a number is always read so (WHATWG URL, "ends in a number").
 fn is_address(text: &str) -> bool {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(text);
     let bare = bare.strip_suffix('.').unwrap_or(bare);
     let last = bare.rsplit('.').next().unwrap_or(bare);
     let is_hex = |text: &str| {
-        text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_hexdigit()))
+        text.strip_prefix("0x")
+            .or_else(|| text.strip_prefix("0X"))
+            .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_hexdigit()))
     };
     let is_number = !last.is_empty() && last.chars().all(|c| c.is_ascii_digit()) || is_hex(last);
     is_number || bare.contains(':') || IpAddr::from_str(bare).is_ok()
@@ -151,27 +164,57 @@ mod tests {
             "127\u{3002}0\u{3002}0\u{3002}1",
             "\u{2460}.\u{2461}",
         ] {
-            assert!(matches!(HostName::parse(text), Err(NameError::Address(_))), "{text}: {:?}", HostName::parse(text));
+            assert!(
+                matches!(HostName::parse(text), Err(NameError::Address(_))),
+                "{text}: {:?}",
+                HostName::parse(text)
+            );
         }
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
-        for text in ["", ".", "a..b", ".a", "a b", "a/b", "evil.com#ok.example", "ok@evil.com", "a:80", "a\0b", "*.a", "a%2eb", "\u{200d}"]
-        {
+        for text in [
+            "",
+            ".",
+            "a..b",
+            ".a",
+            "a b",
+            "a/b",
+            "evil.com#ok.example",
+            "ok@evil.com",
+            "a:80",
+            "a\0b",
+            "*.a",
+            "a%2eb",
+            "\u{200d}",
+        ] {
             assert!(HostName::parse(text).is_err(), "{text:?}");
         }
         let label = "a".repeat(63);
         assert!(HostName::parse(&format!("{label}.{label}.{label}.{}", "a".repeat(61))).is_ok());
-        assert_eq!(HostName::parse(&format!("{label}.{label}.{label}.{label}")), Err(NameError::TooLong));
-        assert_eq!(HostName::parse(&format!("{label}a.example")), Err(NameError::TooLong));
-        assert_eq!(HostName::parse(&"a.".repeat(10_000)), Err(NameError::TooLong));
+        assert_eq!(
+            HostName::parse(&format!("{label}.{label}.{label}.{label}")),
+            Err(NameError::TooLong)
+        );
+        assert_eq!(
+            HostName::parse(&format!("{label}a.example")),
+            Err(NameError::TooLong)
+        );
+        assert_eq!(
+            HostName::parse(&"a.".repeat(10_000)),
+            Err(NameError::TooLong)
+        );
     }
 
     #[test]
     fn a_name_is_below_another_one_by_whole_parts() {
         let above = name("example.com");
         assert!(name("a.example.com").is_below(&above) && name("a.b.example.com").is_below(&above));
-        assert!(!name("example.com").is_below(&above) && !name("notexample.com").is_below(&above) && !name("com").is_below(&above));
+        assert!(
+            !name("example.com").is_below(&above)
+                && !name("notexample.com").is_below(&above)
+                && !name("com").is_below(&above)
+        );
     }
 }

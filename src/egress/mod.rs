@@ -1,7 +1,8 @@
 //! The egress role: lets sandboxes reach the hosts that rules allow, and nothing else.
 //!
-//! [`rule`] decides, and is pure: one function for plain HTTP, for CONNECT and for what else asks for a host. [`address`] says which addresses
-//! are never reached, whatever a name resolves to. [`host_name`] is the one form in which names are compared. [`limits`] has every bound.
+//! [`rule`] decides, and is pure: one function for plain HTTP, for CONNECT and for what else asks
+//! for a host. [`address`] says which addresses are never reached, whatever a name resolves to.
+//! [`host_name`] is the one form in which names are compared. [`limits`] has every bound.
 //!
 //! ```text
 //! gateway ── connection (one client) ── head (bounds, framing) ── target (which host) ─┬─ connect ── tls (the name in it) ── tunnel
@@ -9,7 +10,8 @@
 //! both ask grant (the rules in force) and then reach (resolve, look at the addresses, dial one of them); attempt tells how it ended
 //! ```
 //!
-//! What the lines on standard input and output mean belongs to `wire`; containers, volumes and questions belong to others. Start with [`Gateway`].
+//! What the lines on standard input and output mean belongs to `wire`; containers, volumes and
+//! questions belong to others. Start with [`Gateway`].
 
 pub mod address;
 mod answer;

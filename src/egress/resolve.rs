@@ -13,7 +13,10 @@ use super::host_name::HostName;
 /// Answers with the addresses of a name. It is asked for names alone that a rule allows.
 pub trait Resolve: Send + Sync {
     /// No address at all: there is no such name, or it has none.
-    fn resolve<'a>(&'a self, name: &'a HostName) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>>;
+    fn resolve<'a>(
+        &'a self,
+        name: &'a HostName,
+    ) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>>;
 }
 
 /// The name servers did not answer.
@@ -30,7 +33,8 @@ impl NameServers {
         if let Some(resolver) = self.0.get() {
             return Ok(resolver);
         }
-        let failed = |error: &dyn std::fmt::Display| ResolveError(format!("no name servers: {error}"));
+        let failed =
+            |error: &dyn std::fmt::Display| ResolveError(format!("no name servers: {error}"));
         let mut builder = TokioResolver::builder_tokio().map_err(|error| failed(&error))?;
         let options = builder.options_mut();
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
@@ -41,7 +45,10 @@ impl NameServers {
 }
 
 impl Resolve for NameServers {
-    fn resolve<'a>(&'a self, name: &'a HostName) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>> {
+    fn resolve<'a>(
+        &'a self,
+        name: &'a HostName,
+    ) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>> {
         Box::pin(async move {
             // With a dot at its end no search domain is put behind it.
             match self.resolver()?.lookup_ip(format!("{name}.")).await {

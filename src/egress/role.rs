@@ -1,4 +1,5 @@
-//! The role `podbay egress SOCKET`: rules come as lines on standard input, attempts leave as lines on standard output, clients connect to the socket.
+//! The role `podbay egress SOCKET`: rules come as lines on standard input, attempts leave as lines
+//! on standard output, clients connect to the socket.
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,7 +38,8 @@ use super::reach::Tcp;
 use super::resolve::NameServers;
 use super::rule::Rules;
 
-/// Everybody in the sandbox connects, whatever user they are; what that allows is what the rules allow.
+/// Everybody in the sandbox connects, whatever user they are; what that allows is what the rules
+/// allow.
 const SOCKET_MODE: u32 = 0o666;
 
 /// Answers to lines of rules that wait to be written.
@@ -46,7 +48,9 @@ const ANSWERS: usize = 16;
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let result = match arguments.as_slice() {
-        [socket] if !socket.is_empty() => start(Path::new(socket)).map_err(|error| error.to_string()),
+        [socket] if !socket.is_empty() => {
+            start(Path::new(socket)).map_err(|error| error.to_string())
+        }
         _ => Err("usage: podbay egress SOCKET".to_owned()),
     };
     match result {
@@ -61,7 +65,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn start(socket: &Path) -> io::Result<()> {
     raise_descriptors()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(run(socket));
     // The thread that waits for standard input may wait for ever.
     runtime.shutdown_background();
@@ -74,7 +81,13 @@ async fn run(socket: &Path) -> io::Result<()> {
     let (rules, in_force) = watch::channel(RuleSet::default());
     let (attempts, told) = mpsc::channel(ATTEMPTS);
     let (answers, answered) = mpsc::channel(ANSWERS);
-    let gateway = Gateway::new(Limits::default(), Arc::new(NameServers::default()), Arc::new(Tcp), in_force, attempts);
+    let gateway = Gateway::new(
+        Limits::default(),
+        Arc::new(NameServers::default()),
+        Arc::new(Tcp),
+        in_force,
+        attempts,
+    );
     let unheard = CancellationToken::new();
     let written = unheard.clone().drop_guard();
     let writing = tokio::spawn(async move {
@@ -94,11 +107,16 @@ async fn run(socket: &Path) -> io::Result<()> {
     writing.await.map_err(io::Error::other)?
 }
 
-/// Each connection has two descriptors, and some engines give a container a thousand and let it have more.
+/// Each connection has two descriptors, and some engines give a container a thousand and let it
+/// have more.
 fn raise_descriptors() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let wanted = (4 * Limits::default().connections as u64).min(hard);
-    if soft < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(io::Error::from) } else { Ok(()) }
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(io::Error::from)
+    } else {
+        Ok(())
+    }
 }
 
 /// Listens at a path, in place of what was there. Nothing connects before all may.
@@ -116,16 +134,26 @@ fn listen(socket: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Puts rules in force until their source ends. After a line that was not understood, nothing is allowed: it may have been to allow less.
+/// Puts rules in force until their source ends. After a line that was not understood, nothing is
+/// allowed: it may have been to allow less.
 async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressEvent>) {
-    let mut lines = FramedRead::new(tokio::io::stdin(), LinesCodec::new_with_max_length(MAX_RULES_LINE));
+    let mut lines = FramedRead::new(
+        tokio::io::stdin(),
+        LinesCodec::new_with_max_length(MAX_RULES_LINE),
+    );
     // Where the answers go nowhere, the controller is gone.
-    if answers.send(EgressEvent::Ready { protocol: PROTOCOL }).await.is_err() {
+    if answers
+        .send(EgressEvent::Ready { protocol: PROTOCOL })
+        .await
+        .is_err()
+    {
         return;
     }
     // The stream ends behind a line that is too long, and with it the role.
     while let Some(line) = lines.next().await {
-        let understood = line.map_err(|error| error.to_string()).and_then(|line| rule_set(&line));
+        let understood = line
+            .map_err(|error| error.to_string())
+            .and_then(|line| rule_set(&line));
         let (set, answer) = match understood {
             Ok((generation, set)) => (set, EgressEvent::RulesSet { generation }),
             Err(problem) => (RuleSet::default(), EgressEvent::RulesRefused { problem }),
@@ -138,13 +166,20 @@ async fn read_rules(rules: watch::Sender<RuleSet>, answers: mpsc::Sender<EgressE
 }
 
 fn rule_set(line: &str) -> Result<(u64, RuleSet), String> {
-    let EgressCommand::Rules { generation, rules, upstream } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let EgressCommand::Rules {
+        generation,
+        rules,
+        upstream,
+    } = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let rules = Rules::parse(&rules).map_err(|error| error.to_string())?;
     Ok((generation, RuleSet { rules, upstream }))
 }
 
 /// Writes answers and attempts until both have ended.
-async fn write(mut answers: mpsc::Receiver<EgressEvent>, mut attempts: mpsc::Receiver<EgressAttempt>) -> io::Result<()> {
+async fn write(
+    mut answers: mpsc::Receiver<EgressEvent>,
+    mut attempts: mpsc::Receiver<EgressAttempt>,
+) -> io::Result<()> {
     let mut output = tokio::io::stdout();
     loop {
         let event = tokio::select! {

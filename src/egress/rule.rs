@@ -1,4 +1,5 @@
-//! Which hosts may be reached: one decision for plain HTTP, for CONNECT and for whatever else asks. Pure: no I/O, no clock.
+//! Which hosts may be reached: one decision for plain HTTP, for CONNECT and for whatever else asks.
+//! Pure: no I/O, no clock.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,17 +29,27 @@ pub struct RuleError {
 pub enum Problem {
     #[error("{0}")]
     Name(#[from] NameError),
-    #[error("`{0}` is no port; write a number from 1 to 65535, or several with commas between them")]
+    #[error(
+        "`{0}` is no port; write a number from 1 to 65535, or several with commas between them"
+    )]
     Port(String),
-    #[error("`*` stands in front of a name with a dot in it, as in `*.example.com`; for every host there is the network mode `open`")]
+    #[error(
+        "`*` stands in front of a name with a dot in it, as in `*.example.com`; for every host there is the network mode `open`"
+    )]
     Wildcard,
-    #[error("a rule that denies can name no methods and no paths, which cannot be seen inside TLS; deny the host")]
+    #[error(
+        "a rule that denies can name no methods and no paths, which cannot be seen inside TLS; deny the host"
+    )]
     DeniesParts,
     #[error("`{0}` is no method; methods are words in capitals, such as `GET`")]
     Method(String),
-    #[error("`{0}` is no path; write a part of a URL's path from its `/` on, without `..`, `//`, `%` and `?`")]
+    #[error(
+        "`{0}` is no path; write a part of a URL's path from its `/` on, without `..`, `//`, `%` and `?`"
+    )]
     Path(String),
-    #[error("`raw` lets through what is not HTTP, so that methods and paths say nothing; leave out one or the other")]
+    #[error(
+        "`raw` lets through what is not HTTP, so that methods and paths say nothing; leave out one or the other"
+    )]
     RawParts,
     #[error("it names more than {MAX_PARTS} ports, methods or paths")]
     TooLong,
@@ -113,10 +124,22 @@ pub enum Reason<'a> {
 impl Rules {
     pub fn parse(written: &[EgressRule]) -> Result<Self, RuleError> {
         if let Some(beyond) = written.get(MAX_RULES) {
-            return Err(RuleError { rule: shown(&beyond.host), problem: Problem::TooMany });
+            return Err(RuleError {
+                rule: shown(&beyond.host),
+                problem: Problem::TooMany,
+            });
         }
-        let parse = |written: &EgressRule| Rule::parse(written).map_err(|problem| RuleError { rule: shown(&written.host), problem });
-        written.iter().map(parse).collect::<Result<_, _>>().map(Self)
+        let parse = |written: &EgressRule| {
+            Rule::parse(written).map_err(|problem| RuleError {
+                rule: shown(&written.host),
+                problem,
+            })
+        };
+        written
+            .iter()
+            .map(parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -131,10 +154,20 @@ impl Rules {
             return Decision::Deny(Reason::Rule(&rule.text));
         }
         let allows = |rule: &&Rule| rule.effect == EgressEffect::Allow;
-        let of_access = || of_port().filter(allows).filter(|rule| rule.is_of_access(request.access));
+        let of_access = || {
+            of_port()
+                .filter(allows)
+                .filter(|rule| rule.is_of_access(request.access))
+        };
         // One that reaches further comes first.
-        if let Some(rule) = of_access().find(|rule| rule.private).or_else(|| of_access().next()) {
-            return Decision::Allow { rule: &rule.text, private: rule.private };
+        if let Some(rule) = of_access()
+            .find(|rule| rule.private)
+            .or_else(|| of_access().next())
+        {
+            return Decision::Allow {
+                rule: &rule.text,
+                private: rule.private,
+            };
         }
         Decision::Deny(match (of_port().find(allows), of_host().find(allows)) {
             (Some(rule), _) if request.access == Access::Raw => Reason::NotTls(&rule.text),
@@ -146,7 +179,9 @@ impl Rules {
 
     /// Returns whether any request to a host could be allowed: only such a name is resolved.
     pub fn may_allow(&self, host: &HostName) -> bool {
-        self.0.iter().any(|rule| rule.effect == EgressEffect::Allow && rule.is_of_host(host))
+        self.0
+            .iter()
+            .any(|rule| rule.effect == EgressEffect::Allow && rule.is_of_host(host))
     }
 }
 
@@ -172,10 +207,20 @@ impl Rule {
             (_, true) if has_parts => return Err(Problem::RawParts),
             _ => {}
         }
-        if ports.len().max(written.methods.len()).max(written.paths.len()) > MAX_PARTS {
+        if ports
+            .len()
+            .max(written.methods.len())
+            .max(written.paths.len())
+            > MAX_PARTS
+        {
             return Err(Problem::TooLong);
         }
-        let bad = |method: &&String| method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+        let bad = |method: &&String| {
+            method.is_empty()
+                || !method
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+        };
         if let Some(method) = written.methods.iter().find(bad) {
             return Err(Problem::Method(shown(method)));
         }
@@ -196,7 +241,11 @@ impl Rule {
     }
 
     fn is_of_host(&self, host: &HostName) -> bool {
-        if self.is_below { host.is_below(&self.name) } else { *host == self.name }
+        if self.is_below {
+            host.is_below(&self.name)
+        } else {
+            *host == self.name
+        }
     }
 
     fn is_of_access(&self, access: Access<'_>) -> bool {
@@ -204,7 +253,8 @@ impl Rule {
         match access {
             Access::Http { method, path } => {
                 (self.methods.is_empty() || self.methods.contains(method))
-                    && (self.paths.is_empty() || self.paths.iter().any(|prefix| begins_with(path, prefix)))
+                    && (self.paths.is_empty()
+                        || self.paths.iter().any(|prefix| begins_with(path, prefix)))
             }
             Access::Tls => is_whole,
             Access::Raw => self.raw,
@@ -213,27 +263,41 @@ impl Rule {
 }
 
 fn ports_of(text: &str) -> Result<BTreeSet<u16>, Problem> {
-    let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(|| Problem::Port(shown(text)));
+    let port = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|&port| port != 0)
+            .ok_or_else(|| Problem::Port(shown(text)))
+    };
     text.split(',').map(|text| port(text.trim())).collect()
 }
 
-/// Returns whether a path means the same to everybody: nothing in it is decoded, left out or walked back.
+/// Returns whether a path means the same to everybody: nothing in it is decoded, left out or walked
+/// back.
 fn is_plain(path: &str) -> bool {
     let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"%?#\\".contains(&byte);
-    path.starts_with('/') && !path.contains("//") && !path.bytes().any(is_odd) && !path.split('/').any(|part| matches!(part, "." | ".."))
+    path.starts_with('/')
+        && !path.contains("//")
+        && !path.bytes().any(is_odd)
+        && !path.split('/').any(|part| matches!(part, "." | ".."))
 }
 
-/// Returns whether a request's path lies below a prefix, by whole parts. What servers may read in several ways lies nowhere.
+/// Returns whether a request's path lies below a prefix, by whole parts. What servers may read in
+/// several ways lies nowhere.
 fn begins_with(path: &str, prefix: &str) -> bool {
     let path = path.split(['?', '#']).next().unwrap_or(path);
-    let Some(rest) = path.strip_prefix(prefix) else { return false };
+    let Some(rest) = path.strip_prefix(prefix) else {
+        return false;
+    };
     is_plain_behind(path) && (rest.is_empty() || prefix.ends_with('/') || rest.starts_with('/'))
 }
 
 /// Returns the same of a request, in which what is encoded is no dot, no slash and no backslash.
 fn is_plain_behind(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
-    let hides = ["%2e", "%2f", "%5c", "%25", "%00", ";"].iter().any(|encoded| lower.contains(encoded));
+    let hides = ["%2e", "%2f", "%5c", "%25", "%00", ";"]
+        .iter()
+        .any(|encoded| lower.contains(encoded));
     !hides && is_plain(&path.replace('%', "_"))
 }
 
@@ -248,7 +312,10 @@ impl fmt::Display for Reason<'_> {
             Self::Rule(rule) => write!(f, "the rule `{rule}` denies it"),
             Self::Port(rule) => write!(f, "the rule `{rule}` allows other ports"),
             Self::Part(rule) => write!(f, "the rule `{rule}` allows other methods or paths"),
-            Self::NotTls(rule) => write!(f, "the rule `{rule}` allows HTTP and TLS, and this is neither"),
+            Self::NotTls(rule) => write!(
+                f,
+                "the rule `{rule}` allows HTTP and TLS, and this is neither"
+            ),
         }
     }
 }

@@ -9,12 +9,14 @@ use tokio::io::AsyncReadExt;
 use super::host_name::HostName;
 use super::limits::Limits;
 
-/// The kind of record and of message that TLS begins with, and the extension with which a client hides the name (RFC 9849).
+/// The kind of record and of message that TLS begins with, and the extension with which a client
+/// hides the name (RFC 9849).
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
-/// Lengths of a record's header, and of what stands in a `ClientHello` before its first part of variable length: version and random.
+/// Lengths of a record's header, and of what stands in a `ClientHello` before its first part of
+/// variable length: version and random.
 const RECORD_HEADER: usize = 5;
 const BEFORE_SESSION: usize = 2 + 32;
 
@@ -30,7 +32,9 @@ pub(crate) enum NotCarried {
     NoName,
     #[error("the TLS client names `{0}`, and the tunnel is for another host")]
     OtherName(String),
-    #[error("the TLS client hides the name of the host (Encrypted ClientHello); turn that off in the client")]
+    #[error(
+        "the TLS client hides the name of the host (Encrypted ClientHello); turn that off in the client"
+    )]
     Encrypted,
     #[error("the TLS client's first message is too long")]
     TooLong,
@@ -43,11 +47,15 @@ pub(crate) enum NotCarried {
 impl NotCarried {
     /// Returns whether the client speaks TLS, so that it understands an alert.
     pub(crate) fn is_of_tls(&self) -> bool {
-        matches!(self, Self::NoName | Self::OtherName(_) | Self::Encrypted | Self::TooLong)
+        matches!(
+            self,
+            Self::NoName | Self::OtherName(_) | Self::Encrypted | Self::TooLong
+        )
     }
 }
 
-/// Reads up to the end of a `ClientHello` for this name, and returns what was read, to be sent on as it is.
+/// Reads up to the end of a `ClientHello` for this name, and returns what was read, to be sent on
+/// as it is.
 pub(crate) async fn read_hello(
     from: &mut (impl AsyncRead + Unpin),
     mut read: Vec<u8>,
@@ -59,7 +67,9 @@ pub(crate) async fn read_hello(
         let mut n_seen = 0;
         loop {
             while let Some(unseen) = read.get(n_seen..).filter(|unseen| !unseen.is_empty()) {
-                n_seen += acceptor.read_tls(&mut io::Cursor::new(unseen)).map_err(|_| NotCarried::TooLong)?;
+                n_seen += acceptor
+                    .read_tls(&mut io::Cursor::new(unseen))
+                    .map_err(|_| NotCarried::TooLong)?;
                 match acceptor.accept() {
                     Ok(Some(accepted)) => {
                         check(accepted.client_hello().server_name(), &read, name)?;
@@ -87,7 +97,8 @@ pub(crate) async fn read_hello(
     Ok(read)
 }
 
-/// rustls has read the message; what it does not tell is whether the name in it is the one that counts.
+/// rustls has read the message; what it does not tell is whether the name in it is the one that
+/// counts.
 fn check(named: Option<&str>, read: &[u8], name: &HostName) -> Result<(), NotCarried> {
     let extensions = extensions_of(&handshake_of(read)).ok_or(NotCarried::NotTls)?;
     if extensions.contains(&ENCRYPTED_CLIENT_HELLO) {
@@ -96,7 +107,9 @@ fn check(named: Option<&str>, read: &[u8], name: &HostName) -> Result<(), NotCar
     let named = named.ok_or(NotCarried::NoName)?;
     match HostName::parse(named) {
         Ok(found) if found == *name => Ok(()),
-        _ => Err(NotCarried::OtherName(named.chars().take(super::limits::SHOWN).collect())),
+        _ => Err(NotCarried::OtherName(
+            named.chars().take(super::limits::SHOWN).collect(),
+        )),
     }
 }
 
@@ -111,7 +124,8 @@ fn handshake_of(mut records: &[u8]) -> Vec<u8> {
     handshake
 }
 
-/// Returns the kinds of the extensions of a `ClientHello` (RFC 8446, section 4.1.2), or nothing where it ends too early.
+/// Returns the kinds of the extensions of a `ClientHello` (RFC 8446, section 4.1.2), or nothing
+/// where it ends too early.
 fn extensions_of(handshake: &[u8]) -> Option<Vec<u16>> {
     let mut hello = Reader(handshake);
     if hello.bytes(1)? != [CLIENT_HELLO] {
@@ -143,7 +157,10 @@ impl<'a> Reader<'a> {
 
     /// Returns what has its length before it, in so many bytes.
     fn vector(&mut self, n_bytes: usize) -> Option<&'a [u8]> {
-        let length = self.bytes(n_bytes)?.iter().fold(0, |length, &byte| length << 8 | usize::from(byte));
+        let length = self
+            .bytes(n_bytes)?
+            .iter()
+            .fold(0, |length, &byte| length << 8 | usize::from(byte));
         self.bytes(length)
     }
 }

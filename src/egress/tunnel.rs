@@ -1,4 +1,5 @@
-//! Bytes between a client and a server, both ways, until both have ended, nothing goes any more, or a rule is withdrawn.
+//! Bytes between a client and a server, both ways, until both have ended, nothing goes any more, or
+//! a rule is withdrawn.
 
 use std::io;
 use std::time::Duration;
@@ -24,8 +25,14 @@ use super::head::Heads;
 use super::limits::LARGE_BUFFER;
 use super::limits::SMALL_BUFFER;
 
-/// Carries a tunnel, and ends it once its rule is withdrawn, nothing goes in it any more, or the role ends.
-pub(crate) async fn until_cut(carrying: impl Future<Output = ()>, shared: &Shared, grant: &Grant, traffic: &Traffic) {
+/// Carries a tunnel, and ends it once its rule is withdrawn, nothing goes in it any more, or the
+/// role ends.
+pub(crate) async fn until_cut(
+    carrying: impl Future<Output = ()>,
+    shared: &Shared,
+    grant: &Grant,
+    traffic: &Traffic,
+) {
     let mut in_force = shared.in_force.clone();
     let idle = shared.limits.idle;
     traffic.activity().touch();
@@ -42,16 +49,25 @@ pub(crate) fn idle_for(idle: Duration) -> String {
     format!("cut: nothing went for {idle:?}")
 }
 
-/// Returns the client's stream once it is a tunnel, and what was read of it beyond the request; nothing where the client hung up.
+/// Returns the client's stream once it is a tunnel, and what was read of it beyond the request;
+/// nothing where the client hung up.
 pub(crate) async fn client_of(upgrade: OnUpgrade) -> Option<(UnixStream, Bytes)> {
-    let parts = upgrade.await.ok()?.downcast::<TokioIo<Heads>>().expect("every client's connection is served over one");
+    let parts = upgrade
+        .await
+        .ok()?
+        .downcast::<TokioIo<Heads>>()
+        .expect("every client's connection is served over one");
     let (stream, unread) = parts.io.into_inner().into_parts();
     Some((stream, joined(parts.read_buf, &unread)))
 }
 
 /// Returns the same of a server that agreed to another protocol.
 pub(crate) async fn server_of(upgrade: OnUpgrade) -> Option<(TcpStream, Bytes)> {
-    let parts = upgrade.await.ok()?.downcast::<TokioIo<TcpStream>>().expect("every server's connection is made over one");
+    let parts = upgrade
+        .await
+        .ok()?
+        .downcast::<TokioIo<TcpStream>>()
+        .expect("every server's connection is made over one");
     Some((parts.io.into_inner(), parts.read_buf))
 }
 
@@ -70,19 +86,23 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Carries bytes until both ends have said that no more come. An end that has said so still gets what the other sends.
+    /// Carries bytes until both ends have said that no more come. An end that has said so still
+    /// gets what the other sends.
     pub(crate) async fn carry(mut self, traffic: &Traffic) -> io::Result<()> {
         let (from_client, to_client) = self.client.split();
         let (from_server, to_server) = self.server.split();
         tokio::try_join!(
-            carry_one_way(self.from_client, from_client, to_server, |n_bytes| traffic.count(Direction::ToServer, n_bytes)),
-            carry_one_way(self.from_server, from_server, to_client, |n_bytes| traffic.count(Direction::ToClient, n_bytes)),
+            carry_one_way(self.from_client, from_client, to_server, |n_bytes| traffic
+                .count(Direction::ToServer, n_bytes)),
+            carry_one_way(self.from_server, from_server, to_client, |n_bytes| traffic
+                .count(Direction::ToClient, n_bytes)),
         )?;
         Ok(())
     }
 }
 
-/// The buffer grows while it is filled by every read, and is small again once one fills a quarter, so that idle tunnels hold little.
+/// The buffer grows while it is filled by every read, and is small again once one fills a quarter,
+/// so that idle tunnels hold little.
 async fn carry_one_way(
     first: Bytes,
     mut from: impl AsyncRead + Unpin,

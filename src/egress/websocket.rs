@@ -1,4 +1,5 @@
-//! A plain HTTP connection that becomes a WebSocket: a tunnel from then on, under the grant of its request.
+//! A plain HTTP connection that becomes a WebSocket: a tunnel from then on, under the grant of its
+//! request.
 
 use std::sync::Arc;
 
@@ -31,7 +32,13 @@ pub(crate) struct Agreed {
 }
 
 pub(crate) fn open(client: &Arc<Client>, agreed: Agreed) -> Answer {
-    let Agreed { from_client, mut answer, server: driven, exchange, grant } = agreed;
+    let Agreed {
+        from_client,
+        mut answer,
+        server: driven,
+        exchange,
+        grant,
+    } = agreed;
     let to_server = hyper::upgrade::on(&mut answer);
     let (mut parts, _) = answer.into_parts();
     keep_end_to_end(&mut parts.headers);
@@ -43,12 +50,22 @@ pub(crate) fn open(client: &Arc<Client>, agreed: Agreed) -> Answer {
         let traffic = Arc::clone(attempt.traffic());
         let carrying = async {
             // An end that hung up has no tunnel.
-            let (Some((client, from_client)), Some((server, from_server))) = tokio::join!(client_of(from_client), server_of(to_server))
+            let (Some((client, from_client)), Some((server, from_server))) =
+                tokio::join!(client_of(from_client), server_of(to_server))
             else {
                 return;
             };
             drop(driven);
-            drop(Tunnel { client, from_client, server, from_server }.carry(&traffic).await);
+            drop(
+                Tunnel {
+                    client,
+                    from_client,
+                    server,
+                    from_server,
+                }
+                .carry(&traffic)
+                .await,
+            );
         };
         until_cut(carrying, &shared, &grant, &traffic).await;
         drop(attempt);

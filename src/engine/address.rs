@@ -7,23 +7,39 @@ use super::Options;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     Socket(PathBuf),
-    Tcp { host: String, port: u16, certificates: Option<PathBuf> },
+    Tcp {
+        host: String,
+        port: u16,
+        certificates: Option<PathBuf>,
+    },
 }
 
 impl Address {
     /// Finds the address: the options, `DOCKER_HOST`, the usual sockets.
-    pub(super) fn find(options: &Options, env: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    pub(super) fn find(
+        options: &Options,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
         let certificates = options.cert_path.clone().map(PathBuf::from).or_else(|| {
-            let wanted = env("DOCKER_TLS_VERIFY").is_some_and(|value| !value.is_empty() && value != "0");
+            let wanted =
+                env("DOCKER_TLS_VERIFY").is_some_and(|value| !value.is_empty() && value != "0");
             wanted.then(|| {
-                env("DOCKER_CERT_PATH").map_or_else(|| PathBuf::from(env("HOME").unwrap_or_default()).join(".docker"), PathBuf::from)
+                env("DOCKER_CERT_PATH").map_or_else(
+                    || PathBuf::from(env("HOME").unwrap_or_default()).join(".docker"),
+                    PathBuf::from,
+                )
             })
         });
-        let given = options.host.clone().or_else(|| env("DOCKER_HOST")).filter(|host| !host.trim().is_empty());
+        let given = options
+            .host
+            .clone()
+            .or_else(|| env("DOCKER_HOST"))
+            .filter(|host| !host.trim().is_empty());
         if let Some(host) = given {
             return Self::parse(host.trim(), certificates);
         }
-        let rootless = env("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("docker.sock"));
+        let rootless =
+            env("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("docker.sock"));
         let system = PathBuf::from("/var/run/docker.sock");
         Ok(Self::Socket(match rootless {
             Some(socket) if !system.exists() && socket.exists() => socket,
@@ -32,31 +48,51 @@ impl Address {
     }
 
     fn parse(text: &str, certificates: Option<PathBuf>) -> Result<Self, Error> {
-        let bad = |problem: &str| Error::BadAddress { address: text.to_owned(), problem: problem.to_owned() };
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme such as unix:// or tcp://"))?;
+        let bad = |problem: &str| Error::BadAddress {
+            address: text.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| bad("it has no scheme such as unix:// or tcp://"))?;
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Socket(PathBuf::from(rest))),
             "unix" => Err(bad("the socket's path must start with /")),
             "tcp" | "http" | "https" => {
                 let rest = rest.trim_end_matches('/');
                 let (host, port) = match rest.rsplit_once(':') {
-                    Some((host, port)) if !port.contains(']') => {
-                        (host, port.parse().map_err(|_| bad("the port is no number between 1 and 65535"))?)
-                    }
-                    _ => (rest, if certificates.is_some() || scheme == "https" { 2376 } else { 2375 }),
+                    Some((host, port)) if !port.contains(']') => (
+                        host,
+                        port.parse()
+                            .map_err(|_| bad("the port is no number between 1 and 65535"))?,
+                    ),
+                    _ => (
+                        rest,
+                        if certificates.is_some() || scheme == "https" {
+                            2376
+                        } else {
+                            2375
+                        },
+                    ),
                 };
                 let host = host.trim_start_matches('[').trim_end_matches(']');
                 if host.is_empty() || host.contains('/') {
                     return Err(bad("it names no host"));
                 }
                 if scheme == "https" && certificates.is_none() {
-                    return Err(bad("https needs certificates: set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH"));
+                    return Err(bad(
+                        "https needs certificates: set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH",
+                    ));
                 }
-                Ok(Self::Tcp { host: host.to_owned(), port, certificates })
+                Ok(Self::Tcp {
+                    host: host.to_owned(),
+                    port,
+                    certificates,
+                })
             }
-            "ssh" => {
-                Err(bad("ssh is not supported; forward the socket (`ssh -L /tmp/docker.sock:/var/run/docker.sock HOST`) and name that"))
-            }
+            "ssh" => Err(bad(
+                "ssh is not supported; forward the socket (`ssh -L /tmp/docker.sock:/var/run/docker.sock HOST`) and name that",
+            )),
             _ => Err(bad("the scheme must be unix or tcp")),
         }
     }
@@ -71,7 +107,9 @@ impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "unix://{}", path.display()),
-            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Tcp { host, port, .. } if host.contains(':') => {
+                write!(f, "tcp://[{host}]:{port}")
+            }
             Self::Tcp { host, port, .. } => write!(f, "tcp://{host}:{port}"),
         }
     }
@@ -114,7 +152,11 @@ mod tests {
             _ => None,
         };
         let found = Address::find(&Options::default(), env).expect("a good address");
-        let expected = Address::Tcp { host: "10.1.1.1".into(), port: 2376, certificates: Some("/certs".into()) };
+        let expected = Address::Tcp {
+            host: "10.1.1.1".into(),
+            port: 2376,
+            certificates: Some("/certs".into()),
+        };
         assert_eq!(found, expected);
     }
 }

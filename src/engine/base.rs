@@ -31,7 +31,8 @@ pub(super) fn base_name(suite: &str) -> String {
 
 /// Makes a base image from Debian's archive alone, by the script that we bring along.
 ///
-/// Missing tools are installed where `allow_install` says so and this is root; it is announced through `progress`.
+/// Missing tools are installed where `allow_install` says so and this is root; it is announced
+/// through `progress`.
 pub(super) async fn make(
     engine: &Engine,
     suite: &str,
@@ -40,22 +41,41 @@ pub(super) async fn make(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let no_base = |problem: String| Error::NoBase { suite: suite.to_owned(), problem };
+    let no_base = |problem: String| Error::NoBase {
+        suite: suite.to_owned(),
+        problem,
+    };
     if !nix::unistd::geteuid().is_root() {
         return Err(no_base("making one needs root".to_owned()));
     }
     let (status, said) = match run(engine, suite, chosen, progress, cancel).await? {
         (status, said) if status.code() == Some(TOOLS_MISSING) => {
-            let packages: Vec<String> = said.last().rsplit(':').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+            let packages: Vec<String> = said
+                .last()
+                .rsplit(':')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
             if !allow_install {
-                return Err(Error::MissingTools { suite: suite.to_owned(), packages });
+                return Err(Error::MissingTools {
+                    suite: suite.to_owned(),
+                    packages,
+                });
             }
             install(&packages, progress, cancel).await?;
             run(engine, suite, chosen, progress, cancel).await?
         }
         other => other,
     };
-    if status.success() { Ok(()) } else { Err(no_base(format!("making one failed\nits last lines were:\n  {said}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(no_base(format!(
+            "making one failed\nits last lines were:\n  {said}"
+        )))
+    }
 }
 
 /// Runs the script once; the image has its name only if the script says that all went well.
@@ -66,14 +86,31 @@ async fn run(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<(ExitStatus, Said), Error> {
-    let failed = |source| Error::Program { program: "make.sh", source };
-    let folder = tempfile::Builder::new().prefix("podbay-").tempdir().map_err(failed)?;
+    let failed = |source| Error::Program {
+        program: "make.sh",
+        source,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("podbay-")
+        .tempdir()
+        .map_err(failed)?;
     let script = folder.path().join("make.sh");
     std::fs::write(&script, BASE_SCRIPT).map_err(failed)?;
-    let script = script.to_str().ok_or_else(|| failed(std::io::Error::other("the folder for temporary files is not UTF-8")))?;
-    // By its interpreter: folders for temporary files are often mounted so that nothing in them can be run.
-    let mirror = chosen.mirror().map(|mirror| format!("DEBIAN_MIRROR={mirror}"));
-    let words: Vec<&str> = ["env"].into_iter().chain(mirror.as_deref()).chain(["sh", script, suite]).collect();
+    let script = script.to_str().ok_or_else(|| {
+        failed(std::io::Error::other(
+            "the folder for temporary files is not UTF-8",
+        ))
+    })?;
+    // By its interpreter: folders for temporary files are often mounted so that nothing in them can
+    // be run.
+    let mirror = chosen
+        .mirror()
+        .map(|mirror| format!("DEBIAN_MIRROR={mirror}"));
+    let words: Vec<&str> = ["env"]
+        .into_iter()
+        .chain(mirror.as_deref())
+        .chain(["sh", script, suite])
+        .collect();
     let mut program = Program::start(&words).map_err(failed)?;
     let tar = ReaderStream::with_capacity(program.stdout(), 256 * 1024);
     let task = format!("making a base image of Debian {suite}");
@@ -83,9 +120,17 @@ async fn run(
     });
     // Not under its name yet: an engine may take a tar that was cut short for a whole one.
     let unfinished = format!("{}:unfinished-{}", base_name(suite), InstanceId::random());
-    let labels = Labels { spec: Some(base_hash(chosen)), ..Labels::new(Role::Image) };
+    let labels = Labels {
+        spec: Some(base_hash(chosen)),
+        ..Labels::new(Role::Image)
+    };
     let mut changes = vec!["CMD [\"bash\"]".to_owned()];
-    changes.extend(labels.to_map().iter().map(|(name, value)| format!("LABEL {name}=\"{value}\"")));
+    changes.extend(
+        labels
+            .to_map()
+            .iter()
+            .map(|(name, value)| format!("LABEL {name}=\"{value}\"")),
+    );
     let imported = engine.import(&unfinished, tar, changes, WITHIN, cancel);
     let ended = async {
         let said = said.await;
@@ -96,7 +141,8 @@ async fn run(
         let mut imported = std::pin::pin!(imported);
         tokio::select! {
             (status, said) = &mut ended => {
-                // Where the script failed, what the engine makes of half a tar does not matter, only that it is done with it.
+                // Where the script failed, what the engine makes of half a tar does not matter,
+                // only that it is done with it.
                 let imported = imported.await;
                 match status {
                     Ok(status) if status.success() => imported.map(|()| (status, said)),
@@ -107,7 +153,8 @@ async fn run(
             imported = &mut imported => match (imported, tokio::time::timeout(Duration::from_secs(2), ended).await) {
                 (Err(error @ Error::Cancelled { .. }), _) => Err(error),
                 (_, Ok((Err(source), _))) => Err(failed(source)),
-                // A script that ends early leaves the engine without a tar: then its reason counts, not the engine's.
+                // A script that ends early leaves the engine without a tar: then its reason counts,
+                // not the engine's.
                 (_, Ok((Ok(status), said))) if !status.success() => Ok((status, said)),
                 (Ok(()), Ok((Ok(status), said))) => Ok((status, said)),
                 (Ok(()), Err(_)) => Err(failed(std::io::Error::from(std::io::ErrorKind::TimedOut))),
@@ -116,7 +163,10 @@ async fn run(
         }
     };
     let outcome = match outcome {
-        Ok((status, said)) if status.success() => engine.tag_image(&unfinished, &base_name(suite), cancel).await.map(|()| (status, said)),
+        Ok((status, said)) if status.success() => engine
+            .tag_image(&unfinished, &base_name(suite), cancel)
+            .await
+            .map(|()| (status, said)),
         Ok(failed) => Ok(failed),
         Err(error) => {
             program.end().await;
@@ -124,7 +174,10 @@ async fn run(
         }
     };
     // Also after a failure; cleaning up goes on when the run was cancelled.
-    match engine.remove_image(&unfinished, &CancellationToken::new()).await {
+    match engine
+        .remove_image(&unfinished, &CancellationToken::new())
+        .await
+    {
         Ok(()) => {}
         Err(error) if error.is_not_found() => {}
         Err(error) => tracing::warn!(%error, "an unfinished image stays"),
@@ -134,10 +187,18 @@ async fn run(
 }
 
 /// Installs packages on this machine: the one thing that changes it, so it is announced first.
-async fn install(packages: &[String], progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
-    // The names come from our own script; whatever else its last line may be must not become an option.
-    let names: Vec<&str> =
-        packages.iter().map(String::as_str).filter(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric())).collect();
+async fn install(
+    packages: &[String],
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    // The names come from our own script; whatever else its last line may be must not become an
+    // option.
+    let names: Vec<&str> = packages
+        .iter()
+        .map(String::as_str)
+        .filter(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        .collect();
     let task = format!("installing {} on this machine", names.join(", "));
     progress(step(&task, "", false));
     let mut argv = vec!["apt-get", "-q", "-y", "--no-install-recommends", "install"];
@@ -151,12 +212,23 @@ async fn install(packages: &[String], progress: &ProgressSink, cancel: &Cancella
         };
     }
     progress(step(&task, "", true));
-    outcome.map_err(|said| Error::Program { program: "apt-get", source: std::io::Error::other(said.to_string()) })
+    outcome.map_err(|said| Error::Program {
+        program: "apt-get",
+        source: std::io::Error::other(said.to_string()),
+    })
 }
 
 /// Runs a program to its end; the inner error is what it said when it failed.
-async fn finish(argv: &[&str], task: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Result<(), Said>, Error> {
-    let failed = |source| Error::Program { program: "apt-get", source };
+async fn finish(
+    argv: &[&str],
+    task: &str,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Result<(), Said>, Error> {
+    let failed = |source| Error::Program {
+        program: "apt-get",
+        source,
+    };
     let mut program = Program::start(argv).map_err(failed)?;
     let out = super::program::read(program.stdout(), |line| progress(step(task, line, false)));
     let said = program.said(|_| {});
@@ -179,11 +251,20 @@ async fn finish(argv: &[&str], task: &str, progress: &ProgressSink, cancel: &Can
         }
         None => {
             program.end().await;
-            Err(Error::Cancelled { doing: task.to_owned() })
+            Err(Error::Cancelled {
+                doing: task.to_owned(),
+            })
         }
     }
 }
 
 fn step(task: &str, detail: &str, finished: bool) -> Progress {
-    Progress { task: task.to_owned(), done: 0, total: None, unit: Unit::Steps, detail: detail.to_owned(), finished }
+    Progress {
+        task: task.to_owned(),
+        done: 0,
+        total: None,
+        unit: Unit::Steps,
+        detail: detail.to_owned(),
+        finished,
+    }
 }

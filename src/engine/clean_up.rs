@@ -1,4 +1,5 @@
-//! Removing containers: what goes on when everything else was told to end, and what is said where it cannot be done.
+//! Removing containers: what goes on when everything else was told to end, and what is said where
+//! it cannot be done.
 
 use std::fmt;
 use std::future::Future;
@@ -17,11 +18,12 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// How long the engine may take to clean up once the process was told to end: whoever sent the signal waits for it.
+/// How long the engine may take to clean up once the process was told to end: whoever sent the
+/// signal waits for it.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
-/// How long an engine has to say what became of a container that was given up. One that hangs must not keep whoever wants to leave; the next
-/// start removes what it makes all the same.
+/// How long an engine has to say what became of a container that was given up. One that hangs must
+/// not keep whoever wants to leave; the next start removes what it makes all the same.
 pub(super) const GIVEN_UP: Duration = Duration::from_secs(5);
 
 /// What each thing that is cleaned up then has in any case.
@@ -40,13 +42,18 @@ pub struct Left {
 
 /// Says what a person can do about a container that cannot be ended.
 pub fn how_to_remove(name: &str) -> String {
-    format!("try again, or `docker rm --force {name}`; where a process in it cannot be killed, restart the engine or the machine")
+    format!(
+        "try again, or `docker rm --force {name}`; where a process in it cannot be killed, restart the engine or the machine"
+    )
 }
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, problem } = self;
-        write!(f, "the container {name} is left: {problem}; `docker rm --force {name}` removes it, and so does `podbay gc`")
+        write!(
+            f,
+            "the container {name} is left: {problem}; `docker rm --force {name}` removes it, and so does `podbay gc`"
+        )
     }
 }
 
@@ -62,17 +69,28 @@ pub(super) struct Ending {
 
 impl Ending {
     pub(super) fn new(told: &CancellationToken) -> Self {
-        Self { told: told.clone(), since: OnceLock::new(), left: Mutex::default() }
+        Self {
+            told: told.clone(),
+            since: OnceLock::new(),
+            left: Mutex::default(),
+        }
     }
 }
 
 impl Engine {
-    /// Removes it with its anonymous volumes, running or not. That it is gone already, or going, counts as done.
+    /// Removes it with its anonymous volumes, running or not. That it is gone already, or going,
+    /// counts as done.
     #[boxed]
     pub async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
-        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
         let doing = || format!("remove the container {}", id.short());
-        match self.clean_up(doing, self.docker.remove_container(&id.0, Some(options))).await {
+        match self
+            .clean_up(doing, self.docker.remove_container(&id.0, Some(options)))
+            .await
+        {
             Err(error) if error.is_not_found() || error.is_under_way() => Ok(()),
             // Whatever state it was in, it may be gone by now.
             Err(error) if error.is_conflict() => match self.is_there(id).await {
@@ -90,14 +108,18 @@ impl Engine {
         let begun = Instant::now();
         while self.is_there(id).await? {
             if begun.elapsed() > GOING {
-                return Err(Error::Stays { doing: format!("remove the container {}", id.short()), within: GOING });
+                return Err(Error::Stays {
+                    doing: format!("remove the container {}", id.short()),
+                    within: GOING,
+                });
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
     }
 
-    /// Removes what is not wanted any more where something else is to be said; that it cannot be removed is kept for [`Engine::take_left`].
+    /// Removes what is not wanted any more where something else is to be said; that it cannot be
+    /// removed is kept for [`Engine::take_left`].
     #[boxed]
     pub async fn discard(&self, id: &ContainerId) {
         if let Err(error) = self.remove(id).await {
@@ -109,8 +131,17 @@ impl Engine {
     #[boxed]
     pub async fn discard_soon(&self, id: &ContainerId) {
         let within = self.timeout.min(GIVEN_UP);
-        if tokio::time::timeout(within, self.discard(id)).await.is_err() {
-            self.note_left(id.short(), &Error::NoAnswer { doing: format!("remove the container {}", id.short()), within });
+        if tokio::time::timeout(within, self.discard(id))
+            .await
+            .is_err()
+        {
+            self.note_left(
+                id.short(),
+                &Error::NoAnswer {
+                    doing: format!("remove the container {}", id.short()),
+                    within,
+                },
+            );
         }
     }
 
@@ -118,24 +149,43 @@ impl Engine {
     pub(super) fn note_left(&self, name: &str, error: &Error) {
         let problem = error.with_causes();
         tracing::warn!(name, problem, "a container is left");
-        self.ending.left.lock().expect("nothing panics while it holds this lock").push(Left { name: name.to_owned(), problem });
+        self.ending
+            .left
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .push(Left {
+                name: name.to_owned(),
+                problem,
+            });
     }
 
     /// Returns what could not be removed since the last time; somebody should be told.
     pub fn take_left(&self) -> Vec<Left> {
-        std::mem::take(&mut *self.ending.left.lock().expect("nothing panics while it holds this lock"))
+        std::mem::take(
+            &mut *self
+                .ending
+                .left
+                .lock()
+                .expect("nothing panics while it holds this lock"),
+        )
     }
 
     async fn is_there(&self, id: &ContainerId) -> Result<bool, Error> {
-        let request = self.docker.inspect_container(&id.0, None::<InspectContainerOptions>);
-        match self.clean_up(|| format!("look at the container {}", id.short()), request).await {
+        let request = self
+            .docker
+            .inspect_container(&id.0, None::<InspectContainerOptions>);
+        match self
+            .clean_up(|| format!("look at the container {}", id.short()), request)
+            .await
+        {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for a request that cleans up, which nothing cancels; once the process was told to end, not for long.
+    /// Waits for a request that cleans up, which nothing cancels; once the process was told to end,
+    /// not for long.
     pub(super) async fn clean_up<T>(
         &self,
         doing: impl Fn() -> String,
@@ -153,7 +203,8 @@ impl Engine {
         .await
     }
 
-    /// Ends when there is no more time to clean up. What comes later shares the time of what came first, but for a moment of its own.
+    /// Ends when there is no more time to clean up. What comes later shares the time of what came
+    /// first, but for a moment of its own.
     #[boxed]
     pub async fn late(&self) {
         self.ending.told.cancelled().await;

@@ -18,7 +18,10 @@ use super::details::Component;
 use super::tcp;
 
 /// Oldest API we know to work: Docker 20.10.
-const OLDEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 41 };
+const OLDEST: ClientVersion = ClientVersion {
+    major_version: 1,
+    minor_version: 41,
+};
 
 /// A connection to one container engine. Cloning it is cheap.
 #[derive(Clone)]
@@ -91,7 +94,8 @@ impl Facts {
 }
 
 impl Engine {
-    /// Opens the way to the engine and asks it what it is, so that what is wrong with it is known now.
+    /// Opens the way to the engine and asks it what it is, so that what is wrong with it is known
+    /// now.
     #[boxed]
     pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let engine = Self::open(options, cancel).await?;
@@ -99,7 +103,9 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Opens the way to the engine. Once `cancel` has fired, also later, what is cleaned up there has little time. For whoever has more to ask while it thinks about [`Engine::facts`], which takes it longest.
+    /// Opens the way to the engine. Once `cancel` has fired, also later, what is cleaned up there
+    /// has little time. For whoever has more to ask while it thinks about [`Engine::facts`], which
+    /// takes it longest.
     #[boxed]
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
@@ -107,7 +113,11 @@ impl Engine {
         let opening = async {
             match &address {
                 Address::Socket(path) => open_socket(path, &address, timeout).await,
-                Address::Tcp { host, port, certificates } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await,
+                Address::Tcp {
+                    host,
+                    port,
+                    certificates,
+                } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await,
             }
         };
         let docker = tokio::select! {
@@ -115,7 +125,13 @@ impl Engine {
             docker = opening => docker?,
         };
         let ending = Arc::new(Ending::new(cancel));
-        Ok(Self { docker, timeout, ending, address: Arc::new(address), facts: Arc::default() })
+        Ok(Self {
+            docker,
+            timeout,
+            ending,
+            address: Arc::new(address),
+            facts: Arc::default(),
+        })
     }
 
     /// Returns what the engine is. It is asked once, and agrees on an API version with us then.
@@ -125,7 +141,8 @@ impl Engine {
 
     async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {
         let address = self.address.as_ref();
-        // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
+        // The first answer tells what is wrong with the way there, so it has its own, shorter
+        // patience.
         let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
             // Neither needs the other, and no request names a version of the API.
@@ -139,71 +156,135 @@ impl Engine {
         let (version, info) = match outcome {
             Ok(Ok(found)) => found,
             Ok(Err(source)) => return Err(explain(address, source, within)),
-            Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
+            Err(_) => {
+                return Err(Error::NoAnswer {
+                    doing: format!("say its version (at {address})"),
+                    within,
+                });
+            }
         };
         let theirs = version.api_version.unwrap_or_default();
-        let agreed = agreed(&theirs, self.docker.client_version())
-            .ok_or_else(|| explain(address, bollard::errors::Error::APIVersionParseError {}, within))?;
+        let agreed = agreed(&theirs, self.docker.client_version()).ok_or_else(|| {
+            explain(
+                address,
+                bollard::errors::Error::APIVersionParseError {},
+                within,
+            )
+        })?;
         let api = agreed.to_string();
         if agreed < OLDEST {
-            return Err(Error::TooOld { address: address.to_string(), found: api, needed: "1.41" });
+            return Err(Error::TooOld {
+                address: address.to_string(),
+                found: api,
+                needed: "1.41",
+            });
         }
         let info = info.map_err(|source| explain(address, source, within))?;
         let options = info.security_options.unwrap_or_default();
-        let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
+        let has = |name: &str| {
+            options
+                .iter()
+                .any(|option| option.split(',').any(|part| part == format!("name={name}")))
+        };
         Ok(Facts {
             address: address.to_string(),
             version: info.server_version.unwrap_or_default(),
             api,
             local: address.is_local(),
-            desktop: info.operating_system.as_deref().is_some_and(|name| name.contains("Docker Desktop")),
+            desktop: info
+                .operating_system
+                .as_deref()
+                .is_some_and(|name| name.contains("Docker Desktop")),
             rootless: has("rootless"),
             userns: has("userns"),
-            cgroup: info.cgroup_version.map_or(1, |version| if version.to_string() == "2" { 2 } else { 1 }),
+            cgroup: info
+                .cgroup_version
+                .map_or(1, |version| if version.to_string() == "2" { 2 } else { 1 }),
             storage: info.driver.unwrap_or_default(),
             containerd_images: is_snapshotter(&info.driver_status.unwrap_or_default()),
             root: PathBuf::from(info.docker_root_dir.unwrap_or_default()),
-            memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
-            n_cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1),
+            memory: info
+                .mem_total
+                .and_then(|bytes| u64::try_from(bytes).ok())
+                .unwrap_or(0),
+            n_cpus: info
+                .ncpu
+                .and_then(|cpus| u32::try_from(cpus).ok())
+                .unwrap_or(1),
             warnings: info.warnings.unwrap_or_default(),
-            platform: version.platform.map(|platform| platform.name).unwrap_or_default(),
+            platform: version
+                .platform
+                .map(|platform| platform.name)
+                .unwrap_or_default(),
             architecture: version.arch.unwrap_or_default(),
-            components: version.components.unwrap_or_default().into_iter().map(Component::from).collect(),
+            components: version
+                .components
+                .unwrap_or_default()
+                .into_iter()
+                .map(Component::from)
+                .collect(),
         })
     }
 }
 
-/// Returns the newest version of the API that both sides know, by the engine's own word; `None` where that is no version.
+/// Returns the newest version of the API that both sides know, by the engine's own word; `None`
+/// where that is no version.
 fn agreed(theirs: &str, ours: ClientVersion) -> Option<ClientVersion> {
     let (major, minor) = theirs.split_once('.')?;
-    let theirs = ClientVersion { major_version: major.parse().ok()?, minor_version: minor.parse().ok()? };
+    let theirs = ClientVersion {
+        major_version: major.parse().ok()?,
+        minor_version: minor.parse().ok()?,
+    };
     Some(if theirs < ours { theirs } else { ours })
 }
 
 fn cancelled() -> Error {
-    Error::Cancelled { doing: "connect to the engine".to_owned() }
+    Error::Cancelled {
+        doing: "connect to the engine".to_owned(),
+    }
 }
 
 async fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {
-    let text = path
-        .to_str()
-        .ok_or_else(|| Error::BadAddress { address: address.to_string(), problem: "the socket's path is not UTF-8".to_owned() })?;
-    // A plain connect says why it fails; the HTTP client would only say that it did. It never waits: where an engine that is stopped has
-    // a full queue, an ordinary one would, for ever.
+    let text = path.to_str().ok_or_else(|| Error::BadAddress {
+        address: address.to_string(),
+        problem: "the socket's path is not UTF-8".to_owned(),
+    })?;
+    // A plain connect says why it fails; the HTTP client would only say that it did. It never
+    // waits: where an engine that is stopped has a full queue, an ordinary one would, for ever.
     match tokio::net::UnixStream::connect(path).await {
         Ok(_) => {}
         Err(source) => return Err(unreachable(address, source)),
     }
-    Docker::connect_with_socket(text, timeout.as_secs(), bollard::API_DEFAULT_VERSION).map_err(|source| explain(address, source, timeout))
+    Docker::connect_with_socket(text, timeout.as_secs(), bollard::API_DEFAULT_VERSION)
+        .map_err(|source| explain(address, source, timeout))
 }
 
-async fn open_tcp(host: &str, port: u16, certificates: Option<&Path>, address: &Address, timeout: Duration) -> Result<Docker, Error> {
-    match tokio::time::timeout(timeout.min(Duration::from_secs(10)), tcp::connect(host, port)).await {
+async fn open_tcp(
+    host: &str,
+    port: u16,
+    certificates: Option<&Path>,
+    address: &Address,
+    timeout: Duration,
+) -> Result<Docker, Error> {
+    match tokio::time::timeout(
+        timeout.min(Duration::from_secs(10)),
+        tcp::connect(host, port),
+    )
+    .await
+    {
         Ok(Ok(_)) => {}
         Ok(Err(source)) => return Err(unreachable(address, source)),
-        Err(_) => return Err(unreachable(address, std::io::Error::from(ErrorKind::TimedOut))),
+        Err(_) => {
+            return Err(unreachable(
+                address,
+                std::io::Error::from(ErrorKind::TimedOut),
+            ));
+        }
     }
-    tcp::open(host, port, certificates, timeout).map_err(|source| Error::Tls { address: address.to_string(), source })
+    tcp::open(host, port, certificates, timeout).map_err(|source| Error::Tls {
+        address: address.to_string(),
+        source,
+    })
 }
 
 fn unreachable(address: &Address, source: std::io::Error) -> Error {
@@ -223,19 +304,42 @@ fn explain(address: &Address, source: bollard::errors::Error, within: Duration) 
     match source {
         Cause::SocketNotFoundError(_) => Error::NoSocket { address: text },
         // An engine that refuses our oldest request says which API it wants.
-        Cause::DockerResponseServerError { status_code: 400, message } if message.contains("API") || message.contains("version") => {
-            Error::TooOld { address: text, found: message, needed: "1.41" }
+        Cause::DockerResponseServerError {
+            status_code: 400,
+            message,
+        } if message.contains("API") || message.contains("version") => Error::TooOld {
+            address: text,
+            found: message,
+            needed: "1.41",
+        },
+        Cause::RequestTimeoutError => Error::NoAnswer {
+            doing: format!("say its version (at {text})"),
+            within,
+        },
+        other
+            if matches!(
+                address,
+                Address::Tcp {
+                    certificates: Some(_),
+                    ..
+                }
+            ) && format!("{other:?}").contains("ertificate") =>
+        {
+            Error::Tls {
+                address: text,
+                source: Box::new(other),
+            }
         }
-        Cause::RequestTimeoutError => Error::NoAnswer { doing: format!("say its version (at {text})"), within },
-        other if matches!(address, Address::Tcp { certificates: Some(_), .. }) && format!("{other:?}").contains("ertificate") => {
-            Error::Tls { address: text, source: Box::new(other) }
-        }
-        other => Error::NotAnEngine { address: text, source: Box::new(other) },
+        other => Error::NotAnEngine {
+            address: text,
+            source: Box::new(other),
+        },
     }
 }
 
-/// Returns whether a storage driver's status is that of containerd's image store. Its name does not tell: `fuse-overlayfs` and
-/// `overlayfs` are snapshotters there, and a driver of the engine's own is called much the same.
+/// Returns whether a storage driver's status is that of containerd's image store. Its name does not
+/// tell: `fuse-overlayfs` and `overlayfs` are snapshotters there, and a driver of the engine's own
+/// is called much the same.
 fn is_snapshotter(status: &[Vec<String>]) -> bool {
     status.iter().any(|pair| matches!(&pair[..], [name, value] if name == "driver-type" && value.starts_with("io.containerd.snapshotter")))
 }
@@ -249,9 +353,19 @@ mod tests {
 
     #[test]
     fn the_older_of_two_versions_is_agreed_on_and_what_is_none_is_none() {
-        let ours = ClientVersion { major_version: 1, minor_version: 52 };
+        let ours = ClientVersion {
+            major_version: 1,
+            minor_version: 52,
+        };
         let check = |theirs: &str| agreed(theirs, ours).map(|version| version.to_string());
-        assert_eq!([check("1.41"), check("1.60"), check("2.0")], [Some("1.41".into()), Some("1.52".into()), Some("1.52".into())]);
+        assert_eq!(
+            [check("1.41"), check("1.60"), check("2.0")],
+            [
+                Some("1.41".into()),
+                Some("1.52".into()),
+                Some("1.52".into())
+            ]
+        );
         for odd in ["", "1", "1.x", "-1.41", "1.41.2"] {
             assert_eq!(check(odd), None, "{odd}");
         }
@@ -260,16 +374,25 @@ mod tests {
 
     #[track_caller]
     fn check(status: &[(&str, &str)], expected: bool) {
-        let status: Vec<Vec<String>> = status.iter().map(|(name, value)| vec![(*name).to_owned(), (*value).to_owned()]).collect();
+        let status: Vec<Vec<String>> = status
+            .iter()
+            .map(|(name, value)| vec![(*name).to_owned(), (*value).to_owned()])
+            .collect();
         assert_eq!(is_snapshotter(&status), expected);
     }
 
     #[test]
     fn containerds_store_is_known_by_its_type() {
         check(&[("driver-type", "io.containerd.snapshotter.v1")], true);
-        check(&[("Backing Filesystem", "extfs"), ("Supports d_type", "true")], false);
+        check(
+            &[("Backing Filesystem", "extfs"), ("Supports d_type", "true")],
+            false,
+        );
         check(&[("driver-type", "other")], false);
         check(&[], false);
-        assert!(!is_snapshotter(&[Vec::new(), vec!["driver-type".to_owned()]]));
+        assert!(!is_snapshotter(&[
+            Vec::new(),
+            vec!["driver-type".to_owned()]
+        ]));
     }
 }

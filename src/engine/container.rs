@@ -35,14 +35,16 @@ use super::bounded::bounded;
 pub struct ContainerId(pub String);
 
 impl ContainerId {
-    /// Returns the twelve characters people know it by; a name, which stands for it as well, is known by all of it.
+    /// Returns the twelve characters people know it by; a name, which stands for it as well, is
+    /// known by all of it.
     pub fn short(&self) -> &str {
         let is_id = self.0.len() == 64 && self.0.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_id { &self.0[..12] } else { &self.0 }
     }
 }
 
-/// Everything a container of ours is made from. What is not named here is as closed as the engine can make it.
+/// Everything a container of ours is made from. What is not named here is as closed as the engine
+/// can make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerSpec {
     pub name: String,
@@ -72,7 +74,8 @@ pub struct ContainerSpec {
     pub oom_score_adj: i32,
     /// The seccomp profile's JSON; `None` leaves the engine's own.
     pub seccomp: Option<String>,
-    /// Whether the root is writable: of one that is never started, so that a folder in it can be given an owner.
+    /// Whether the root is writable: of one that is never started, so that a folder in it can be
+    /// given an owner.
     pub writable_root: bool,
     /// Full lists: setting one replaces the engine's.
     pub masked_paths: Vec<String>,
@@ -93,20 +96,34 @@ pub struct Ulimit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
     /// A folder or file of the host; it must exist.
-    Bind { source: String, target: String, read_only: bool },
+    Bind {
+        source: String,
+        target: String,
+        read_only: bool,
+    },
     /// A file or folder of the engine's own: one that lies in a volume.
-    OfVolume { source: String, target: String, read_only: bool },
+    OfVolume {
+        source: String,
+        target: String,
+        read_only: bool,
+    },
     /// A named volume; what the image has at the target is not copied into it.
-    Volume { name: String, target: String, read_only: bool },
+    Volume {
+        name: String,
+        target: String,
+        read_only: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Loopback only, with the engine's files for the names of hosts.
     None,
-    /// Loopback only, in a namespace that the engine does nothing for: no list of hosts and no resolver. Starts in half the time.
+    /// Loopback only, in a namespace that the engine does nothing for: no list of hosts and no
+    /// resolver. Starts in half the time.
     Bare,
-    /// The engine's default bridge, with one port published on the host's loopback; port 0 lets the engine choose.
+    /// The engine's default bridge, with one port published on the host's loopback; port 0 lets the
+    /// engine choose.
     Published { host_port: u16, port: u16 },
 }
 
@@ -153,8 +170,14 @@ pub struct Held {
 impl Engine {
     /// Makes a container. One that is given up while the engine makes it is removed.
     #[boxed]
-    pub async fn create(&self, spec: &ContainerSpec, cancel: &CancellationToken) -> Result<ContainerId, Error> {
-        let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
+    pub async fn create(
+        &self,
+        spec: &ContainerSpec,
+        cancel: &CancellationToken,
+    ) -> Result<ContainerId, Error> {
+        let options = CreateContainerOptionsBuilder::default()
+            .name(&spec.name)
+            .build();
         let doing = || format!("create the container `{}` from `{}`", spec.name, spec.image);
         if cancel.is_cancelled() {
             return Err(Error::Cancelled { doing: doing() });
@@ -186,30 +209,72 @@ impl Engine {
     #[boxed]
     pub async fn start(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<(), Error> {
         let doing = || format!("start the container {}", id.short());
-        bounded(doing, cancel, self.timeout, self.docker.start_container(&id.0, None::<StartContainerOptions>)).await
+        bounded(
+            doing,
+            cancel,
+            self.timeout,
+            self.docker
+                .start_container(&id.0, None::<StartContainerOptions>),
+        )
+        .await
     }
 
     /// Asks the program to end and kills it after `grace`.
     #[boxed]
-    pub async fn stop(&self, id: &ContainerId, grace: Duration, cancel: &CancellationToken) -> Result<(), Error> {
-        let options = StopContainerOptionsBuilder::default().t(i32::try_from(grace.as_secs()).unwrap_or(10)).build();
+    pub async fn stop(
+        &self,
+        id: &ContainerId,
+        grace: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let options = StopContainerOptionsBuilder::default()
+            .t(i32::try_from(grace.as_secs()).unwrap_or(10))
+            .build();
         let doing = || format!("stop the container {}", id.short());
-        bounded(doing, cancel, self.timeout + grace, self.docker.stop_container(&id.0, Some(options))).await
+        bounded(
+            doing,
+            cancel,
+            self.timeout + grace,
+            self.docker.stop_container(&id.0, Some(options)),
+        )
+        .await
     }
 
     /// Gives it another name.
     #[boxed]
-    pub async fn rename(&self, id: &ContainerId, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
+    pub async fn rename(
+        &self,
+        id: &ContainerId,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let options = RenameContainerOptionsBuilder::default().name(name).build();
         let doing = || format!("name the container {} `{name}`", id.short());
-        bounded(doing, cancel, self.timeout, self.docker.rename_container(&id.0, options)).await
+        bounded(
+            doing,
+            cancel,
+            self.timeout,
+            self.docker.rename_container(&id.0, options),
+        )
+        .await
     }
 
     /// Returns the container's state, `None` if there is none by that id or name.
     #[boxed]
-    pub async fn state(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
+    pub async fn state(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ContainerState>, Error> {
         let doing = || format!("look at the container `{name}`");
-        let found = bounded(doing, cancel, self.timeout, self.docker.inspect_container(name, None::<InspectContainerOptions>)).await;
+        let found = bounded(
+            doing,
+            cancel,
+            self.timeout,
+            self.docker
+                .inspect_container(name, None::<InspectContainerOptions>),
+        )
+        .await;
         let found = match found {
             Ok(found) => found,
             Err(error) if error.is_not_found() => return Ok(None),
@@ -219,13 +284,20 @@ impl Engine {
         let config = found.config.unwrap_or_default();
         let host_config = found.host_config.unwrap_or_default();
         // An engine that cannot keep a limit says so once and makes it nothing.
-        let given = |limit: Option<i64>| limit.and_then(|limit| u64::try_from(limit).ok()).filter(|&limit| limit > 0);
+        let given = |limit: Option<i64>| {
+            limit
+                .and_then(|limit| u64::try_from(limit).ok())
+                .filter(|&limit| limit > 0)
+        };
         let limits = Held {
             memory: given(host_config.memory),
             n_processes: given(host_config.pids_limit),
             millicores: given(host_config.nano_cpus).map(|nano| nano / 1_000_000),
         };
-        let ports = found.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
+        let ports = found
+            .network_settings
+            .and_then(|settings| settings.ports)
+            .unwrap_or_default();
         Ok(Some(ContainerState {
             id: ContainerId(found.id.unwrap_or_default()),
             labels: Labels::from_map(&config.labels.unwrap_or_default()),
@@ -234,19 +306,39 @@ impl Engine {
             exit_code: state.exit_code,
             oom_killed: state.oom_killed.unwrap_or(false),
             started_at: state.started_at.unwrap_or_default(),
-            pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0),
+            pid: state
+                .pid
+                .and_then(|pid| u32::try_from(pid).ok())
+                .filter(|&pid| pid > 0),
             limits,
             image: found.image.unwrap_or_default(),
-            ports: ports.iter().filter_map(|(port, bindings)| published(port, bindings.as_deref())).collect(),
-            sources: found.mounts.unwrap_or_default().into_iter().filter_map(|mount| mount.source.map(PathBuf::from)).collect(),
+            ports: ports
+                .iter()
+                .filter_map(|(port, bindings)| published(port, bindings.as_deref()))
+                .collect(),
+            sources: found
+                .mounts
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|mount| mount.source.map(PathBuf::from))
+                .collect(),
         }))
     }
 
     /// Returns the last lines it printed, both streams.
     #[boxed]
-    pub async fn last_lines(&self, id: &ContainerId, lines: u32, cancel: &CancellationToken) -> Result<String, Error> {
+    pub async fn last_lines(
+        &self,
+        id: &ContainerId,
+        lines: u32,
+        cancel: &CancellationToken,
+    ) -> Result<String, Error> {
         const MOST: usize = 256 * 1024;
-        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).tail(&lines.to_string()).build();
+        let options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .tail(&lines.to_string())
+            .build();
         let mut stream = self.docker.logs(&id.0, Some(options));
         let read = async {
             let mut text = Vec::new();
@@ -258,7 +350,13 @@ impl Engine {
             }
             Ok(String::from_utf8_lossy(&text).into_owned())
         };
-        bounded(|| format!("read the log of the container {}", id.short()), cancel, self.timeout, read).await
+        bounded(
+            || format!("read the log of the container {}", id.short()),
+            cancel,
+            self.timeout,
+            read,
+        )
+        .await
     }
 
     /// Passes on what it prints from now on, until it ends or `cancel` fires.
@@ -269,7 +367,12 @@ impl Engine {
         mut write: impl FnMut(&[u8]),
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).follow(true).tail(&lines.to_string()).build();
+        let options = LogsOptionsBuilder::default()
+            .stdout(true)
+            .stderr(true)
+            .follow(true)
+            .tail(&lines.to_string())
+            .build();
         let mut stream = self.docker.logs(&id.0, Some(options));
         loop {
             let part = tokio::select! {
@@ -278,7 +381,12 @@ impl Engine {
             };
             match part {
                 Some(Ok(part)) => write(&part.into_bytes()),
-                Some(Err(source)) => return Err(Error::from_engine(format!("follow the log of the container {}", id.short()), source)),
+                Some(Err(source)) => {
+                    return Err(Error::from_engine(
+                        format!("follow the log of the container {}", id.short()),
+                        source,
+                    ));
+                }
                 None => return Ok(()),
             }
         }
@@ -300,9 +408,20 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         Network::None | Network::Bare => ("none", None, None),
         Network::Published { host_port, port } => {
             let key = format!("{port}/tcp");
-            let host_port = if host_port == 0 { String::new() } else { host_port.to_string() };
-            let binding = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(host_port) };
-            ("bridge", Some(HashMap::from([(key.clone(), Some(vec![binding]))])), Some(vec![key]))
+            let host_port = if host_port == 0 {
+                String::new()
+            } else {
+                host_port.to_string()
+            };
+            let binding = PortBinding {
+                host_ip: Some("127.0.0.1".to_owned()),
+                host_port: Some(host_port),
+            };
+            (
+                "bridge",
+                Some(HashMap::from([(key.clone(), Some(vec![binding]))])),
+                Some(vec![key]),
+            )
         }
     };
     let host_config = HostConfig {
@@ -312,13 +431,21 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         cpu_shares: Some(i64::from(spec.cpu_shares)),
         pids_limit: Some(i64::from(spec.n_processes)),
         ulimits: Some(spec.ulimits.iter().map(ulimit).collect()),
-        sysctls: Some(spec.sysctls.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        sysctls: Some(
+            spec.sysctls
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        ),
         shm_size: i64::try_from(spec.shm).ok(),
         oom_score_adj: Some(i64::from(spec.oom_score_adj)),
         log_config: Some(log_config(spec.log)),
         network_mode: Some(network_mode.to_owned()),
         port_bindings,
-        restart_policy: Some(RestartPolicy { name: Some(RestartPolicyNameEnum::NO), maximum_retry_count: None }),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
         auto_remove: Some(spec.auto_remove),
         mounts: Some(spec.mounts.iter().map(mount).collect()),
         tmpfs: Some(spec.tmpfs.iter().cloned().collect()),
@@ -347,7 +474,10 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         env: Some(spec.env.clone()),
         // A working folder inside a bind would be made by the engine, as root, on the host.
         working_dir: Some("/".to_owned()),
-        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
         stop_signal: Some("SIGTERM".to_owned()),
         stop_timeout: Some(3),
         tty: Some(false),
@@ -366,36 +496,76 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
 
 fn ulimit(ulimit: &Ulimit) -> ResourcesUlimits {
     let limit = i64::try_from(ulimit.limit).ok();
-    ResourcesUlimits { name: Some(ulimit.name.to_owned()), soft: limit, hard: limit }
+    ResourcesUlimits {
+        name: Some(ulimit.name.to_owned()),
+        soft: limit,
+        hard: limit,
+    }
 }
 
 fn log_config(log: Log) -> HostConfigLogConfig {
     match log {
-        Log::None => HostConfigLogConfig { typ: Some("none".to_owned()), config: None },
+        Log::None => HostConfigLogConfig {
+            typ: Some("none".to_owned()),
+            config: None,
+        },
         Log::Bounded => HostConfigLogConfig {
             typ: Some("json-file".to_owned()),
-            config: Some(HashMap::from([("max-size".to_owned(), "4m".to_owned()), ("max-file".to_owned(), "2".to_owned())])),
+            config: Some(HashMap::from([
+                ("max-size".to_owned(), "4m".to_owned()),
+                ("max-file".to_owned(), "2".to_owned()),
+            ])),
         },
     }
 }
 
 fn mount(mount: &Mount) -> bollard::models::Mount {
     match mount {
-        Mount::Bind { source, target, read_only } => bind(source, target, *read_only, MountBindOptionsPropagationEnum::RPRIVATE),
+        Mount::Bind {
+            source,
+            target,
+            read_only,
+        } => bind(
+            source,
+            target,
+            *read_only,
+            MountBindOptionsPropagationEnum::RPRIVATE,
+        ),
         // For what lies in its own folder the engine takes no private one.
-        Mount::OfVolume { source, target, read_only } => bind(source, target, *read_only, MountBindOptionsPropagationEnum::RSLAVE),
-        Mount::Volume { name, target, read_only } => bollard::models::Mount {
+        Mount::OfVolume {
+            source,
+            target,
+            read_only,
+        } => bind(
+            source,
+            target,
+            *read_only,
+            MountBindOptionsPropagationEnum::RSLAVE,
+        ),
+        Mount::Volume {
+            name,
+            target,
+            read_only,
+        } => bollard::models::Mount {
             typ: Some(MountType::VOLUME),
             source: Some(name.clone()),
             target: Some(target.clone()),
             read_only: Some(*read_only),
-            volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
+            volume_options: Some(MountVolumeOptions {
+                no_copy: Some(true),
+                ..MountVolumeOptions::default()
+            }),
             ..bollard::models::Mount::default()
         },
     }
 }
 
-fn bind(source: &str, target: &str, read_only: bool, propagation: MountBindOptionsPropagationEnum) -> bollard::models::Mount {
+fn bind(
+    source: &str,
+    target: &str,
+    read_only: bool,
+    propagation: MountBindOptionsPropagationEnum,
+) -> bollard::models::Mount {
     bollard::models::Mount {
         typ: Some(MountType::BIND),
         source: Some(source.to_owned()),
@@ -403,7 +573,8 @@ fn bind(source: &str, target: &str, read_only: bool, propagation: MountBindOptio
         read_only: Some(read_only),
         bind_options: Some(MountBindOptions {
             propagation: Some(propagation),
-            // A mount inside the project stays out of the box, and read-only would not reach it on older engines.
+            // A mount inside the project stays out of the box, and read-only would not reach it on
+            // older engines.
             non_recursive: Some(true),
             ..MountBindOptions::default()
         }),

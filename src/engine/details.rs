@@ -15,7 +15,8 @@ pub struct Details {
     /// Security options as the engine writes them, such as `name=seccomp,profile=default`.
     pub security: Vec<String>,
     pub limits: Limits,
-    /// What starts containers that name no other, such as `runc`; empty where the engine does not say.
+    /// What starts containers that name no other, such as `runc`; empty where the engine does not
+    /// say.
     pub runtime: String,
     /// The engine's clock, in RFC 3339.
     pub time: String,
@@ -34,7 +35,12 @@ pub struct Component {
 impl From<bollard::models::SystemVersionComponents> for Component {
     fn from(said: bollard::models::SystemVersionComponents) -> Self {
         Self {
-            build: said.details.as_ref().and_then(|details| details.get("GitCommit")).cloned().unwrap_or_default(),
+            build: said
+                .details
+                .as_ref()
+                .and_then(|details| details.get("GitCommit"))
+                .cloned()
+                .unwrap_or_default(),
             name: said.name,
             version: said.version,
         }
@@ -54,13 +60,27 @@ impl Engine {
     /// Asks the engine for more about itself.
     #[boxed]
     pub async fn details(&self, cancel: &CancellationToken) -> Result<Details, Error> {
-        let info = bounded(|| "describe itself".to_owned(), cancel, self.timeout, self.docker.info()).await?;
+        let info = bounded(
+            || "describe itself".to_owned(),
+            cancel,
+            self.timeout,
+            self.docker.info(),
+        )
+        .await?;
         Ok(Details {
             operating_system: info.operating_system.unwrap_or_default(),
             kernel: info.kernel_version.unwrap_or_default(),
-            cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()).unwrap_or_default(),
+            cgroup_driver: info
+                .cgroup_driver
+                .map(|driver| driver.to_string())
+                .unwrap_or_default(),
             security: info.security_options.unwrap_or_default(),
-            limits: Limits { memory: info.memory_limit, swap: info.swap_limit, cpu: info.cpu_cfs_quota, pids: info.pids_limit },
+            limits: Limits {
+                memory: info.memory_limit,
+                swap: info.swap_limit,
+                cpu: info.cpu_cfs_quota,
+                pids: info.pids_limit,
+            },
             runtime: info.default_runtime.unwrap_or_default(),
             time: info.system_time.unwrap_or_default(),
         })

@@ -32,8 +32,14 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("the engine at {address} speaks API {found}; Podbay needs {needed} (Docker 20.10) or newer")]
-    TooOld { address: String, found: String, needed: &'static str },
+    #[error(
+        "the engine at {address} speaks API {found}; Podbay needs {needed} (Docker 20.10) or newer"
+    )]
+    TooOld {
+        address: String,
+        found: String,
+        needed: &'static str,
+    },
     #[error("the engine did not answer within {} s while asked to {doing}", within.as_secs())]
     NoAnswer { doing: String, within: Duration },
     #[error("{doing}: the engine says that it has, and after {} s it is still there", within.as_secs())]
@@ -45,7 +51,11 @@ pub enum Error {
     #[error("{doing}: no space left on the engine's disk")]
     NoSpace { doing: String, message: String },
     #[error("{doing}: the engine refused ({status}): {message}")]
-    Answer { doing: String, status: u16, message: String },
+    Answer {
+        doing: String,
+        status: u16,
+        message: String,
+    },
     #[error("{doing}")]
     Lost {
         doing: String,
@@ -59,11 +69,18 @@ pub enum Error {
     #[error("the image `{image}` is not here, and {problem}")]
     NoImage { image: String, problem: String },
     #[error("the image `{image}` {}, and `offline` is set", if *is_outdated { "would have to be built" } else { "is not here" })]
-    Offline { image: String, is_own: bool, is_outdated: bool },
+    Offline {
+        image: String,
+        is_own: bool,
+        is_outdated: bool,
+    },
     #[error("there is no base image of Debian {suite}: {problem}")]
     NoBase { suite: String, problem: String },
     #[error("making a base image of Debian {suite} needs programs that are not on this machine: {}", packages.join(", "))]
-    MissingTools { suite: String, packages: Vec<String> },
+    MissingTools {
+        suite: String,
+        packages: Vec<String>,
+    },
     #[error("the setting `{key}` cannot be used: {problem}")]
     Setting { key: &'static str, problem: String },
     #[error("running `{program}` failed")]
@@ -83,17 +100,31 @@ pub enum Error {
 impl Error {
     pub(super) fn from_engine(doing: String, source: bollard::errors::Error) -> Self {
         match source {
-            bollard::errors::Error::DockerResponseServerError { status_code, message } => {
+            bollard::errors::Error::DockerResponseServerError {
+                status_code,
+                message,
+            } => {
                 if message.contains("no space left on device") {
                     Self::NoSpace { doing, message }
                 } else if status_code == 404 {
                     Self::NotFound { doing, message }
                 } else {
-                    Self::Answer { doing, status: status_code, message }
+                    Self::Answer {
+                        doing,
+                        status: status_code,
+                        message,
+                    }
                 }
             }
-            bollard::errors::Error::DockerStreamError { error } => Self::Answer { doing, status: 200, message: error },
-            other => Self::Lost { doing, source: Box::new(other) },
+            bollard::errors::Error::DockerStreamError { error } => Self::Answer {
+                doing,
+                status: 200,
+                message: error,
+            },
+            other => Self::Lost {
+                doing,
+                source: Box::new(other),
+            },
         }
     }
 
@@ -131,7 +162,8 @@ impl Error {
         words
     }
 
-    /// Returns whether the engine said that the state of the thing does not allow it, such as a removal already under way.
+    /// Returns whether the engine said that the state of the thing does not allow it, such as a
+    /// removal already under way.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answer { status: 409, .. })
     }
@@ -145,26 +177,44 @@ impl Error {
             Self::PermissionDenied { .. } => {
                 "add yourself to the group `docker` (`sudo usermod -aG docker $USER`, then log in again), or use a rootless engine"
             }
-            Self::Refused { .. } => "is the engine stopped? start it (`sudo systemctl start docker`) and try `docker info`",
-            Self::Unreachable { .. } => "check the address in DOCKER_HOST or `engine.host` and that the engine runs; try `docker info`",
+            Self::Refused { .. } => {
+                "is the engine stopped? start it (`sudo systemctl start docker`) and try `docker info`"
+            }
+            Self::Unreachable { .. } => {
+                "check the address in DOCKER_HOST or `engine.host` and that the engine runs; try `docker info`"
+            }
             Self::BadAddress { .. } => {
                 "write it as unix:///path/to/socket or tcp://HOST:PORT; an engine behind ssh is reached by forwarding its socket"
             }
-            Self::Tls { .. } => "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, and that the engine's certificate names this host",
-            Self::NotAnEngine { .. } => "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)",
+            Self::Tls { .. } => {
+                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, and that the engine's certificate names this host"
+            }
+            Self::NotAnEngine { .. } => {
+                "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)"
+            }
             Self::TooOld { .. } => "update the engine to Docker 20.10 or newer",
-            Self::NoAnswer { .. } => "the engine hangs or is overloaded; try `docker info`, restart it, or raise `engine.timeout_s`",
-            Self::Stays { .. } => "it may hold a process that cannot be killed; try `docker rm --force`, or restart the engine",
+            Self::NoAnswer { .. } => {
+                "the engine hangs or is overloaded; try `docker info`, restart it, or raise `engine.timeout_s`"
+            }
+            Self::Stays { .. } => {
+                "it may hold a process that cannot be killed; try `docker rm --force`, or restart the engine"
+            }
             Self::NoSpace { .. } => {
                 "make room on the engine's disk: `docker system df` shows what takes it, `podbay gc` removes leftovers of ours"
             }
-            Self::Pull { .. } => "check the image's name and your connection; without a registry use an image that `docker images` lists",
-            Self::Lost { .. } => "the connection to the engine broke; did it restart? try `docker info`",
+            Self::Pull { .. } => {
+                "check the image's name and your connection; without a registry use an image that `docker images` lists"
+            }
+            Self::Lost { .. } => {
+                "the connection to the engine broke; did it restart? try `docker info`"
+            }
             Self::NoImage { .. } => "check the name: `docker images` lists what is here",
             Self::Offline { is_own: true, .. } => {
                 "bring it here with `podbay images bundle load FILE`, or unset `offline` once and run `podbay images build`"
             }
-            Self::Offline { .. } => "bring it here (`docker save` elsewhere, `docker load` here), or unset `offline` for this",
+            Self::Offline { .. } => {
+                "bring it here (`docker save` elsewhere, `docker load` here), or unset `offline` for this"
+            }
             Self::NoBase { suite, .. } => {
                 return Some(format!(
                     "pull it where a registry answers and bring it here (`docker save debian:{suite}-slim`, `docker load`), or run \
@@ -172,12 +222,22 @@ impl Error {
                 ));
             }
             Self::MissingTools { packages, .. } => {
-                return Some(format!("install them: `sudo apt-get install -y {}`", packages.join(" ")));
+                return Some(format!(
+                    "install them: `sudo apt-get install -y {}`",
+                    packages.join(" ")
+                ));
             }
-            Self::Lock { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
-            Self::Program { .. } => "check that this machine can reach Debian's archive: `apt-get update`",
+            Self::Lock { .. } => {
+                "check that the state folder is yours and on a local disk; PODBAY_HOME names another"
+            }
+            Self::Program { .. } => {
+                "check that this machine can reach Debian's archive: `apt-get update`"
+            }
             Self::Build { .. } => "run `podbay images build --verbose` to see every step",
-            Self::Setting { .. } | Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
+            Self::Setting { .. }
+            | Self::Cancelled { .. }
+            | Self::NotFound { .. }
+            | Self::Answer { .. } => return None,
         };
         Some(text.to_owned())
     }
@@ -189,17 +249,34 @@ mod tests {
 
     #[test]
     fn a_removal_that_is_under_way_is_told_from_one_that_cannot_be() {
-        let answer = |status, message: &str| Error::Answer { doing: "remove it".to_owned(), status, message: message.to_owned() };
+        let answer = |status, message: &str| Error::Answer {
+            doing: "remove it".to_owned(),
+            status,
+            message: message.to_owned(),
+        };
         assert!(answer(409, "removal of container 0123 is already in progress").is_under_way());
-        let stuck = answer(409, "You cannot remove a paused container 0123. Unpause and then stop the container");
+        let stuck = answer(
+            409,
+            "You cannot remove a paused container 0123. Unpause and then stop the container",
+        );
         assert!(stuck.is_conflict() && !stuck.is_under_way());
-        assert!(!answer(500, "Could not kill running container 0123, cannot remove - already in progress").is_under_way());
+        assert!(
+            !answer(
+                500,
+                "Could not kill running container 0123, cannot remove - already in progress"
+            )
+            .is_under_way()
+        );
     }
 
     #[test]
     fn a_broken_connection_says_what_broke_it() {
         let source = Box::new(std::io::Error::other("the peer went away"));
-        let words = Error::Lost { doing: "remove it".to_owned(), source }.with_causes();
+        let words = Error::Lost {
+            doing: "remove it".to_owned(),
+            source,
+        }
+        .with_causes();
         assert_eq!(words, "remove it: the peer went away");
     }
 }

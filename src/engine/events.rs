@@ -19,37 +19,68 @@ pub struct Moment {
 
 impl Moment {
     pub fn now() -> Self {
-        Self { dated: SystemTime::now(), ticking: Instant::now() }
+        Self {
+            dated: SystemTime::now(),
+            ticking: Instant::now(),
+        }
     }
 
-    /// Returns the earliest that it can be by a clock that shows `now`, which may have been set meanwhile.
+    /// Returns the earliest that it can be by a clock that shows `now`, which may have been set
+    /// meanwhile.
     fn earliest(&self, now: SystemTime) -> SystemTime {
-        now.checked_sub(self.ticking.elapsed()).unwrap_or(SystemTime::UNIX_EPOCH).min(self.dated)
+        now.checked_sub(self.ticking.elapsed())
+            .unwrap_or(SystemTime::UNIX_EPOCH)
+            .min(self.dated)
     }
 }
 
 impl Engine {
-    /// Returns whether the engine saw a container run out of memory since that moment. It waits for such a word no longer than `patience`,
-    /// and not at all once the container is gone.
+    /// Returns whether the engine saw a container run out of memory since that moment. It waits for
+    /// such a word no longer than `patience`, and not at all once the container is gone.
     ///
-    /// The engine learns of it beside the container's end, so its word may come a moment after that. What it does not answer is a no: this
-    /// is asked to explain an end, not to decide anything.
+    /// The engine learns of it beside the container's end, so its word may come a moment after
+    /// that. What it does not answer is a no: this is asked to explain an end, not to decide
+    /// anything.
     #[boxed]
-    pub async fn ran_out_of_memory(&self, id: &ContainerId, since: Moment, patience: Duration) -> bool {
+    pub async fn ran_out_of_memory(
+        &self,
+        id: &ContainerId,
+        since: Moment,
+        patience: Duration,
+    ) -> bool {
         let stamp = |time: SystemTime| {
-            let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            format!("{}.{:09}", since_epoch.as_secs(), since_epoch.subsec_nanos())
+            let since_epoch = time
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            format!(
+                "{}.{:09}",
+                since_epoch.as_secs(),
+                since_epoch.subsec_nanos()
+            )
         };
         let filters = HashMap::from([
             ("container".to_owned(), vec![id.0.clone()]),
-            ("event".to_owned(), vec!["oom".to_owned(), "destroy".to_owned()]),
+            (
+                "event".to_owned(),
+                vec!["oom".to_owned(), "destroy".to_owned()],
+            ),
         ]);
         let now = SystemTime::now();
         let (since, until) = (stamp(since.earliest(now)), stamp(now + patience));
         // Both ends are said: with only the first, the engine would go on for ever.
-        let options = EventsOptionsBuilder::default().since(&since).until(&until).filters(&filters).build();
+        let options = EventsOptionsBuilder::default()
+            .since(&since)
+            .until(&until)
+            .filters(&filters)
+            .build();
         let mut events = std::pin::pin!(self.docker.events(Some(options)));
-        let first = async { events.next().await.and_then(Result::ok).and_then(|event| event.action) };
+        let first = async {
+            events
+                .next()
+                .await
+                .and_then(Result::ok)
+                .and_then(|event| event.action)
+        };
         // A little more than that, for an engine whose clock is not ours.
         let first = tokio::time::timeout(patience + Duration::from_millis(500), first).await;
         matches!(first, Ok(Some(action)) if action == "oom")
@@ -65,7 +96,14 @@ mod tests {
         let moment = Moment::now();
         let hour = Duration::from_secs(3600);
         let set_back = moment.earliest(moment.dated - hour);
-        assert!(set_back <= moment.dated - hour, "what comes now is dated before it");
-        assert_eq!(moment.earliest(moment.dated + hour), moment.dated, "what came before the clock was set has its old date");
+        assert!(
+            set_back <= moment.dated - hour,
+            "what comes now is dated before it"
+        );
+        assert_eq!(
+            moment.earliest(moment.dated + hour),
+            moment.dated,
+            "what came before the clock was set has its old date"
+        );
     }
 }

@@ -42,7 +42,8 @@ pub struct ImageFacts {
 /// An image to build from files that we bring along.
 pub struct BuildImage<'a> {
     pub tag: &'a str,
-    /// Path and bytes of every file of the build's folder, `Dockerfile` among them; `true` makes one executable.
+    /// Path and bytes of every file of the build's folder, `Dockerfile` among them; `true` makes
+    /// one executable.
     pub files: &'a [(String, Bytes, bool)],
     pub args: &'a HashMap<String, String>,
     pub labels: &'a Labels,
@@ -53,13 +54,18 @@ pub struct BuildImage<'a> {
 impl Engine {
     /// Returns what the engine knows of an image, `None` if it has no such image.
     #[boxed]
-    pub async fn image(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ImageFacts>, Error> {
+    pub async fn image(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ImageFacts>, Error> {
         let doing = || format!("look at the image `{name}`");
-        let found = match bounded(doing, cancel, self.timeout, self.docker.inspect_image(name)).await {
-            Ok(found) => found,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let found =
+            match bounded(doing, cancel, self.timeout, self.docker.inspect_image(name)).await {
+                Ok(found) => found,
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) => return Err(error),
+            };
         let config = found.config.unwrap_or_default();
         Ok(Some(ImageFacts {
             id: found.id.unwrap_or_default(),
@@ -68,16 +74,30 @@ impl Engine {
             volumes: config.volumes.unwrap_or_default(),
             env: config.env.unwrap_or_default(),
             architecture: found.architecture.unwrap_or_default(),
-            size: found.size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
+            size: found
+                .size
+                .and_then(|bytes| u64::try_from(bytes).ok())
+                .unwrap_or(0),
         }))
     }
 
     /// Lists the images that carry our labels.
     #[boxed]
     pub async fn images(&self, cancel: &CancellationToken) -> Result<Vec<ImageFacts>, Error> {
-        let filters = HashMap::from([("label".to_owned(), vec![format!("{}role", super::label::PREFIX)])]);
-        let options = ListImagesOptionsBuilder::default().filters(&filters).build();
-        let found = bounded(|| "list our images".to_owned(), cancel, self.timeout, self.docker.list_images(Some(options))).await?;
+        let filters = HashMap::from([(
+            "label".to_owned(),
+            vec![format!("{}role", super::label::PREFIX)],
+        )]);
+        let options = ListImagesOptionsBuilder::default()
+            .filters(&filters)
+            .build();
+        let found = bounded(
+            || "list our images".to_owned(),
+            cancel,
+            self.timeout,
+            self.docker.list_images(Some(options)),
+        )
+        .await?;
         Ok(found
             .into_iter()
             .map(|image| ImageFacts {
@@ -93,11 +113,26 @@ impl Engine {
     }
 
     /// Lists the ids of nameless images that a build has marked as stages of its own.
-    pub(super) async fn stages(&self, mark: &str, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
+    pub(super) async fn stages(
+        &self,
+        mark: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Error> {
         let label = format!("{}stage={mark}", super::label::PREFIX);
-        let filters = HashMap::from([("label".to_owned(), vec![label]), ("dangling".to_owned(), vec!["true".to_owned()])]);
-        let options = ListImagesOptionsBuilder::default().filters(&filters).build();
-        let found = bounded(|| "list stages of a build".to_owned(), cancel, self.timeout, self.docker.list_images(Some(options))).await?;
+        let filters = HashMap::from([
+            ("label".to_owned(), vec![label]),
+            ("dangling".to_owned(), vec!["true".to_owned()]),
+        ]);
+        let options = ListImagesOptionsBuilder::default()
+            .filters(&filters)
+            .build();
+        let found = bounded(
+            || "list stages of a build".to_owned(),
+            cancel,
+            self.timeout,
+            self.docker.list_images(Some(options)),
+        )
+        .await?;
         Ok(found.into_iter().map(|image| image.id).collect())
     }
 
@@ -105,25 +140,59 @@ impl Engine {
     pub async fn remove_image(&self, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
         let request = self.docker.remove_image(name, Some(options), None);
-        bounded(|| format!("remove the image `{name}`"), cancel, self.timeout, request).await.map(|_| ())
+        bounded(
+            || format!("remove the image `{name}`"),
+            cancel,
+            self.timeout,
+            request,
+        )
+        .await
+        .map(|_| ())
     }
 
     /// Gives an image one more name, with the tag `latest`; another image of that name loses it.
     #[boxed]
-    pub async fn tag_image(&self, image: &str, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
-        let options = TagImageOptionsBuilder::default().repo(name).tag("latest").build();
+    pub async fn tag_image(
+        &self,
+        image: &str,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let options = TagImageOptionsBuilder::default()
+            .repo(name)
+            .tag("latest")
+            .build();
         let request = self.docker.tag_image(image, Some(options));
-        bounded(|| format!("name the image `{name}`"), cancel, self.timeout, request).await
+        bounded(
+            || format!("name the image `{name}`"),
+            cancel,
+            self.timeout,
+            request,
+        )
+        .await
     }
 
-    /// Pulls an image. A registry that says nothing for `first_byte` is taken for one that is not there.
+    /// Pulls an image. A registry that says nothing for `first_byte` is taken for one that is not
+    /// there.
     #[boxed]
-    pub async fn pull(&self, name: &str, first_byte: Duration, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    pub async fn pull(
+        &self,
+        name: &str,
+        first_byte: Duration,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let (repository, tag) = split_tag(name);
-        let options = CreateImageOptionsBuilder::default().from_image(repository).tag(tag).build();
+        let options = CreateImageOptionsBuilder::default()
+            .from_image(repository)
+            .tag(tag)
+            .build();
         let mut stream = self.docker.create_image(Some(options), None, None);
         let task = format!("pulling {name}");
-        let fail = |message: String| Error::Pull { image: name.to_owned(), message };
+        let fail = |message: String| Error::Pull {
+            image: name.to_owned(),
+            message,
+        };
         let mut layers: HashMap<String, (u64, u64)> = HashMap::new();
         let mut patience = first_byte;
         loop {
@@ -132,7 +201,12 @@ impl Engine {
                 item = tokio::time::timeout(patience, stream.next()) => item,
             };
             let info = match item {
-                Err(_) => return Err(fail(format!("the registry said nothing for {} s", patience.as_secs()))),
+                Err(_) => {
+                    return Err(fail(format!(
+                        "the registry said nothing for {} s",
+                        patience.as_secs()
+                    )));
+                }
                 Ok(None) => break,
                 Ok(Some(Err(source))) => return Err(fail(source.to_string())),
                 Ok(Some(Ok(info))) => info,
@@ -145,10 +219,16 @@ impl Engine {
             if let (Some(layer), Some(detail)) = (info.id, info.progress_detail)
                 && info.status.as_deref() == Some("Downloading")
             {
-                let number = |value: Option<i64>| value.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+                let number = |value: Option<i64>| {
+                    value
+                        .and_then(|bytes| u64::try_from(bytes).ok())
+                        .unwrap_or(0)
+                };
                 layers.insert(layer, (number(detail.current), number(detail.total)));
             }
-            let (done, total) = layers.values().fold((0, 0), |(done, total), layer| (done + layer.0, total + layer.1));
+            let (done, total) = layers.values().fold((0, 0), |(done, total), layer| {
+                (done + layer.0, total + layer.1)
+            });
             progress(Progress {
                 task: task.clone(),
                 done,
@@ -158,7 +238,14 @@ impl Engine {
                 finished: false,
             });
         }
-        progress(Progress { task, done: 0, total: None, unit: Unit::Bytes, detail: String::new(), finished: true });
+        progress(Progress {
+            task,
+            done: 0,
+            total: None,
+            unit: Unit::Bytes,
+            detail: String::new(),
+            finished: true,
+        });
         Ok(())
     }
 
@@ -175,10 +262,17 @@ impl Engine {
         S: Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static,
     {
         let (repository, version) = split_tag(tag);
-        let options = CreateImageOptionsBuilder::default().from_src("-").repo(repository).tag(version).changes(changes).build();
-        // The engine answers at the end of the tar, which may be in the making for as long as this may take.
+        let options = CreateImageOptionsBuilder::default()
+            .from_src("-")
+            .repo(repository)
+            .tag(version)
+            .changes(changes)
+            .build();
+        // The engine answers at the end of the tar, which may be in the making for as long as this
+        // may take.
         let docker = self.docker.clone().with_timeout(within);
-        let mut stream = docker.create_image(Some(options), Some(bollard::body_try_stream(tar)), None);
+        let mut stream =
+            docker.create_image(Some(options), Some(bollard::body_try_stream(tar)), None);
         let read = async {
             while let Some(item) = stream.next().await {
                 if let Some(message) = item?.error_detail.and_then(|detail| detail.message) {
@@ -192,8 +286,16 @@ impl Engine {
 
     /// Builds an image with the engine's own builder. Every step's line goes to `progress`.
     #[boxed]
-    pub async fn build(&self, build: &BuildImage<'_>, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
-        let fail = |message: String| Error::Build { image: build.tag.to_owned(), message };
+    pub async fn build(
+        &self,
+        build: &BuildImage<'_>,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let fail = |message: String| Error::Build {
+            image: build.tag.to_owned(),
+            message,
+        };
         let context = context(build.files).map_err(|error| fail(error.to_string()))?;
         let mut options = BuildImageOptionsBuilder::default()
             .t(build.tag)
@@ -207,7 +309,8 @@ impl Engine {
         }
         let task = format!("building {}", build.tag);
         let docker = self.docker.clone().with_timeout(STEP);
-        let mut stream = docker.build_image(options.build(), None, Some(bollard::body_full(context)));
+        let mut stream =
+            docker.build_image(options.build(), None, Some(bollard::body_full(context)));
         let mut steps = Steps::default();
         loop {
             let item = tokio::select! {
@@ -215,7 +318,12 @@ impl Engine {
                 item = tokio::time::timeout(STEP, stream.next()) => item,
             };
             match item {
-                Err(_) => return Err(fail(format!("a step printed nothing for {} s", STEP.as_secs()))),
+                Err(_) => {
+                    return Err(fail(format!(
+                        "a step printed nothing for {} s",
+                        STEP.as_secs()
+                    )));
+                }
                 Ok(None) => break,
                 Ok(Some(Err(source))) => return Err(fail(steps.explain(&source.to_string()))),
                 Ok(Some(Ok(info))) => {
@@ -246,7 +354,8 @@ impl Engine {
     }
 }
 
-/// What a build has said so far: its position and its last lines, which explain a failure better than the failure does.
+/// What a build has said so far: its position and its last lines, which explain a failure better
+/// than the failure does.
 #[derive(Default)]
 struct Steps {
     lines: Vec<String>,
@@ -259,8 +368,17 @@ impl Steps {
         if let Some(message) = info.error_detail.and_then(|detail| detail.message) {
             return Some(message);
         }
-        for line in info.stream.unwrap_or_default().lines().map(str::trim_end).filter(|line| !line.is_empty()) {
-            if let Some((at, of)) = line.strip_prefix("Step ").and_then(|rest| rest.split(' ').next()).and_then(|pair| pair.split_once('/'))
+        for line in info
+            .stream
+            .unwrap_or_default()
+            .lines()
+            .map(str::trim_end)
+            .filter(|line| !line.is_empty())
+        {
+            if let Some((at, of)) = line
+                .strip_prefix("Step ")
+                .and_then(|rest| rest.split(' ').next())
+                .and_then(|pair| pair.split_once('/'))
             {
                 self.position = (at.parse().unwrap_or(0), of.parse().unwrap_or(0));
             }
@@ -273,7 +391,14 @@ impl Steps {
     }
 
     fn explain(&self, message: &str) -> String {
-        if self.lines.is_empty() { message.to_owned() } else { format!("{message}\nits last lines were:\n  {}", self.lines.join("\n  ")) }
+        if self.lines.is_empty() {
+            message.to_owned()
+        } else {
+            format!(
+                "{message}\nits last lines were:\n  {}",
+                self.lines.join("\n  ")
+            )
+        }
     }
 }
 
@@ -288,7 +413,8 @@ fn context(files: &[(String, Bytes, bool)]) -> std::io::Result<Bytes> {
     archive.into_inner().map(Bytes::from)
 }
 
-/// Splits `repository:tag`; a colon before the last slash belongs to a registry's port, and a digest is its own tag.
+/// Splits `repository:tag`; a colon before the last slash belongs to a registry's port, and a
+/// digest is its own tag.
 fn split_tag(name: &str) -> (&str, &str) {
     if let Some((repository, digest)) = name.split_once('@') {
         return (repository, digest);
@@ -306,7 +432,10 @@ mod tests {
     #[test]
     fn a_registry_port_is_no_tag() {
         assert_eq!(split_tag("debian:trixie"), ("debian", "trixie"));
-        assert_eq!(split_tag("localhost:5000/a"), ("localhost:5000/a", "latest"));
+        assert_eq!(
+            split_tag("localhost:5000/a"),
+            ("localhost:5000/a", "latest")
+        );
         assert_eq!(split_tag("a@sha256:00"), ("a", "sha256:00"));
     }
 }

@@ -83,7 +83,8 @@ struct Place {
     boot: String,
     /// The pid namespace.
     namespace: String,
-    /// What stays when the machine is booted anew. Labels of an older form do not say it, and not every machine has it.
+    /// What stays when the machine is booted anew. Labels of an older form do not say it, and not
+    /// every machine has it.
     machine: Option<String>,
 }
 
@@ -91,18 +92,27 @@ impl Owner {
     /// Returns this process.
     pub fn current() -> Self {
         let pid = std::process::id();
-        Self { place: Place::here(), pid, started: started(pid).unwrap_or(0) }
+        Self {
+            place: Place::here(),
+            pid,
+            started: started(pid).unwrap_or(0),
+        }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.rsplitn(3, ':');
         let started = parts.next()?.parse().ok()?;
         let pid = parts.next()?.parse().ok()?;
-        Some(Self { place: Place::parse(parts.next()?)?, pid, started })
+        Some(Self {
+            place: Place::parse(parts.next()?)?,
+            pid,
+            started,
+        })
     }
 
-    /// Returns whether it has surely ended: it is not there in its own boot and pid namespace, or this machine was booted anew since. What
-    /// another machine does cannot be seen, nor what goes on in another pid namespace.
+    /// Returns whether it has surely ended: it is not there in its own boot and pid namespace, or
+    /// this machine was booted anew since. What another machine does cannot be seen, nor what goes
+    /// on in another pid namespace.
     pub fn is_gone(&self) -> bool {
         self.is_gone_as_seen_from(&Place::here(), started)
     }
@@ -122,7 +132,8 @@ impl Owner {
     /// Returns whether it ran on this machine, now or before that was booted anew.
     pub fn is_of_this_machine(&self) -> bool {
         let here = Place::here();
-        (!here.boot.is_empty() && self.place.boot == here.boot) || (here.machine.is_some() && self.place.machine == here.machine)
+        (!here.boot.is_empty() && self.place.boot == here.boot)
+            || (here.machine.is_some() && self.place.machine == here.machine)
     }
 
     pub fn pid(&self) -> u32 {
@@ -133,7 +144,10 @@ impl Owner {
     #[doc(hidden)]
     pub fn ended() -> Self {
         let own = Self::current();
-        Self { started: own.started + 1, ..own }
+        Self {
+            started: own.started + 1,
+            ..own
+        }
     }
 }
 
@@ -145,16 +159,29 @@ impl fmt::Display for Owner {
 
 impl Place {
     fn here() -> Self {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-        let link = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default();
-        Self { boot, namespace: link.chars().filter(char::is_ascii_digit).collect(), machine: machine() }
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+        let link = fs::read_link("/proc/self/ns/pid")
+            .map(|link| link.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Self {
+            boot,
+            namespace: link.chars().filter(char::is_ascii_digit).collect(),
+            machine: machine(),
+        }
     }
 
     /// Reads `BOOT/NAMESPACE/MACHINE`, the last of which may be missing.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/').map(str::to_owned);
         let (boot, namespace, machine) = (parts.next()?, parts.next()?, parts.next());
-        parts.next().is_none().then_some(Self { boot, namespace, machine: machine.filter(|name| !name.is_empty()) })
+        parts.next().is_none().then_some(Self {
+            boot,
+            namespace,
+            machine: machine.filter(|name| !name.is_empty()),
+        })
     }
 }
 
@@ -170,7 +197,8 @@ impl fmt::Display for Place {
 
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name may hold anything, even a parenthesis: fields are counted after the last one. A zombie has ended.
+    // The command's name may hold anything, even a parenthesis: fields are counted after the last
+    // one. A zombie has ended.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     if fields.next()? == "Z" {
         return None;
@@ -195,7 +223,15 @@ pub struct Labels {
 
 impl Labels {
     pub fn new(role: Role) -> Self {
-        Self { role, instance: None, owner: None, project: None, path: None, session: None, spec: None }
+        Self {
+            role,
+            instance: None,
+            owner: None,
+            project: None,
+            path: None,
+            session: None,
+            spec: None,
+        }
     }
 
     pub(super) fn to_map(&self) -> HashMap<String, String> {
@@ -208,7 +244,10 @@ impl Labels {
             ("session", self.session.as_ref().map(ToString::to_string)),
             ("spec", self.spec.clone()),
         ];
-        fields.into_iter().filter_map(|(key, value)| Some((format!("{PREFIX}{key}"), value?))).collect()
+        fields
+            .into_iter()
+            .filter_map(|(key, value)| Some((format!("{PREFIX}{key}"), value?)))
+            .collect()
     }
 
     /// Reads the labels of an object; `None` if it is none of ours.
@@ -216,7 +255,8 @@ impl Labels {
         let get = |key: &str| map.get(&format!("{PREFIX}{key}"));
         Some(Self {
             role: Role::parse(get("role")?)?,
-            instance: get("instance").and_then(|text| serde_json::from_value(text.clone().into()).ok()),
+            instance: get("instance")
+                .and_then(|text| serde_json::from_value(text.clone().into()).ok()),
             owner: get("owner").and_then(|text| Owner::parse(text)),
             project: get("project").cloned(),
             path: get("path").cloned(),
@@ -250,17 +290,26 @@ mod tests {
         assert!(!Owner::current().is_gone() && Owner::current().is_of_this_machine());
         let mut past = Owner::ended();
         assert!(past.is_gone(), "same pid, another start");
-        past.place = Place { boot: "another-boot".to_owned(), namespace: "1".to_owned(), machine: None };
+        past.place = Place {
+            boot: "another-boot".to_owned(),
+            namespace: "1".to_owned(),
+            machine: None,
+        };
         assert!(!past.is_of_this_machine());
         assert!(!past.is_gone(), "what cannot be seen is not judged");
     }
 
-    /// Judges the process 7 that started at 70, by its label, from a place where `there` runs under that pid.
+    /// Judges the process 7 that started at 70, by its label, from a place where `there` runs under
+    /// that pid.
     #[track_caller]
     fn check(label: &str, here: &str, there: Option<u64>, is_gone: bool) {
         let owner = Owner::parse(label).expect("a label of ours");
         let here = Place::parse(here).expect("a place");
-        assert_eq!(owner.is_gone_as_seen_from(&here, |_| there), is_gone, "{label} from {here}");
+        assert_eq!(
+            owner.is_gone_as_seen_from(&here, |_| there),
+            is_gone,
+            "{label} from {here}"
+        );
     }
 
     #[test]
@@ -293,7 +342,15 @@ mod tests {
 
     #[test]
     fn what_is_no_label_of_ours_names_nobody() {
-        for text in ["", "7:70", "boot:7:70", "a/b/c/d:7:70", "boot/1:x:70", "boot/1:7:-1", "boot/1/m:99999999999:1"] {
+        for text in [
+            "",
+            "7:70",
+            "boot:7:70",
+            "a/b/c/d:7:70",
+            "boot/1:x:70",
+            "boot/1:7:-1",
+            "boot/1/m:99999999999:1",
+        ] {
             assert_eq!(Owner::parse(text), None, "{text}");
         }
         let old = "b/1:7:70";

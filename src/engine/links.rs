@@ -11,11 +11,13 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// The bits that say "folder" and "symbolic link" in the engine's notation of a file's mode, which is that of the language it is written in.
+/// The bits that say "folder" and "symbolic link" in the engine's notation of a file's mode, which
+/// is that of the language it is written in.
 const FOLDER: u32 = 1 << 31;
 const LINK: u32 = 1 << 27;
 
-/// Questions to the engine at once. It mounts the image for each, which takes a processor: more of them bring nothing.
+/// Questions to the engine at once. It mounts the image for each, which takes a processor: more of
+/// them bring nothing.
 const AT_ONCE: usize = 4;
 
 /// What the engine says of links that never end, before the path on its own machine.
@@ -43,9 +45,11 @@ pub enum EntryKind {
 }
 
 impl Engine {
-    /// Returns what stands at these paths in an image, seen through a container that is created from `spec` and never started.
+    /// Returns what stands at these paths in an image, seen through a container that is created
+    /// from `spec` and never started.
     ///
-    /// A path that is not there, also because a file stands on the way to it, is left out. `on_answer` is told how many paths were looked at.
+    /// A path that is not there, also because a file stands on the way to it, is left out.
+    /// `on_answer` is told how many paths were looked at.
     pub async fn entries(
         &self,
         spec: &ContainerSpec,
@@ -59,22 +63,40 @@ impl Engine {
         let id = match self.create(&spec, cancel).await {
             Ok(id) => id,
             // The engine makes the image's volumes at once, and meets such a link first.
-            Err(error) => return circle(&error.to_string(), paths).map(|entry| vec![entry]).ok_or(error),
+            Err(error) => {
+                return circle(&error.to_string(), paths)
+                    .map(|entry| vec![entry])
+                    .ok_or(error);
+            }
         };
         let (id, image) = (&id, &spec.image);
-        let asked: Vec<_> = paths.iter().map(|path| self.entry(id, image, path, cancel)).collect();
-        let answers = futures::stream::iter(asked).buffered(AT_ONCE).enumerate().map(|(at, answer)| {
-            on_answer(at + 1);
-            answer
-        });
+        let asked: Vec<_> = paths
+            .iter()
+            .map(|path| self.entry(id, image, path, cancel))
+            .collect();
+        let answers = futures::stream::iter(asked)
+            .buffered(AT_ONCE)
+            .enumerate()
+            .map(|(at, answer)| {
+                on_answer(at + 1);
+                answer
+            });
         let found: Result<Vec<_>, Error> = answers.try_collect().await;
         self.discard(id).await;
         Ok(found?.into_iter().flatten().collect())
     }
 
     #[boxed]
-    async fn entry(&self, id: &ContainerId, image: &str, path: &str, cancel: &CancellationToken) -> Result<Option<ImageEntry>, Error> {
-        let options = ContainerArchiveInfoOptionsBuilder::default().path(path).build();
+    async fn entry(
+        &self,
+        id: &ContainerId,
+        image: &str,
+        path: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ImageEntry>, Error> {
+        let options = ContainerArchiveInfoOptionsBuilder::default()
+            .path(path)
+            .build();
         let doing = || format!("look at `{path}` in the image `{image}`");
         let request = self.docker.get_container_archive_info(&id.0, Some(options));
         match bounded(doing, cancel, self.timeout, request).await {
@@ -84,7 +106,10 @@ impl Engine {
                     mode if mode & FOLDER != 0 => EntryKind::Folder,
                     _ => EntryKind::Other,
                 };
-                Ok(Some(ImageEntry { path: path.to_owned(), kind }))
+                Ok(Some(ImageEntry {
+                    path: path.to_owned(),
+                    kind,
+                }))
             }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => {
@@ -97,12 +122,23 @@ impl Engine {
         }
     }
 
-    /// Returns why the engine cannot look at a path: the answer to that question has no body, so it is asked for the file itself.
-    async fn words(&self, id: &ContainerId, path: &str, cancel: &CancellationToken) -> Option<String> {
-        let options = DownloadFromContainerOptionsBuilder::default().path(path).build();
+    /// Returns why the engine cannot look at a path: the answer to that question has no body, so it
+    /// is asked for the file itself.
+    async fn words(
+        &self,
+        id: &ContainerId,
+        path: &str,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
+        let options = DownloadFromContainerOptionsBuilder::default()
+            .path(path)
+            .build();
         let mut file = self.docker.download_from_container(&id.0, Some(options));
         let begun = async { file.next().await.transpose() };
-        bounded(|| format!("look at `{path}`"), cancel, self.timeout, begun).await.err().map(|error| error.to_string())
+        bounded(|| format!("look at `{path}`"), cancel, self.timeout, begun)
+            .await
+            .err()
+            .map(|error| error.to_string())
     }
 }
 
@@ -110,8 +146,15 @@ impl Engine {
 fn circle(words: &str, paths: &[String]) -> Option<ImageEntry> {
     let (_, place) = words.split_once(CIRCLE)?;
     // The path stands behind that of the folder in which the engine has the image.
-    let path = paths.iter().filter(|path| place.trim_end().ends_with(path.as_str())).max_by_key(|path| path.len()).or(paths.first())?;
-    Some(ImageEntry { path: path.clone(), kind: EntryKind::Circle })
+    let path = paths
+        .iter()
+        .filter(|path| place.trim_end().ends_with(path.as_str()))
+        .max_by_key(|path| path.len())
+        .or(paths.first())?;
+    Some(ImageEntry {
+        path: path.clone(),
+        kind: EntryKind::Circle,
+    })
 }
 
 #[cfg(test)]
@@ -122,11 +165,17 @@ mod tests {
     fn links_in_a_circle_are_known_by_the_words_of_the_engine() {
         let paths = ["/srv", "/a", "/srv/a", "/srv/a/data"].map(str::to_owned);
         let found = |words: &str| circle(words, &paths).map(|entry| entry.path);
-        let said =
-            "create the container: the engine refused (500): evalSymlinksInScope: too many links in /var/lib/docker/overlay2/9/merged";
+        let said = "create the container: the engine refused (500): evalSymlinksInScope: too many links in /var/lib/docker/overlay2/9/merged";
         assert_eq!(found(&format!("{said}/srv/a")).as_deref(), Some("/srv/a"));
-        assert_eq!(found(&format!("{said}/srv/a/data")).as_deref(), Some("/srv/a/data"));
-        assert_eq!(found(said).as_deref(), Some("/srv"), "another engine may name no path at all");
+        assert_eq!(
+            found(&format!("{said}/srv/a/data")).as_deref(),
+            Some("/srv/a/data")
+        );
+        assert_eq!(
+            found(said).as_deref(),
+            Some("/srv"),
+            "another engine may name no path at all"
+        );
         assert_eq!(found("the engine refused (500): the disk is on fire"), None);
     }
 }

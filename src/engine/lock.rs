@@ -14,21 +14,35 @@ use super::Error;
 /// How often a lock that another process holds is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Says that one process makes something that all may use: an image, a model file, the model server.
+/// Says that one process makes something that all may use: an image, a model file, the model
+/// server.
 ///
-/// It ends with the process, however that ends. The file stays: removing it would let two processes hold locks on two files of the
-/// same name.
+/// It ends with the process, however that ends. The file stays: removing it would let two processes
+/// hold locks on two files of the same name.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
 }
 
 impl FileLock {
-    /// Takes the lock `name` in `folder`; while another process has it, calls `waiting` once and waits.
-    pub async fn wait(folder: &Path, name: &str, waiting: impl FnOnce(), cancel: &CancellationToken) -> Result<Self, Error> {
+    /// Takes the lock `name` in `folder`; while another process has it, calls `waiting` once and
+    /// waits.
+    pub async fn wait(
+        folder: &Path,
+        name: &str,
+        waiting: impl FnOnce(),
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let path = folder.join(format!("{name}.lock"));
-        let failed = |source| Error::Lock { path: path.clone(), source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let failed = |source| Error::Lock {
+            path: path.clone(),
+            source,
+        };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed)?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -64,7 +78,9 @@ mod tests {
     async fn the_second_waits_for_the_first_and_can_be_cancelled() {
         let folder = tempfile::tempdir().expect("a folder");
         let cancel = CancellationToken::new();
-        let first = FileLock::wait(folder.path(), "a", || panic!("it is free"), &cancel).await.expect("free");
+        let first = FileLock::wait(folder.path(), "a", || panic!("it is free"), &cancel)
+            .await
+            .expect("free");
         let mut told = false;
         let second = FileLock::wait(folder.path(), "a", || told = true, &cancel);
         let release = async {

@@ -1,4 +1,5 @@
-//! Which machine this is: so that what an earlier boot of it left behind is known for that, and what another machine made is not.
+//! Which machine this is: so that what an earlier boot of it left behind is known for that, and
+//! what another machine made is not.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +13,8 @@ use sha2::Sha256;
 /// Where a system keeps the id that it was given when it was set up.
 const FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// Name of the file with an id of our own, for systems that were given none, such as many in a container.
+/// Name of the file with an id of our own, for systems that were given none, such as many in a
+/// container.
 const OWN: &str = "machine-id";
 
 /// Digits of an id as such files hold it.
@@ -21,17 +23,19 @@ const LENGTH: usize = 32;
 /// That id, once somebody has named a folder for it.
 static KEPT: OnceLock<Option<String>> = OnceLock::new();
 
-/// Has an id of our own kept in a folder where the machine has none. Until that was called such a machine has no name.
+/// Has an id of our own kept in a folder where the machine has none. Until that was called such a
+/// machine has no name.
 pub fn keep_machine_id(folder: &Path) {
     if given().is_none() {
         KEPT.get_or_init(|| kept(folder));
     }
 }
 
-/// Returns a name of this machine that stays when it is booted anew; `None` where nothing tells it from others.
+/// Returns a name of this machine that stays when it is booted anew; `None` where nothing tells it
+/// from others.
 ///
-/// It is made of the host's name too, because copies of a machine may have the same id. And it is a hash: whoever may use the engine sees
-/// it, and the id itself is nobody's business.
+/// It is made of the host's name too, because copies of a machine may have the same id. And it is a
+/// hash: whoever may use the engine sees it, and the id itself is nobody's business.
 pub(super) fn machine() -> Option<String> {
     let id = given().or_else(|| KEPT.get().cloned().flatten())?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -40,7 +44,11 @@ pub(super) fn machine() -> Option<String> {
 
 fn name(id: &str, host: &str) -> String {
     let digest = Sha256::digest(format!("podbay machine\n{id}\n{host}\n"));
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn given() -> Option<String> {
@@ -51,7 +59,8 @@ fn given() -> Option<String> {
 fn read(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let id = text.trim();
-    (id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_ascii_lowercase())
+    (id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .then(|| id.to_ascii_lowercase())
 }
 
 /// Returns the id that is kept in a folder, made first where there is none.
@@ -64,8 +73,15 @@ fn kept(folder: &Path) -> Option<String> {
     getrandom::fill(&mut bytes).ok()?;
     let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = folder.join(format!("{OWN}.{}", std::process::id()));
-    let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
-    written.and_then(|mut file| file.write_all(format!("{id}\n").as_bytes())).ok()?;
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part);
+    written
+        .and_then(|mut file| file.write_all(format!("{id}\n").as_bytes()))
+        .ok()?;
     // Of two that come at once one makes it, and both read that one.
     let placed = match fs::hard_link(&part, &path) {
         Err(_) if read(&path).is_none() => fs::rename(&part, &path).is_ok(),
@@ -89,20 +105,32 @@ mod tests {
         let second = kept(folder.path()).expect("another id");
         assert_ne!(second, first);
         assert_eq!(kept(folder.path()), Some(second));
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing but the id is left");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            1,
+            "nothing but the id is left"
+        );
         assert_eq!(kept(Path::new("/nonexistent")), None);
     }
 
     #[test]
     fn of_several_that_come_at_once_all_have_the_same_id() {
         let folder = tempfile::tempdir().expect("a folder");
-        // In one process they would share the name of the part as well, so each is in its turn where another has just been.
+        // In one process they would share the name of the part as well, so each is in its turn
+        // where another has just been.
         let id = kept(folder.path());
         let ids: Vec<_> = std::thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| kept(folder.path()))).collect();
-            all.into_iter().map(|one| one.join().expect("no panic")).collect()
+            let all: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| kept(folder.path())))
+                .collect();
+            all.into_iter()
+                .map(|one| one.join().expect("no panic"))
+                .collect()
         });
-        assert!(id.is_some() && ids.iter().all(|other| *other == id), "{ids:?}");
+        assert!(
+            id.is_some() && ids.iter().all(|other| *other == id),
+            "{ids:?}"
+        );
     }
 
     #[test]
@@ -110,7 +138,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("id");
         for (text, expected) in [
-            ("3D1219c7c4c5404aaa1f6d2a48adfda4\n", Some("3d1219c7c4c5404aaa1f6d2a48adfda4")),
+            (
+                "3D1219c7c4c5404aaa1f6d2a48adfda4\n",
+                Some("3d1219c7c4c5404aaa1f6d2a48adfda4"),
+            ),
             ("uninitialized\n", None),
             ("", None),
             ("3d1219c7c4c5404aaa1f6d2a48adfda", None),

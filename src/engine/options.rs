@@ -7,25 +7,32 @@ use podbay_event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Address of the engine, such as `unix:///var/run/docker.sock` or `tcp://192.0.2.7:2376`; default: `DOCKER_HOST`, else the local socket.
+    /// Address of the engine, such as `unix:///var/run/docker.sock` or `tcp://192.0.2.7:2376`;
+    /// default: `DOCKER_HOST`, else the local socket.
     pub host: Option<String>,
-    /// Folder with `ca.pem`, `cert.pem` and `key.pem` for a tcp engine with TLS; default: `DOCKER_CERT_PATH` when `DOCKER_TLS_VERIFY` is set.
+    /// Folder with `ca.pem`, `cert.pem` and `key.pem` for a tcp engine with TLS; default:
+    /// `DOCKER_CERT_PATH` when `DOCKER_TLS_VERIFY` is set.
     pub cert_path: Option<String>,
     /// Seconds the engine may take to answer one request.
     pub timeout_s: u64,
     /// Whether images that are not here may be pulled from a registry.
     pub pull: bool,
-    /// How long a registry may take to say anything; one that says nothing is taken for one that is not there.
+    /// How long a registry may take to say anything; one that says nothing is taken for one that is
+    /// not there.
     pub pull_timeout: Seconds,
-    /// How old the guest program of another Podbay must be, at least, for `podbay gc` to remove it; one in use always stays.
+    /// How old the guest program of another Podbay must be, at least, for `podbay gc` to remove it;
+    /// one in use always stays.
     pub keep_guest: Seconds,
-    /// `http://` address of the Debian archive that Podbay's own images are made from, such as a near mirror or a frozen archive; images made
-    /// from another one are built anew. Not set: `DEBIAN_MIRROR`, else what this machine's apt uses.
+    /// `http://` address of the Debian archive that Podbay's own images are made from, such as a
+    /// near mirror or a frozen archive; images made from another one are built anew. Not set:
+    /// `DEBIAN_MIRROR`, else what this machine's apt uses.
     pub debian_mirror: Option<String>,
-    /// The same for Debian's security updates. Not set: `DEBIAN_SECURITY_MIRROR`, else what this machine's apt uses.
+    /// The same for Debian's security updates. Not set: `DEBIAN_SECURITY_MIRROR`, else what this
+    /// machine's apt uses.
     pub debian_security_mirror: Option<String>,
-    /// Options of apt in these builds; a frozen archive needs `-o Acquire::Check-Valid-Until=false`. Not set: `APT_OPTIONS`, else the ones
-    /// of this kind that this machine's apt has.
+    /// Options of apt in these builds; a frozen archive needs `-o
+    /// Acquire::Check-Valid-Until=false`. Not set: `APT_OPTIONS`, else the ones of this kind that
+    /// this machine's apt has.
     pub apt_options: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Programs of the host: few, by their argument vectors, with little of our environment, and never left behind.
+//! Programs of the host: few, by their argument vectors, with little of our environment, and never
+//! left behind.
 
 use std::collections::VecDeque;
 use std::process::ExitStatus;
@@ -21,8 +22,18 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Lines of what it said that explain a failure.
 const LAST_LINES: usize = 12;
 
-/// Variables that say how the world is reached from here; everything else of our environment stays with us.
-const KEPT: [&str; 8] = ["TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "DEBIAN_MIRROR", "DEBIAN_KEYRING"];
+/// Variables that say how the world is reached from here; everything else of our environment stays
+/// with us.
+const KEPT: [&str; 8] = [
+    "TMPDIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "DEBIAN_MIRROR",
+    "DEBIAN_KEYRING",
+];
 
 /// A running program, in a process group of its own.
 pub(super) struct Program {
@@ -31,16 +42,25 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it with its output in a pipe; what it says on standard error goes through [`Program::said`].
+    /// Starts it with its output in a pipe; what it says on standard error goes through
+    /// [`Program::said`].
     pub(super) fn start(argv: &[&str]) -> std::io::Result<Self> {
-        let (program, arguments) = argv.split_first().expect("an argument vector starts with the program");
-        #[expect(clippy::disallowed_methods, reason = "the one place where programs of the host are run")]
+        let (program, arguments) = argv
+            .split_first()
+            .expect("an argument vector starts with the program");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place where programs of the host are run"
+        )]
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
             // Tools of the administrator are not on everybody's path.
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
             .env("HOME", "/")
             .env("LC_ALL", "C")
             .env("DEBIAN_FRONTEND", "noninteractive")
@@ -55,17 +75,29 @@ impl Program {
             }
         }
         let child = command.spawn()?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .map(Pid::from_raw);
         Ok(Self { child, group })
     }
 
     pub(super) fn stdout(&mut self) -> ChildStdout {
-        self.child.stdout.take().expect("it was started with a pipe, and this is asked once")
+        self.child
+            .stdout
+            .take()
+            .expect("it was started with a pipe, and this is asked once")
     }
 
     /// Reads what it says on standard error until it closes that; each line goes to `line`.
     pub(super) fn said<F: FnMut(&str)>(&mut self, line: F) -> impl Future<Output = Said> + use<F> {
-        read(self.child.stderr.take().expect("it was started with a pipe, and this is asked once"), line)
+        read(
+            self.child
+                .stderr
+                .take()
+                .expect("it was started with a pipe, and this is asked once"),
+            line,
+        )
     }
 
     pub(super) async fn ended(&mut self) -> std::io::Result<ExitStatus> {
@@ -77,7 +109,10 @@ impl Program {
     /// Asks the whole group to end, and ends it when it does not.
     pub(super) async fn end(mut self) {
         self.signal(Signal::SIGTERM);
-        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(GRACE, self.child.wait())
+            .await
+            .is_err()
+        {
             self.signal(Signal::SIGKILL);
             if let Err(error) = self.child.wait().await {
                 tracing::warn!(%error, "a program could not be waited for");
@@ -161,9 +196,11 @@ mod tests {
         let (said, ()) = tokio::join!(said, program.end());
         assert!(started.elapsed() < GRACE);
         assert_eq!(said.last(), "cleaned");
-        // A signal is delivered at once and takes effect when the process runs next, which a busy machine may put off.
+        // A signal is delivered at once and takes effect when the process runs next, which a busy
+        // machine may put off.
         let is_there = || {
-            let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+            let state =
+                std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
             !state.is_empty() && !state.contains(") Z ")
         };
         while is_there() && started.elapsed() < GRACE * 10 {
@@ -174,13 +211,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_are_kept_and_the_environment_is_not() {
-        let mut program =
-            Program::start(&["sh", "-c", "env | cut -d= -f1 >&2; for i in $(seq 40); do echo line $i >&2; done"]).expect("started");
+        let mut program = Program::start(&[
+            "sh",
+            "-c",
+            "env | cut -d= -f1 >&2; for i in $(seq 40); do echo line $i >&2; done",
+        ])
+        .expect("started");
         let mut names = Vec::new();
         let said = program.said(|line| names.push(line.to_owned())).await;
         assert!(program.ended().await.expect("waited").success());
         assert_eq!(said.0.len(), LAST_LINES);
         assert_eq!(said.last(), "line 40");
-        assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+        assert!(
+            !names.iter().any(|name| name.starts_with("CARGO")),
+            "{names:?}"
+        );
     }
 }

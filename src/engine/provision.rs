@@ -67,7 +67,11 @@ struct Made<'a> {
 impl<'a> Made<'a> {
     fn parse(spec: &'a str) -> Option<Self> {
         let mut parts = spec.split(' ');
-        let made = Self { recipe: parts.next()?, base: parts.next()?, base_id: parts.next()? };
+        let made = Self {
+            recipe: parts.next()?,
+            base: parts.next()?,
+            base_id: parts.next()?,
+        };
         parts.next().is_none().then_some(made)
     }
 
@@ -83,9 +87,15 @@ impl std::fmt::Display for Made<'_> {
 }
 
 impl Provision {
-    /// `locks` is a folder of this user's for lock files: of two processes that want the same image, the second waits. `offline`: nothing is
-    /// pulled or built, which loads packages.
-    pub fn new(engine: &Engine, options: &Options, offline: bool, locks: impl Into<PathBuf>, progress: &ProgressSink) -> Self {
+    /// `locks` is a folder of this user's for lock files: of two processes that want the same
+    /// image, the second waits. `offline`: nothing is pulled or built, which loads packages.
+    pub fn new(
+        engine: &Engine,
+        options: &Options,
+        offline: bool,
+        locks: impl Into<PathBuf>,
+        progress: &ProgressSink,
+    ) -> Self {
         Self {
             engine: engine.clone(),
             patience: options.pull.then(|| options.pull_timeout.duration()),
@@ -97,7 +107,8 @@ impl Provision {
         }
     }
 
-    /// Lets it install the programs that make a base image; only as root, and only where no registry answers.
+    /// Lets it install the programs that make a base image; only as root, and only where no
+    /// registry answers.
     #[must_use]
     pub fn allow_install(mut self, allow: bool) -> Self {
         self.allow_install = allow;
@@ -108,14 +119,22 @@ impl Provision {
     ///
     /// Where all is there this takes two requests: the image, and the base it was made from.
     #[boxed]
-    pub async fn ensure(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+    pub async fn ensure(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ImageFacts, Error> {
         if let Some(facts) = self.find(name, cancel).await? {
             return Ok(facts);
         }
         let recipe = Recipe::find(name);
         if self.offline {
             let is_outdated = recipe.is_some() && self.engine.image(name, cancel).await?.is_some();
-            return Err(Error::Offline { image: name.to_owned(), is_own: recipe.is_some(), is_outdated });
+            return Err(Error::Offline {
+                image: name.to_owned(),
+                is_own: recipe.is_some(),
+                is_outdated,
+            });
         }
         match recipe {
             Some(recipe) => self.make(recipe, false, cancel).await,
@@ -123,10 +142,17 @@ impl Provision {
         }
     }
 
-    /// Returns the image if it is there and, where it is one of ours, made from what we would make it from now.
+    /// Returns the image if it is there and, where it is one of ours, made from what we would make
+    /// it from now.
     #[boxed]
-    pub async fn find(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ImageFacts>, Error> {
-        let Some(recipe) = Recipe::find(name) else { return self.engine.image(name, cancel).await };
+    pub async fn find(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ImageFacts>, Error> {
+        let Some(recipe) = Recipe::find(name) else {
+            return self.engine.image(name, cancel).await;
+        };
         let (state, facts) = self.look(recipe, cancel).await?;
         Ok(facts.filter(|_| state == ImageState::Present))
     }
@@ -141,15 +167,26 @@ impl Provision {
         RECIPES.iter().map(|recipe| recipe.image).collect()
     }
 
-    /// Builds an image of ours even if it is there; what has not changed comes from the engine's build cache.
+    /// Builds an image of ours even if it is there; what has not changed comes from the engine's
+    /// build cache.
     #[boxed]
     pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let Some(recipe) = Recipe::find(name) else {
-            let problem = format!("Podbay builds only its own: {}", Self::own_names().join(", "));
-            return Err(Error::NoImage { image: name.to_owned(), problem });
+            let problem = format!(
+                "Podbay builds only its own: {}",
+                Self::own_names().join(", ")
+            );
+            return Err(Error::NoImage {
+                image: name.to_owned(),
+                problem,
+            });
         };
         if self.offline {
-            return Err(Error::Offline { image: name.to_owned(), is_own: true, is_outdated: true });
+            return Err(Error::Offline {
+                image: name.to_owned(),
+                is_own: true,
+                is_outdated: true,
+            });
         }
         self.make(recipe, true, cancel).await
     }
@@ -160,15 +197,27 @@ impl Provision {
         let mut listed = Vec::new();
         for recipe in &RECIPES {
             let (state, facts) = self.look(recipe, cancel).await?;
-            listed.push(ListedImage { name: recipe.image.to_owned(), state, facts });
+            listed.push(ListedImage {
+                name: recipe.image.to_owned(),
+                state,
+                facts,
+            });
             if let Base::Debian(suite) = recipe.base {
                 let name = base::base_name(suite);
                 // Several stand on the same one.
                 if !listed.iter().any(|image| image.name == name)
                     && let Some(facts) = self.engine.image(&name, cancel).await?
                 {
-                    let state = if is_current_base(&facts, &self.chosen()?) { ImageState::Present } else { ImageState::Outdated };
-                    listed.push(ListedImage { name, state, facts: Some(facts) });
+                    let state = if is_current_base(&facts, &self.chosen()?) {
+                        ImageState::Present
+                    } else {
+                        ImageState::Outdated
+                    };
+                    listed.push(ListedImage {
+                        name,
+                        state,
+                        facts: Some(facts),
+                    });
                 }
             }
         }
@@ -176,26 +225,50 @@ impl Provision {
     }
 
     /// Compares an image with what it would be made from now.
-    async fn look(&self, recipe: &Recipe, cancel: &CancellationToken) -> Result<(ImageState, Option<ImageFacts>), Error> {
-        let Some(facts) = self.engine.image(recipe.image, cancel).await? else { return Ok((ImageState::Absent, None)) };
+    async fn look(
+        &self,
+        recipe: &Recipe,
+        cancel: &CancellationToken,
+    ) -> Result<(ImageState, Option<ImageFacts>), Error> {
+        let Some(facts) = self.engine.image(recipe.image, cancel).await? else {
+            return Ok((ImageState::Absent, None));
+        };
         let hash = recipe.hash(&self.chosen()?)?;
         let Some(made) = Made::of(&facts).filter(|made| made.recipe == hash) else {
             return Ok((ImageState::Outdated, Some(facts)));
         };
         // A base that is gone is not missed: the image has all of it.
         let (state, base) = match recipe.base {
-            Base::Debian(_) => (ImageState::Present, self.engine.image(made.base, cancel).await?),
+            Base::Debian(_) => (
+                ImageState::Present,
+                self.engine.image(made.base, cancel).await?,
+            ),
             Base::Ours(name) => Box::pin(self.look(ours(name), cancel)).await?,
         };
         let same = base.is_none_or(|base| base.id == made.base_id && state == ImageState::Present);
-        Ok((if same { ImageState::Present } else { ImageState::Outdated }, Some(facts)))
+        Ok((
+            if same {
+                ImageState::Present
+            } else {
+                ImageState::Outdated
+            },
+            Some(facts),
+        ))
     }
 
-    async fn make(&self, recipe: &Recipe, forced: bool, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+    async fn make(
+        &self,
+        recipe: &Recipe,
+        forced: bool,
+        cancel: &CancellationToken,
+    ) -> Result<ImageFacts, Error> {
         // Before the lock: no process ever waits for a second lock while others wait for its first.
         let (base, base_id) = match recipe.base {
             Base::Debian(suite) => self.debian(suite, cancel).await?,
-            Base::Ours(name) => (name.to_owned(), Box::pin(self.ensure(name, cancel)).await?.id),
+            Base::Ours(name) => (
+                name.to_owned(),
+                Box::pin(self.ensure(name, cancel)).await?.id,
+            ),
         };
         let _lock = self.lock(recipe.image, cancel).await?;
         let old = match self.look(recipe, cancel).await? {
@@ -205,14 +278,29 @@ impl Provision {
         };
         let chosen = self.chosen()?;
         let hash = recipe.hash(&chosen)?;
-        let made = Made { recipe: &hash, base: &base, base_id: &base_id };
-        let labels = Labels { spec: Some(made.to_string()), ..Labels::new(Role::Image) };
+        let made = Made {
+            recipe: &hash,
+            base: &base,
+            base_id: &base_id,
+        };
+        let labels = Labels {
+            spec: Some(made.to_string()),
+            ..Labels::new(Role::Image)
+        };
         let mut args = archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
         // Of this build alone: another one, which may be under way, needs its own.
-        let stage = recipe.has_stages().then(|| InstanceId::random().to_string());
+        let stage = recipe
+            .has_stages()
+            .then(|| InstanceId::random().to_string());
         args.extend(stage.clone().map(|stage| ("STAGE".to_owned(), stage)));
-        let build = BuildImage { tag: recipe.image, files: &recipe.context()?, args: &args, labels: &labels, network: None };
+        let build = BuildImage {
+            tag: recipe.image,
+            files: &recipe.context()?,
+            args: &args,
+            labels: &labels,
+            network: None,
+        };
         self.engine.build(&build, &self.progress, cancel).await?;
         let facts = self.found(recipe.image, cancel).await?;
         if let Some(old) = old.filter(|old| old.id != facts.id) {
@@ -231,13 +319,19 @@ impl Provision {
         Ok(facts)
     }
 
-    /// Returns name and id of a Debian to build on: one that is here, the registry's, or one that we make.
-    async fn debian(&self, suite: &str, cancel: &CancellationToken) -> Result<(String, String), Error> {
+    /// Returns name and id of a Debian to build on: one that is here, the registry's, or one that
+    /// we make.
+    async fn debian(
+        &self,
+        suite: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(String, String), Error> {
         let official = format!("debian:{suite}-slim");
         if let Some(facts) = self.engine.image(&official, cancel).await? {
             return Ok((official, facts.id));
         }
-        // That we made one says that no registry answered here; asking again would only cost its patience.
+        // That we made one says that no registry answered here; asking again would only cost its
+        // patience.
         let own = base::base_name(suite);
         let old = self.engine.image(&own, cancel).await?;
         let chosen = self.chosen()?;
@@ -245,8 +339,15 @@ impl Provision {
             return Ok((own, facts.id.clone()));
         }
         let pulled = match self.patience {
-            Some(patience) => self.engine.pull(&official, patience, &self.progress, cancel).await,
-            None => Err(Error::Pull { image: official.clone(), message: "`engine.pull` is off".to_owned() }),
+            Some(patience) => {
+                self.engine
+                    .pull(&official, patience, &self.progress, cancel)
+                    .await
+            }
+            None => Err(Error::Pull {
+                image: official.clone(),
+                message: "`engine.pull` is off".to_owned(),
+            }),
         };
         match pulled {
             Ok(()) => return Ok((official.clone(), self.found(&official, cancel).await?.id)),
@@ -254,11 +355,28 @@ impl Provision {
             Err(error) => {
                 tracing::info!(%error, "no registry gives the base image, so it is made from Debian's archive");
                 let _lock = self.lock(&own, cancel).await?;
-                if let Some(facts) = self.engine.image(&own, cancel).await?.filter(|facts| is_current_base(facts, &chosen)) {
+                if let Some(facts) = self
+                    .engine
+                    .image(&own, cancel)
+                    .await?
+                    .filter(|facts| is_current_base(facts, &chosen))
+                {
                     return Ok((own, facts.id));
                 }
-                base::make(&self.engine, suite, &chosen, self.allow_install, &self.progress, cancel).await.map_err(|made| match made {
-                    Error::NoBase { suite, problem } => Error::NoBase { suite, problem: format!("{error}; {problem}") },
+                base::make(
+                    &self.engine,
+                    suite,
+                    &chosen,
+                    self.allow_install,
+                    &self.progress,
+                    cancel,
+                )
+                .await
+                .map_err(|made| match made {
+                    Error::NoBase { suite, problem } => Error::NoBase {
+                        suite,
+                        problem: format!("{error}; {problem}"),
+                    },
                     other => other,
                 })?;
             }
@@ -272,21 +390,36 @@ impl Provision {
 
     /// Returns an image that is none of ours: it is here, or a registry has it.
     async fn pull(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
-        let missing = |problem: String| Error::NoImage { image: name.to_owned(), problem };
-        let Some(patience) = self.patience else { return Err(missing("`engine.pull` is off".to_owned())) };
-        match self.engine.pull(name, patience, &self.progress, cancel).await {
+        let missing = |problem: String| Error::NoImage {
+            image: name.to_owned(),
+            problem,
+        };
+        let Some(patience) = self.patience else {
+            return Err(missing("`engine.pull` is off".to_owned()));
+        };
+        match self
+            .engine
+            .pull(name, patience, &self.progress, cancel)
+            .await
+        {
             Ok(()) => self.found(name, cancel).await,
-            Err(Error::Pull { message, .. }) => Err(missing(format!("pulling it failed: {message}"))),
+            Err(Error::Pull { message, .. }) => {
+                Err(missing(format!("pulling it failed: {message}")))
+            }
             Err(error) => Err(error),
         }
     }
 
     async fn found(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let facts = self.engine.image(name, cancel).await?;
-        facts.ok_or_else(|| Error::NoImage { image: name.to_owned(), problem: "it was removed as soon as it was there".to_owned() })
+        facts.ok_or_else(|| Error::NoImage {
+            image: name.to_owned(),
+            problem: "it was removed as soon as it was there".to_owned(),
+        })
     }
 
-    /// Returns what the person chose for builds; reading it costs nothing, so it is part of looking at an image.
+    /// Returns what the person chose for builds; reading it costs nothing, so it is part of looking
+    /// at an image.
     fn chosen(&self) -> Result<Chosen, Error> {
         Chosen::new(&self.options, |name| std::env::var(name).ok())
     }
@@ -294,14 +427,31 @@ impl Provision {
     async fn lock(&self, image: &str, cancel: &CancellationToken) -> Result<FileLock, Error> {
         let waiting = || {
             let task = format!("waiting for another Podbay that makes {image}");
-            (self.progress)(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: String::new(), finished: false });
+            (self.progress)(Progress {
+                task,
+                done: 0,
+                total: None,
+                unit: Unit::Steps,
+                detail: String::new(),
+                finished: false,
+            });
         };
-        FileLock::wait(&self.locks, &format!("image-{}", image.replace('/', "-")), waiting, cancel).await
+        FileLock::wait(
+            &self.locks,
+            &format!("image-{}", image.replace('/', "-")),
+            waiting,
+            cancel,
+        )
+        .await
     }
 
     /// Removes an image that has lost its name, unless a container or another image needs it.
     async fn discard(&self, id: &str) {
-        if let Err(error) = self.engine.remove_image(id, &CancellationToken::new()).await {
+        if let Err(error) = self
+            .engine
+            .remove_image(id, &CancellationToken::new())
+            .await
+        {
             tracing::debug!(%error, "the replaced image stays");
         }
     }
@@ -312,7 +462,11 @@ fn ours(name: &str) -> &'static Recipe {
 }
 
 fn is_current_base(facts: &ImageFacts, chosen: &Chosen) -> bool {
-    facts.labels.as_ref().and_then(|labels| labels.spec.as_deref()) == Some(base_hash(chosen).as_str())
+    facts
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.spec.as_deref())
+        == Some(base_hash(chosen).as_str())
 }
 
 #[cfg(test)]
@@ -321,7 +475,11 @@ mod tests {
 
     #[test]
     fn what_an_image_was_made_from_reads_back() {
-        let made = Made { recipe: "00ff", base: "debian:trixie-slim", base_id: "sha256:11" };
+        let made = Made {
+            recipe: "00ff",
+            base: "debian:trixie-slim",
+            base_id: "sha256:11",
+        };
         assert_eq!(Made::parse(&made.to_string()), Some(made));
         for other in ["", "00ff", "00ff base", "a b c d"] {
             assert_eq!(Made::parse(other), None, "{other}");

@@ -41,7 +41,11 @@ const WORKSPACE: Base = Base::Ours("podbay/workspace");
 
 macro_rules! dockerfile {
     ($folder:literal) => {
-        File { name: "Dockerfile", content: include_bytes!(concat!("../../images/", $folder, "/Dockerfile")), executable: false }
+        File {
+            name: "Dockerfile",
+            content: include_bytes!(concat!("../../images/", $folder, "/Dockerfile")),
+            executable: false,
+        }
     };
 }
 
@@ -52,17 +56,56 @@ pub(super) const RECIPES: [Recipe; 8] = [
         base: Base::Debian("trixie"),
         files: &[
             dockerfile!("workspace"),
-            File { name: "apt-install", content: include_bytes!("../../images/workspace/apt-install"), executable: true },
+            File {
+                name: "apt-install",
+                content: include_bytes!("../../images/workspace/apt-install"),
+                executable: true,
+            },
         ],
         program: false,
     },
-    Recipe { image: "podbay/llama-server", base: Base::Debian("forky"), files: &[dockerfile!("llama-server")], program: false },
-    Recipe { image: "podbay/podbay", base: Base::Debian("trixie"), files: &[dockerfile!("podbay")], program: true },
-    Recipe { image: "podbay/python", base: WORKSPACE, files: &[dockerfile!("python")], program: false },
-    Recipe { image: "podbay/node", base: WORKSPACE, files: &[dockerfile!("node")], program: false },
-    Recipe { image: "podbay/go", base: WORKSPACE, files: &[dockerfile!("go")], program: false },
-    Recipe { image: "podbay/java", base: WORKSPACE, files: &[dockerfile!("java")], program: false },
-    Recipe { image: "podbay/rust", base: WORKSPACE, files: &[dockerfile!("rust")], program: false },
+    Recipe {
+        image: "podbay/llama-server",
+        base: Base::Debian("forky"),
+        files: &[dockerfile!("llama-server")],
+        program: false,
+    },
+    Recipe {
+        image: "podbay/podbay",
+        base: Base::Debian("trixie"),
+        files: &[dockerfile!("podbay")],
+        program: true,
+    },
+    Recipe {
+        image: "podbay/python",
+        base: WORKSPACE,
+        files: &[dockerfile!("python")],
+        program: false,
+    },
+    Recipe {
+        image: "podbay/node",
+        base: WORKSPACE,
+        files: &[dockerfile!("node")],
+        program: false,
+    },
+    Recipe {
+        image: "podbay/go",
+        base: WORKSPACE,
+        files: &[dockerfile!("go")],
+        program: false,
+    },
+    Recipe {
+        image: "podbay/java",
+        base: WORKSPACE,
+        files: &[dockerfile!("java")],
+        program: false,
+    },
+    Recipe {
+        image: "podbay/rust",
+        base: WORKSPACE,
+        files: &[dockerfile!("rust")],
+        program: false,
+    },
 ];
 
 impl Recipe {
@@ -74,15 +117,28 @@ impl Recipe {
 
     /// Returns path, bytes and mode of every file of the build's folder.
     pub(super) fn context(&self) -> Result<Vec<(String, Bytes, bool)>, Error> {
-        let carried = self.files.iter().map(|file| (file.name.to_owned(), Bytes::from_static(file.content), file.executable));
-        let own = if self.program { Some(("podbay".to_owned(), program()?, true)) } else { None };
+        let carried = self.files.iter().map(|file| {
+            (
+                file.name.to_owned(),
+                Bytes::from_static(file.content),
+                file.executable,
+            )
+        });
+        let own = if self.program {
+            Some(("podbay".to_owned(), program()?, true))
+        } else {
+            None
+        };
         Ok(carried.chain(own).collect())
     }
 
-    /// Returns whether it is built in stages, of which the legacy builder leaves the first ones behind.
+    /// Returns whether it is built in stages, of which the legacy builder leaves the first ones
+    /// behind.
     pub(super) fn has_stages(&self) -> bool {
         let is_mark = |line: &[u8]| line.starts_with(b"ARG STAGE=");
-        self.files.iter().any(|file| file.name == "Dockerfile" && file.content.split(|&byte| byte == b'\n').any(is_mark))
+        self.files.iter().any(|file| {
+            file.name == "Dockerfile" && file.content.split(|&byte| byte == b'\n').any(is_mark)
+        })
     }
 
     /// Returns a hash of the files and of the build arguments that a person chose.
@@ -110,11 +166,19 @@ pub(super) fn base_hash(chosen: &Chosen) -> String {
 
 /// Reads the program that runs; its path may lead to a newer build by now.
 fn program() -> Result<Bytes, Error> {
-    std::fs::read("/proc/self/exe").map(Bytes::from).map_err(|source| Error::Program { program: "podbay", source })
+    std::fs::read("/proc/self/exe")
+        .map(Bytes::from)
+        .map_err(|source| Error::Program {
+            program: "podbay",
+            source,
+        })
 }
 
 fn short(digest: &[u8]) -> String {
-    digest.iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    digest
+        .iter()
+        .take(16)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -134,8 +198,14 @@ mod tests {
             let folder = folder.expect("readable").path();
             for file in fs::read_dir(&folder).expect("a folder for each image") {
                 let file = file.expect("readable").path();
-                let executable = fs::metadata(&file).expect("readable").permissions().mode() & 0o100 != 0;
-                let name = file.strip_prefix(&images).expect("it lies there").to_str().expect("UTF-8").to_owned();
+                let executable =
+                    fs::metadata(&file).expect("readable").permissions().mode() & 0o100 != 0;
+                let name = file
+                    .strip_prefix(&images)
+                    .expect("it lies there")
+                    .to_str()
+                    .expect("UTF-8")
+                    .to_owned();
                 found.insert((name, fs::read(&file).expect("readable"), executable));
             }
         }
@@ -143,10 +213,16 @@ mod tests {
         for recipe in &RECIPES {
             let folder = recipe.image.strip_prefix("podbay/").expect("our prefix");
             for file in recipe.files {
-                carried.insert((format!("{folder}/{}", file.name), file.content.to_vec(), file.executable));
+                carried.insert((
+                    format!("{folder}/{}", file.name),
+                    file.content.to_vec(),
+                    file.executable,
+                ));
             }
         }
-        let names = |set: &BTreeSet<(String, Vec<u8>, bool)>| set.iter().map(|file| file.0.clone()).collect::<Vec<_>>();
+        let names = |set: &BTreeSet<(String, Vec<u8>, bool)>| {
+            set.iter().map(|file| file.0.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(names(&carried), names(&found));
         assert!(carried == found, "a file's bytes or mode differ");
     }
@@ -154,11 +230,26 @@ mod tests {
     #[test]
     fn every_stage_that_stays_behind_is_marked() {
         for recipe in &RECIPES {
-            let dockerfile = recipe.files.iter().find(|file| file.name == "Dockerfile").expect("each has one");
+            let dockerfile = recipe
+                .files
+                .iter()
+                .find(|file| file.name == "Dockerfile")
+                .expect("each has one");
             let text = std::str::from_utf8(dockerfile.content).expect("UTF-8");
-            let n_stages = text.lines().filter(|line| line.starts_with("FROM ")).count();
-            let n_marks = text.lines().filter(|line| *line == "LABEL dev.podbay.stage=${STAGE}").count();
-            assert_eq!((n_marks, recipe.has_stages()), (n_stages - 1, n_stages > 1), "{}", recipe.image);
+            let n_stages = text
+                .lines()
+                .filter(|line| line.starts_with("FROM "))
+                .count();
+            let n_marks = text
+                .lines()
+                .filter(|line| *line == "LABEL dev.podbay.stage=${STAGE}")
+                .count();
+            assert_eq!(
+                (n_marks, recipe.has_stages()),
+                (n_stages - 1, n_stages > 1),
+                "{}",
+                recipe.image
+            );
         }
     }
 
@@ -166,7 +257,11 @@ mod tests {
     fn what_others_stand_on_comes_first() {
         for (at, recipe) in RECIPES.iter().enumerate() {
             if let Base::Ours(name) = recipe.base {
-                assert!(RECIPES[..at].iter().any(|earlier| earlier.image == name), "{}", recipe.image);
+                assert!(
+                    RECIPES[..at].iter().any(|earlier| earlier.image == name),
+                    "{}",
+                    recipe.image
+                );
             }
         }
     }

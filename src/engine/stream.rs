@@ -27,7 +27,8 @@ const MOST_DIAGNOSTICS: usize = 8 * 1024;
 
 type Output = StreamReader<Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>, Bytes>;
 
-/// A program's standard input and output, as one stream. What it says on standard error is kept aside, up to a bound.
+/// A program's standard input and output, as one stream. What it says on standard error is kept
+/// aside, up to a bound.
 pub struct Attached {
     output: Output,
     input: Pin<Box<dyn AsyncWrite + Send>>,
@@ -44,7 +45,9 @@ impl Attached {
         let stdout = output.filter_map(move |part| {
             let out = match part {
                 Ok(LogOutput::StdErr { message }) => {
-                    let mut kept = kept.lock().expect("nothing panics while it holds this lock");
+                    let mut kept = kept
+                        .lock()
+                        .expect("nothing panics while it holds this lock");
                     let room = MOST_DIAGNOSTICS.saturating_sub(kept.len());
                     kept.extend_from_slice(&message[..message.len().min(room)]);
                     None
@@ -54,32 +57,57 @@ impl Attached {
             };
             std::future::ready(out)
         });
-        Self { output: StreamReader::new(Box::pin(stdout)), input, diagnostics }
+        Self {
+            output: StreamReader::new(Box::pin(stdout)),
+            input,
+            diagnostics,
+        }
     }
 
     /// Returns a handle to what the program says on standard error; it outlives the stream.
     pub fn diagnostics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let kept = Arc::clone(&self.diagnostics);
-        move || String::from_utf8_lossy(&kept.lock().expect("nothing panics while it holds this lock")).into_owned()
+        move || {
+            String::from_utf8_lossy(
+                &kept
+                    .lock()
+                    .expect("nothing panics while it holds this lock"),
+            )
+            .into_owned()
+        }
     }
 }
 
 impl AsyncRead for Attached {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.output).poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Attached {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         self.input.as_mut().poll_write(context, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
         self.input.as_mut().poll_flush(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
         self.input.as_mut().poll_shutdown(context)
     }
 }
@@ -87,16 +115,37 @@ impl AsyncWrite for Attached {
 impl Engine {
     /// Attaches to a container that was created and not yet started, so that not a byte is missed.
     #[boxed]
-    pub async fn attach(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<Attached, Error> {
-        let options = AttachContainerOptionsBuilder::default().stream(true).stdin(true).stdout(true).stderr(true).build();
+    pub async fn attach(
+        &self,
+        id: &ContainerId,
+        cancel: &CancellationToken,
+    ) -> Result<Attached, Error> {
+        let options = AttachContainerOptionsBuilder::default()
+            .stream(true)
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .build();
         let doing = || format!("attach to the container {}", id.short());
-        let attached = bounded(doing, cancel, self.timeout, self.docker.attach_container(&id.0, Some(options))).await?;
+        let attached = bounded(
+            doing,
+            cancel,
+            self.timeout,
+            self.docker.attach_container(&id.0, Some(options)),
+        )
+        .await?;
         Ok(Attached::new(attached.output, attached.input))
     }
 
     /// Starts a second program in a running container, attached and without a terminal.
     #[boxed]
-    pub async fn exec(&self, id: &ContainerId, user: &str, command: &[&str], cancel: &CancellationToken) -> Result<Attached, Error> {
+    pub async fn exec(
+        &self,
+        id: &ContainerId,
+        user: &str,
+        command: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Attached, Error> {
         let config = ExecConfig {
             attach_stdin: Some(true),
             attach_stdout: Some(true),
@@ -114,10 +163,14 @@ impl Engine {
             self.docker.start_exec(&made.id, None).await
         };
         match bounded(doing, cancel, self.timeout, exchange).await? {
-            bollard::exec::StartExecResults::Attached { output, input } => Ok(Attached::new(output, input)),
-            bollard::exec::StartExecResults::Detached => {
-                Err(Error::Answer { doing: doing(), status: 200, message: "it was started without its streams".to_owned() })
+            bollard::exec::StartExecResults::Attached { output, input } => {
+                Ok(Attached::new(output, input))
             }
+            bollard::exec::StartExecResults::Detached => Err(Error::Answer {
+                doing: doing(),
+                status: 200,
+                message: "it was started without its streams".to_owned(),
+            }),
         }
     }
 }

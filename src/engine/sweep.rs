@@ -23,29 +23,51 @@ pub const OLD: &str = "-old";
 /// One object of ours that nobody will come back for, or that is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
-    Container { id: ContainerId, name: String, labels: Labels, running: bool },
-    Volume { name: String, labels: Labels, created: Option<Timestamp> },
+    Container {
+        id: ContainerId,
+        name: String,
+        labels: Labels,
+        running: bool,
+    },
+    Volume {
+        name: String,
+        labels: Labels,
+        created: Option<Timestamp>,
+    },
 }
 
 impl Leftover {
-    /// Returns whether nobody will come back for it: a container whose owner has ended, a guest volume that is not `guest_volume` and older than
-    /// `age`.
+    /// Returns whether nobody will come back for it: a container whose owner has ended, a guest
+    /// volume that is not `guest_volume` and older than `age`.
     ///
-    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither is. Until it has its name an environment
-    /// belongs to the one that makes it; one that has lost its name and ended is nobody's.
+    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither
+    /// is. Until it has its name an environment belongs to the one that makes it; one that has lost
+    /// its name and ended is nobody's.
     pub fn is_orphan(&self, guest_volume: &str, age: Duration) -> bool {
         match self {
-            Self::Container { labels, name, running, .. } => {
+            Self::Container {
+                labels,
+                name,
+                running,
+                ..
+            } => {
                 let is_somebodys = match labels.role {
                     Role::Workspace | Role::Keeper | Role::Filler => true,
                     Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
                     _ => false,
                 };
-                // One that names nobody we know of may be somebody's: an image can bring labels along, and a newer Podbay other words.
+                // One that names nobody we know of may be somebody's: an image can bring labels
+                // along, and a newer Podbay other words.
                 is_somebodys && labels.owner.as_ref().is_some_and(super::Owner::is_gone)
             }
-            Self::Volume { name, labels, created } => {
-                labels.role == Role::Guest && name != guest_volume && is_older(*created, age, Timestamp::now())
+            Self::Volume {
+                name,
+                labels,
+                created,
+            } => {
+                labels.role == Role::Guest
+                    && name != guest_volume
+                    && is_older(*created, age, Timestamp::now())
             }
         }
     }
@@ -70,8 +92,17 @@ impl Engine {
     /// Lists every container that carries our labels, running or not.
     #[boxed]
     pub async fn containers(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&ours()).build();
-        let found = bounded(|| "list our containers".to_owned(), cancel, self.timeout, self.docker.list_containers(Some(options))).await?;
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&ours())
+            .build();
+        let found = bounded(
+            || "list our containers".to_owned(),
+            cancel,
+            self.timeout,
+            self.docker.list_containers(Some(options)),
+        )
+        .await?;
         Ok(found
             .into_iter()
             .filter_map(|container| {
@@ -79,10 +110,16 @@ impl Engine {
                     labels: Labels::from_map(container.labels.as_ref()?)?,
                     name: container
                         .names
-                        .and_then(|names| names.first().map(|name| name.trim_start_matches('/').to_owned()))
+                        .and_then(|names| {
+                            names
+                                .first()
+                                .map(|name| name.trim_start_matches('/').to_owned())
+                        })
                         .unwrap_or_default(),
                     id: ContainerId(container.id?),
-                    running: container.state.is_some_and(|state| state.to_string() == "running"),
+                    running: container
+                        .state
+                        .is_some_and(|state| state.to_string() == "running"),
                 })
             })
             .collect())
@@ -91,8 +128,16 @@ impl Engine {
     /// Lists every volume that carries our labels.
     #[boxed]
     pub async fn volumes(&self, cancel: &CancellationToken) -> Result<Vec<Leftover>, Error> {
-        let options = ListVolumesOptionsBuilder::default().filters(&ours()).build();
-        let found = bounded(|| "list our volumes".to_owned(), cancel, self.timeout, self.docker.list_volumes(Some(options))).await?;
+        let options = ListVolumesOptionsBuilder::default()
+            .filters(&ours())
+            .build();
+        let found = bounded(
+            || "list our volumes".to_owned(),
+            cancel,
+            self.timeout,
+            self.docker.list_volumes(Some(options)),
+        )
+        .await?;
         Ok(found
             .volumes
             .unwrap_or_default()
@@ -107,20 +152,31 @@ impl Engine {
             .collect())
     }
 
-    /// Removes containers whose owner has ended, and where `others` says so the guest volumes of other builds that are older than that.
+    /// Removes containers whose owner has ended, and where `others` says so the guest volumes of
+    /// other builds that are older than that.
     ///
-    /// A volume in use stays, as does one that another build may just be about to use: two builds side by side do not fight.
+    /// A volume in use stays, as does one that another build may just be about to use: two builds
+    /// side by side do not fight.
     #[boxed]
-    pub async fn sweep(&self, guest_volume: &str, others: Option<Duration>, cancel: &CancellationToken) -> Result<Swept, Error> {
+    pub async fn sweep(
+        &self,
+        guest_volume: &str,
+        others: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<Swept, Error> {
         let mut swept = Swept::default();
         for leftover in self.containers(cancel).await? {
             let is_orphan = leftover.is_orphan(guest_volume, Duration::ZERO);
-            let Leftover::Container { id, name, .. } = leftover else { continue };
+            let Leftover::Container { id, name, .. } = leftover else {
+                continue;
+            };
             if !is_orphan {
                 continue;
             }
             if cancel.is_cancelled() {
-                swept.failed.push((name, "there was no more time for it".to_owned()));
+                swept
+                    .failed
+                    .push((name, "there was no more time for it".to_owned()));
                 continue;
             }
             match self.remove_and_look(&id).await {
@@ -131,7 +187,9 @@ impl Engine {
         if let Some(age) = others.filter(|_| !cancel.is_cancelled()) {
             for leftover in self.volumes(cancel).await? {
                 let is_orphan = leftover.is_orphan(guest_volume, age);
-                let Leftover::Volume { name, .. } = leftover else { continue };
+                let Leftover::Volume { name, .. } = leftover else {
+                    continue;
+                };
                 if is_orphan {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
@@ -145,9 +203,12 @@ impl Engine {
     }
 }
 
-/// Returns whether something was made longer ago than `age`. Where the engine does not say when, only its use can protect it.
+/// Returns whether something was made longer ago than `age`. Where the engine does not say when,
+/// only its use can protect it.
 fn is_older(created: Option<Timestamp>, age: Duration, now: Timestamp) -> bool {
-    created.is_none_or(|created| Duration::try_from(now.duration_since(created)).unwrap_or_default() >= age)
+    created.is_none_or(|created| {
+        Duration::try_from(now.duration_since(created)).unwrap_or_default() >= age
+    })
 }
 
 fn ours() -> HashMap<String, Vec<String>> {
@@ -161,9 +222,21 @@ mod tests {
 
     #[track_caller]
     fn check(role: Role, name: &str, running: bool, owner: Option<Owner>, is_orphan: bool) {
-        let labels = Labels { owner, ..Labels::new(role) };
-        let found = Leftover::Container { id: ContainerId("x".to_owned()), name: name.to_owned(), labels, running };
-        assert_eq!(found.is_orphan("podbay-guest-own", Duration::ZERO), is_orphan, "{found:?}");
+        let labels = Labels {
+            owner,
+            ..Labels::new(role)
+        };
+        let found = Leftover::Container {
+            id: ContainerId("x".to_owned()),
+            name: name.to_owned(),
+            labels,
+            running,
+        };
+        assert_eq!(
+            found.is_orphan("podbay-guest-own", Duration::ZERO),
+            is_orphan,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -171,22 +244,59 @@ mod tests {
         for role in [Role::Workspace, Role::Keeper, Role::Filler] {
             check(role, "a", true, Some(Owner::ended()), true);
             check(role, "a", true, Some(Owner::current()), false);
-            // An image may bring the label of a role along, and a newer Podbay name owners in other words.
+            // An image may bring the label of a role along, and a newer Podbay name owners in other
+            // words.
             check(role, "a", true, None, false);
         }
-        check(Role::Environment, "e-next", true, Some(Owner::ended()), true);
-        check(Role::Environment, "e-next", true, Some(Owner::current()), false);
-        check(Role::Environment, "e-old", false, Some(Owner::ended()), true);
-        check(Role::Environment, "e-old", true, Some(Owner::ended()), false);
+        check(
+            Role::Environment,
+            "e-next",
+            true,
+            Some(Owner::ended()),
+            true,
+        );
+        check(
+            Role::Environment,
+            "e-next",
+            true,
+            Some(Owner::current()),
+            false,
+        );
+        check(
+            Role::Environment,
+            "e-old",
+            false,
+            Some(Owner::ended()),
+            true,
+        );
+        check(
+            Role::Environment,
+            "e-old",
+            true,
+            Some(Owner::ended()),
+            false,
+        );
         check(Role::Environment, "e", false, Some(Owner::ended()), false);
         check(Role::ModelServer, "m", true, Some(Owner::ended()), false);
     }
 
     #[test]
     fn of_volumes_only_those_of_other_guests_are_swept() {
-        for (role, is_orphan) in [(Role::Guest, true), (Role::Keep, false), (Role::Review, false)] {
-            let found = Leftover::Volume { name: "v".to_owned(), labels: Labels::new(role), created: None };
-            assert_eq!(found.is_orphan("podbay-guest-own", Duration::ZERO), is_orphan, "{found:?}");
+        for (role, is_orphan) in [
+            (Role::Guest, true),
+            (Role::Keep, false),
+            (Role::Review, false),
+        ] {
+            let found = Leftover::Volume {
+                name: "v".to_owned(),
+                labels: Labels::new(role),
+                created: None,
+            };
+            assert_eq!(
+                found.is_orphan("podbay-guest-own", Duration::ZERO),
+                is_orphan,
+                "{found:?}"
+            );
         }
     }
 

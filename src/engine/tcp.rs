@@ -1,7 +1,7 @@
 //! The way to an engine on another machine.
 //!
-//! bollard's own TCP client asks the C library for names, and a static one must not: it would load the host's name-service
-//! modules into our process. This one asks hickory.
+//! bollard's own TCP client asks the C library for names, and a static one must not: it would load
+//! the host's name-service modules into our process. This one asks hickory.
 
 use std::future::Future;
 use std::io;
@@ -29,7 +29,10 @@ use tower_service::Service;
 
 /// Opens and closes one connection, to learn why it fails if it does.
 pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("the name `{host}` has no address"));
+    let mut last = io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("the name `{host}` has no address"),
+    );
     for address in resolve(host).await? {
         match TcpStream::connect(SocketAddr::new(address, port)).await {
             Ok(stream) => return Ok(stream),
@@ -37,7 +40,11 @@ pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     }
     // `NotFound` would be taken for a missing socket.
-    Err(if last.kind() == io::ErrorKind::NotFound { io::Error::other(last) } else { last })
+    Err(if last.kind() == io::ErrorKind::NotFound {
+        io::Error::other(last)
+    } else {
+        last
+    })
 }
 
 /// Makes a client for a TCP engine, with TLS where there are certificates.
@@ -49,39 +56,80 @@ pub(super) fn open(
 ) -> Result<Docker, Box<dyn std::error::Error + Send + Sync>> {
     let mut http = HttpConnector::new_with_resolver(Resolver);
     http.enforce_http(false);
-    let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let authority = if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    };
     let version = bollard::API_DEFAULT_VERSION;
     let docker = if let Some(folder) = certificates {
-        let tls = HttpsConnectorBuilder::new().with_tls_config(tls_config(folder)?).https_only().enable_http1().wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(tls);
+        let tls = HttpsConnectorBuilder::new()
+            .with_tls_config(tls_config(folder)?)
+            .https_only()
+            .enable_http1()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(tls);
         let send = move |request: BollardRequest| {
             let client = client.clone();
-            async move { client.request(request).await.map_err(bollard::errors::Error::from) }
+            async move {
+                client
+                    .request(request)
+                    .await
+                    .map_err(bollard::errors::Error::from)
+            }
         };
-        Docker::connect_with_custom_transport(send, Some(format!("https://{authority}")), timeout.as_secs(), version)?
+        Docker::connect_with_custom_transport(
+            send,
+            Some(format!("https://{authority}")),
+            timeout.as_secs(),
+            version,
+        )?
     } else {
-        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(http);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(http);
         let send = move |request: BollardRequest| {
             let client = client.clone();
-            async move { client.request(request).await.map_err(bollard::errors::Error::from) }
+            async move {
+                client
+                    .request(request)
+                    .await
+                    .map_err(bollard::errors::Error::from)
+            }
         };
-        Docker::connect_with_custom_transport(send, Some(format!("http://{authority}")), timeout.as_secs(), version)?
+        Docker::connect_with_custom_transport(
+            send,
+            Some(format!("http://{authority}")),
+            timeout.as_secs(),
+            version,
+        )?
     };
     Ok(docker)
 }
 
 /// Reads `ca.pem`, `cert.pem` and `key.pem`, as Docker's own client names them.
-fn tls_config(folder: &Path) -> Result<rustls::ClientConfig, Box<dyn std::error::Error + Send + Sync>> {
-    let named = |name: &str, error: rustls::pki_types::pem::Error| format!("{}: {error}", folder.join(name).display());
+fn tls_config(
+    folder: &Path,
+) -> Result<rustls::ClientConfig, Box<dyn std::error::Error + Send + Sync>> {
+    let named = |name: &str, error: rustls::pki_types::pem::Error| {
+        format!("{}: {error}", folder.join(name).display())
+    };
     let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(folder.join("ca.pem")).map_err(|error| named("ca.pem", error))? {
+    for certificate in CertificateDer::pem_file_iter(folder.join("ca.pem"))
+        .map_err(|error| named("ca.pem", error))?
+    {
         roots.add(certificate.map_err(|error| named("ca.pem", error))?)?;
     }
     let chain = CertificateDer::pem_file_iter(folder.join("cert.pem"))
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| named("cert.pem", error))?;
-    let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).map_err(|error| named("key.pem", error))?;
-    Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_client_auth_cert(chain, key)?)
+    let key = PrivateKeyDer::from_pem_file(folder.join("key.pem"))
+        .map_err(|error| named("key.pem", error))?;
+    Ok(rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)?)
 }
 
 async fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
@@ -89,9 +137,15 @@ async fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
         return Ok(vec![address]);
     }
     if host == "localhost" {
-        return Ok(vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])]);
+        return Ok(vec![
+            IpAddr::from([127, 0, 0, 1]),
+            IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+        ]);
     }
-    let resolver = TokioResolver::builder_tokio().map_err(io::Error::other)?.build().map_err(io::Error::other)?;
+    let resolver = TokioResolver::builder_tokio()
+        .map_err(io::Error::other)?
+        .build()
+        .map_err(io::Error::other)?;
     let found = resolver.lookup_ip(host).await.map_err(io::Error::other)?;
     Ok(found.iter().collect())
 }
@@ -110,7 +164,11 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         Box::pin(async move {
-            let addresses: Vec<SocketAddr> = resolve(name.as_str()).await?.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+            let addresses: Vec<SocketAddr> = resolve(name.as_str())
+                .await?
+                .into_iter()
+                .map(|ip| SocketAddr::new(ip, 0))
+                .collect();
             Ok(addresses.into_iter())
         })
     }

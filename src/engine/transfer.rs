@@ -14,7 +14,8 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// The engine packs all of it before it sends the first byte, and unpacks all of it before it answers.
+/// The engine packs all of it before it sends the first byte, and unpacks all of it before it
+/// answers.
 const PATIENCE: Duration = Duration::from_mins(30);
 
 /// An archive of images that the engine is writing.
@@ -35,10 +36,17 @@ impl SavedImages {
 }
 
 impl Engine {
-    /// Starts an archive of these images, with names that have a tag: without one the engine saves every tag there is.
+    /// Starts an archive of these images, with names that have a tag: without one the engine saves
+    /// every tag there is.
     ///
-    /// Images that share layers share them in the archive too. It waits at most `idle` for each piece, `None` stands for half an hour.
-    pub fn save_images(&self, names: &[&str], idle: Option<Duration>, cancel: &CancellationToken) -> SavedImages {
+    /// Images that share layers share them in the archive too. It waits at most `idle` for each
+    /// piece, `None` stands for half an hour.
+    pub fn save_images(
+        &self,
+        names: &[&str],
+        idle: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> SavedImages {
         let docker = self.docker.clone().with_timeout(PATIENCE);
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         // The client's stream borrows the names until it has sent them; this one owns both.
@@ -59,11 +67,21 @@ impl Engine {
             }
         });
         let stream = futures::stream::poll_fn(move |context| receive.poll_recv(context));
-        SavedImages { stream: Box::pin(stream), cancel: cancel.clone(), idle: idle.unwrap_or(PATIENCE) }
+        SavedImages {
+            stream: Box::pin(stream),
+            cancel: cancel.clone(),
+            idle: idle.unwrap_or(PATIENCE),
+        }
     }
 
-    /// Gives the engine an archive of images; all of them are there afterwards, or an error says why not.
-    pub async fn load_images<S>(&self, tar: S, within: Option<Duration>, cancel: &CancellationToken) -> Result<(), Error>
+    /// Gives the engine an archive of images; all of them are there afterwards, or an error says
+    /// why not.
+    pub async fn load_images<S>(
+        &self,
+        tar: S,
+        within: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error>
     where
         S: Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static,
     {
@@ -78,17 +96,30 @@ impl Engine {
             }
             Ok(())
         };
-        bounded(|| "load images".to_owned(), cancel, within.unwrap_or(PATIENCE), read).await
+        bounded(
+            || "load images".to_owned(),
+            cancel,
+            within.unwrap_or(PATIENCE),
+            read,
+        )
+        .await
     }
 }
 
-/// Returns an image's name with its tag, `latest` where it has none; `None` for a digest, which names no tag.
+/// Returns an image's name with its tag, `latest` where it has none; `None` for a digest, which
+/// names no tag.
 pub fn with_tag(name: &str) -> Option<String> {
     if name.contains('@') {
         return None;
     }
-    let has_tag = name.rsplit_once(':').is_some_and(|(_, tag)| !tag.contains('/'));
-    Some(if has_tag { name.to_owned() } else { format!("{name}:latest") })
+    let has_tag = name
+        .rsplit_once(':')
+        .is_some_and(|(_, tag)| !tag.contains('/'));
+    Some(if has_tag {
+        name.to_owned()
+    } else {
+        format!("{name}:latest")
+    })
 }
 
 #[cfg(test)]
@@ -97,8 +128,14 @@ mod tests {
 
     #[test]
     fn a_name_gets_its_tag() {
-        assert_eq!(with_tag("podbay/workspace").as_deref(), Some("podbay/workspace:latest"));
-        assert_eq!(with_tag("localhost:5000/a").as_deref(), Some("localhost:5000/a:latest"));
+        assert_eq!(
+            with_tag("podbay/workspace").as_deref(),
+            Some("podbay/workspace:latest")
+        );
+        assert_eq!(
+            with_tag("localhost:5000/a").as_deref(),
+            Some("localhost:5000/a:latest")
+        );
         assert_eq!(with_tag("debian:13").as_deref(), Some("debian:13"));
         assert_eq!(with_tag("debian@sha256:00"), None);
     }

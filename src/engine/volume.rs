@@ -36,27 +36,58 @@ pub enum Content {
 }
 
 impl VolumeFile {
-    /// Makes a program of root's that all can run and nobody can read: uid 0 of a container has no right to pass over a mode.
+    /// Makes a program of root's that all can run and nobody can read: uid 0 of a container has no
+    /// right to pass over a mode.
     pub fn program(path: &str, content: Vec<u8>) -> Self {
-        Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Bytes(content.into()) }
+        Self {
+            path: path.to_owned(),
+            mode: 0o111,
+            uid: 0,
+            gid: 0,
+            content: Content::Bytes(content.into()),
+        }
     }
 
     /// Makes a file of root's that all can read.
     pub fn text(path: &str, content: &'static str) -> Self {
-        Self { path: path.to_owned(), mode: 0o444, uid: 0, gid: 0, content: Content::Bytes(bytes::Bytes::from_static(content.as_bytes())) }
+        Self {
+            path: path.to_owned(),
+            mode: 0o444,
+            uid: 0,
+            gid: 0,
+            content: Content::Bytes(bytes::Bytes::from_static(content.as_bytes())),
+        }
     }
 
     /// Makes another name for a file that comes before it.
     pub fn link(path: &str, to: &str) -> Self {
-        Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Link(to.to_owned()) }
+        Self {
+            path: path.to_owned(),
+            mode: 0o111,
+            uid: 0,
+            gid: 0,
+            content: Content::Link(to.to_owned()),
+        }
     }
 }
 
 impl Engine {
-    /// Returns the folder that a volume is, on the engine's machine; `None` where there is no volume of this name.
+    /// Returns the folder that a volume is, on the engine's machine; `None` where there is no
+    /// volume of this name.
     #[boxed]
-    pub async fn volume_folder(&self, name: &str, cancel: &CancellationToken) -> Result<Option<String>, Error> {
-        match bounded(|| format!("look at the volume `{name}`"), cancel, self.timeout, self.docker.inspect_volume(name)).await {
+    pub async fn volume_folder(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, Error> {
+        match bounded(
+            || format!("look at the volume `{name}`"),
+            cancel,
+            self.timeout,
+            self.docker.inspect_volume(name),
+        )
+        .await
+        {
             Ok(volume) => Ok(Some(volume.mountpoint)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -64,12 +95,29 @@ impl Engine {
     }
 
     #[boxed]
-    pub async fn create_volume(&self, name: &str, labels: &Labels, cancel: &CancellationToken) -> Result<(), Error> {
-        let request = VolumeCreateRequest { name: Some(name.to_owned()), labels: Some(labels.to_map()), ..VolumeCreateRequest::default() };
-        bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
+    pub async fn create_volume(
+        &self,
+        name: &str,
+        labels: &Labels,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let request = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(labels.to_map()),
+            ..VolumeCreateRequest::default()
+        };
+        bounded(
+            || format!("create the volume `{name}`"),
+            cancel,
+            self.timeout,
+            self.docker.create_volume(request),
+        )
+        .await
+        .map(|_| ())
     }
 
-    /// Makes a volume that the engine mounts in this way when a container uses it: a file system, what is mounted, and options as for `mount -o`.
+    /// Makes a volume that the engine mounts in this way when a container uses it: a file system,
+    /// what is mounted, and options as for `mount -o`.
     #[boxed]
     pub async fn create_mounted_volume(
         &self,
@@ -78,7 +126,8 @@ impl Engine {
         (kind, device, options): (&str, &str, &str),
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let driver_opts = [("type", kind), ("device", device), ("o", options)].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let driver_opts = [("type", kind), ("device", device), ("o", options)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
         let request = VolumeCreateRequest {
             name: Some(name.to_owned()),
             driver: Some("local".to_owned()),
@@ -86,21 +135,40 @@ impl Engine {
             labels: Some(labels.to_map()),
             ..VolumeCreateRequest::default()
         };
-        bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
+        bounded(
+            || format!("create the volume `{name}`"),
+            cancel,
+            self.timeout,
+            self.docker.create_volume(request),
+        )
+        .await
+        .map(|_| ())
     }
 
     /// Removes the volume; one that is gone or in use is left.
     #[boxed]
-    pub async fn remove_volume(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
+    pub async fn remove_volume(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
         let request = self.docker.remove_volume(name, None::<RemoveVolumeOptions>);
-        match bounded(|| format!("remove the volume `{name}`"), cancel, self.timeout, request).await {
+        match bounded(
+            || format!("remove the volume `{name}`"),
+            cancel,
+            self.timeout,
+            request,
+        )
+        .await
+        {
             Ok(()) => Ok(true),
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives the folder that a volume is to a user, and to nobody else, through a container that is created and never started.
+    /// Gives the folder that a volume is to a user, and to nobody else, through a container that is
+    /// created and never started.
     #[boxed]
     pub async fn own_volume(
         &self,
@@ -109,17 +177,29 @@ impl Engine {
         (uid, gid): (u32, u32),
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        // The engine leaves alone the folder that it unpacks in, so that this must be the one above.
+        // The engine leaves alone the folder that it unpacks in, so that this must be the one
+        // above.
         let path = format!("{}/", TARGET.trim_start_matches('/'));
-        let folder = VolumeFile { path, mode: 0o700, uid: uid.into(), gid: gid.into(), content: Content::Folder };
-        let filler = ContainerSpec { writable_root: true, ..filler.clone() };
+        let folder = VolumeFile {
+            path,
+            mode: 0o700,
+            uid: uid.into(),
+            gid: gid.into(),
+            content: Content::Folder,
+        };
+        let filler = ContainerSpec {
+            writable_root: true,
+            ..filler.clone()
+        };
         self.unpack(volume, &filler, "/", &[folder], cancel).await
     }
 
-    /// Puts files into a volume through a container that is created from `filler` and never started.
+    /// Puts files into a volume through a container that is created from `filler` and never
+    /// started.
     ///
-    /// The engine unpacks an archive on the host's side of a container; on one that has run a model's command that is an attack
-    /// surface (CVE-2018-15664, CVE-2026-41567), so it is done here and nowhere else.
+    /// The engine unpacks an archive on the host's side of a container; on one that has run a
+    /// model's command that is an attack surface (CVE-2018-15664, CVE-2026-41567), so it is done
+    /// here and nowhere else.
     #[boxed]
     pub async fn fill_volume(
         &self,
@@ -139,17 +219,33 @@ impl Engine {
         files: &[VolumeFile],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let archive = archive(files)
-            .map_err(|source| Error::Lost { doing: format!("pack the files of the volume `{volume}`"), source: source.into() })?;
+        let archive = archive(files).map_err(|source| Error::Lost {
+            doing: format!("pack the files of the volume `{volume}`"),
+            source: source.into(),
+        })?;
         let mut spec = filler.clone();
         // Not even by mistake could it run anything.
         spec.entrypoint = vec!["/never-started".to_owned()];
-        spec.mounts = vec![Mount::Volume { name: volume.to_owned(), target: TARGET.to_owned(), read_only: false }];
+        spec.mounts = vec![Mount::Volume {
+            name: volume.to_owned(),
+            target: TARGET.to_owned(),
+            read_only: false,
+        }];
         let id = self.create(&spec, cancel).await?;
-        let options = UploadToContainerOptionsBuilder::default().path(path).build();
-        let request = self.docker.upload_to_container(&id.0, Some(options), bollard::body_full(archive));
+        let options = UploadToContainerOptionsBuilder::default()
+            .path(path)
+            .build();
+        let request =
+            self.docker
+                .upload_to_container(&id.0, Some(options), bollard::body_full(archive));
         let within = self.timeout + Duration::from_secs(60);
-        let outcome = bounded(|| format!("fill the volume `{volume}`"), cancel, within, request).await;
+        let outcome = bounded(
+            || format!("fill the volume `{volume}`"),
+            cancel,
+            within,
+            request,
+        )
+        .await;
         // An engine that hangs now must not hold up who waits for the volume.
         self.discard_soon(&id).await;
         outcome

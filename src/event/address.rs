@@ -1,11 +1,16 @@
-/// Returns an address as it may be shown: without what stands before an `@` and behind a `?` or `#`, which may be a password or a key.
+/// Returns an address as it may be shown: without what stands before an `@` and behind a `?` or
+/// `#`, which may be a password or a key.
 ///
 /// It need not be a right address: a person's slip may hold a password all the same.
 pub fn shown_address(text: &str) -> String {
     if let Some(at) = text.find(['?', '#']) {
         // A password may hold either of them; then nothing tells where the host is.
         let is_clear = !text[at..].contains('@');
-        return if is_clear { format!("{}{}***", shown_address(&text[..at]), &text[at..=at]) } else { "***".to_owned() };
+        return if is_clear {
+            format!("{}{}***", shown_address(&text[..at]), &text[at..=at])
+        } else {
+            "***".to_owned()
+        };
     }
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://***@{host}"),

@@ -64,35 +64,81 @@ impl Capability {
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
-            Self::AddInstructions => "make PODBAY.md beside the instructions for agents that the project has".to_owned(),
-            Self::Network { host } if host == Self::UNKNOWN_HOST => "reach a host over the network that its words do not say".to_owned(),
+            Self::AddInstructions => {
+                "make PODBAY.md beside the instructions for agents that the project has".to_owned()
+            }
+            Self::Network { host } if host == Self::UNKNOWN_HOST => {
+                "reach a host over the network that its words do not say".to_owned()
+            }
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
-            Self::RunProgram { program, file, directory, rule } => {
-                format!("run the program `{program}` ({file}) in {directory}, about which the rule `{rule}` asks")
+            Self::RunProgram {
+                program,
+                file,
+                directory,
+                rule,
+            } => {
+                format!(
+                    "run the program `{program}` ({file}) in {directory}, about which the rule `{rule}` asks"
+                )
             }
-            Self::HeldWrite { path, change, protected, program, .. } => {
-                format!("let `{program}` {}{}", changing(*change, path), if *protected { ", a protected name" } else { "" })
+            Self::HeldWrite {
+                path,
+                change,
+                protected,
+                program,
+                ..
+            } => {
+                format!(
+                    "let `{program}` {}{}",
+                    changing(*change, path),
+                    if *protected { ", a protected name" } else { "" }
+                )
             }
             Self::GatedGit { operation } => format!("run git {operation}"),
         }
     }
 
-    /// Returns what a program that waits in the middle of a call wants; `None` for what a call needs before it begins.
+    /// Returns what a program that waits in the middle of a call wants; `None` for what a call
+    /// needs before it begins.
     pub fn wanted(&self) -> Option<String> {
         match self {
-            Self::RunProgram { program, file, directory, rule } => {
-                Some(format!("`{program}` ({file}) wants to run in {directory}, and the rule `{rule}` asks about it"))
-            }
-            Self::HeldWrite { path, change, protected, program, file, .. } => {
-                let protected = if *protected { ", which is a protected name" } else { "" };
+            Self::RunProgram {
+                program,
+                file,
+                directory,
+                rule,
+            } => Some(format!(
+                "`{program}` ({file}) wants to run in {directory}, and the rule `{rule}` asks about it"
+            )),
+            Self::HeldWrite {
+                path,
+                change,
+                protected,
+                program,
+                file,
+                ..
+            } => {
+                let protected = if *protected {
+                    ", which is a protected name"
+                } else {
+                    ""
+                };
                 // A program chooses its first word itself.
                 let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-                let is_named = file.is_empty() || name(file).contains(&name(program.split(' ').next().unwrap_or_default()));
-                let file = if is_named { String::new() } else { format!(" ({file})") };
-                Some(format!("`{program}`{file} wants to {}{protected}", changing(*change, path)))
+                let is_named = file.is_empty()
+                    || name(file).contains(&name(program.split(' ').next().unwrap_or_default()));
+                let file = if is_named {
+                    String::new()
+                } else {
+                    format!(" ({file})")
+                };
+                Some(format!(
+                    "`{program}`{file} wants to {}{protected}",
+                    changing(*change, path)
+                ))
             }
             _ => None,
         }
@@ -128,9 +174,19 @@ mod tests {
     #[test]
     fn a_held_write_says_what_becomes_of_which_file() {
         let wanted = |change, protected| {
-            let words = ["build/x.o", "make test", "/usr/bin/make", "/workspace"].map(str::to_owned);
+            let words =
+                ["build/x.o", "make test", "/usr/bin/make", "/workspace"].map(str::to_owned);
             let [path, program, file, directory] = words;
-            Capability::HeldWrite { path, change, protected, program, file, directory }.wanted().expect("it waits")
+            Capability::HeldWrite {
+                path,
+                change,
+                protected,
+                program,
+                file,
+                directory,
+            }
+            .wanted()
+            .expect("it waits")
         };
         for (change, words) in [
             (WriteChange::Write, "write build/x.o"),
@@ -138,21 +194,49 @@ mod tests {
             (WriteChange::Rename, "rename build/x.o"),
             (WriteChange::MakeFolder, "make the folder build/x.o"),
             (WriteChange::Link, "make the link build/x.o"),
-            (WriteChange::Attributes, "change the mode, owner or times of build/x.o"),
+            (
+                WriteChange::Attributes,
+                "change the mode, owner or times of build/x.o",
+            ),
         ] {
-            assert_eq!(wanted(change, false), format!("`make test` wants to {words}"));
+            assert_eq!(
+                wanted(change, false),
+                format!("`make test` wants to {words}")
+            );
         }
-        assert_eq!(wanted(WriteChange::Write, true), "`make test` wants to write build/x.o, which is a protected name");
-        let [path, program, file, directory] = ["x", "ls -l", "/usr/bin/python3.13", "/workspace"].map(str::to_owned);
-        let other = Capability::HeldWrite { path, change: WriteChange::Write, protected: false, program, file, directory };
-        assert_eq!(other.wanted().expect("it waits"), "`ls -l` (/usr/bin/python3.13) wants to write x");
+        assert_eq!(
+            wanted(WriteChange::Write, true),
+            "`make test` wants to write build/x.o, which is a protected name"
+        );
+        let [path, program, file, directory] =
+            ["x", "ls -l", "/usr/bin/python3.13", "/workspace"].map(str::to_owned);
+        let other = Capability::HeldWrite {
+            path,
+            change: WriteChange::Write,
+            protected: false,
+            program,
+            file,
+            directory,
+        };
+        assert_eq!(
+            other.wanted().expect("it waits"),
+            "`ls -l` (/usr/bin/python3.13) wants to write x"
+        );
         assert_eq!(Capability::WriteFiles.wanted(), None);
     }
 
     #[test]
     fn a_host_is_named_or_it_is_said_that_none_is_known() {
-        let reach = |host: &str| Capability::Network { host: host.to_owned() }.describe();
+        let reach = |host: &str| {
+            Capability::Network {
+                host: host.to_owned(),
+            }
+            .describe()
+        };
         assert_eq!(reach("example.com"), "reach example.com over the network");
-        assert_eq!(reach(Capability::UNKNOWN_HOST), "reach a host over the network that its words do not say");
+        assert_eq!(
+            reach(Capability::UNKNOWN_HOST),
+            "reach a host over the network that its words do not say"
+        );
     }
 }

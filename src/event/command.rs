@@ -65,6 +65,9 @@ pub struct Answered {
 
 impl From<Answer> for Answered {
     fn from(answer: Answer) -> Self {
-        Self { answer, reason: None }
+        Self {
+            answer,
+            reason: None,
+        }
     }
 }

@@ -57,7 +57,11 @@ impl FromStr for Seconds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let no_time = || format!("`{text}` is no length of time: write `120s`, `5m`, `1h30m` or a number of seconds");
+        let no_time = || {
+            format!(
+                "`{text}` is no length of time: write `120s`, `5m`, `1h30m` or a number of seconds"
+            )
+        };
         let mut rest = text.trim();
         if let Ok(seconds) = rest.parse::<u64>()
             && !rest.starts_with('+')
@@ -65,17 +69,31 @@ impl FromStr for Seconds {
             return Ok(Self(seconds));
         }
         let mut sum = 0_u64;
-        // The units come from large to small, each at most once; so `5m1h` is a slip and not sixty-five minutes.
+        // The units come from large to small, each at most once; so `5m1h` is a slip and not
+        // sixty-five minutes.
         let mut units = UNITS.into_iter();
         while !rest.is_empty() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(no_time)?;
+            let digits = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .ok_or_else(no_time)?;
             let number: u64 = rest[..digits].parse().map_err(|_| no_time())?;
-            let unit = rest[digits..].chars().next().expect("find gave a char's place").to_ascii_lowercase();
+            let unit = rest[digits..]
+                .chars()
+                .next()
+                .expect("find gave a char's place")
+                .to_ascii_lowercase();
             let (_, length) = units.find(|(name, _)| *name == unit).ok_or_else(no_time)?;
-            sum = number.checked_mul(length).and_then(|seconds| sum.checked_add(seconds)).ok_or_else(no_time)?;
+            sum = number
+                .checked_mul(length)
+                .and_then(|seconds| sum.checked_add(seconds))
+                .ok_or_else(no_time)?;
             rest = &rest[digits + 1..];
         }
-        if text.trim().is_empty() { Err(no_time()) } else { Ok(Self(sum)) }
+        if text.trim().is_empty() {
+            Err(no_time())
+        } else {
+            Ok(Self(sum))
+        }
     }
 }
 
@@ -92,7 +110,9 @@ impl<'de> Deserialize<'de> for Seconds {
             type Value = Seconds;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time such as \"120s\", \"5m\", \"1h30m\" or a number of seconds")
+                f.write_str(
+                    "a length of time such as \"120s\", \"5m\", \"1h30m\" or a number of seconds",
+                )
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Seconds, E> {
@@ -104,7 +124,9 @@ impl<'de> Deserialize<'de> for Seconds {
             }
 
             fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<Seconds, E> {
-                u64::try_from(seconds).map(Seconds).map_err(|_| E::custom("a length of time is not below 0"))
+                u64::try_from(seconds)
+                    .map(Seconds)
+                    .map_err(|_| E::custom("a length of time is not below 0"))
             }
         }
         deserializer.deserialize_any(Time)
@@ -146,8 +168,24 @@ mod tests {
     #[test]
     fn what_is_no_time_says_what_is() {
         let error = "soon".parse::<Seconds>().expect_err("no time");
-        assert_eq!(error, "`soon` is no length of time: write `120s`, `5m`, `1h30m` or a number of seconds");
-        for bad in ["", " ", "+5", "-5s", "5m1h", "1h1h", "5x", "s", "1.5h", "5m3", "99999999999999999999d", "5é"] {
+        assert_eq!(
+            error,
+            "`soon` is no length of time: write `120s`, `5m`, `1h30m` or a number of seconds"
+        );
+        for bad in [
+            "",
+            " ",
+            "+5",
+            "-5s",
+            "5m1h",
+            "1h1h",
+            "5x",
+            "s",
+            "1.5h",
+            "5m3",
+            "99999999999999999999d",
+            "5é",
+        ] {
             assert!(bad.parse::<Seconds>().is_err(), "{bad}");
         }
     }

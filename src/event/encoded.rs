@@ -1,5 +1,6 @@
-//! Where a value stands in a text that nobody would find by looking for its letters: escaped as in an address, a string or a page, in base 64 or
-//! in the digits of its bytes, and any of these within another.
+//! Where a value stands in a text that nobody would find by looking for its letters: escaped as in
+//! an address, a string or a page, in base 64 or in the digits of its bytes, and any of these
+//! within another.
 
 use std::ops::Range;
 
@@ -25,12 +26,20 @@ pub(super) fn hide(value: &str, mut text: String) -> String {
     }
     let found = found(&forms, text.as_bytes());
     let found = [found, in_digits(value.as_bytes(), text.as_bytes())].concat();
-    if found.is_empty() { text } else { blotted(&text, found) }
+    if found.is_empty() {
+        text
+    } else {
+        blotted(&text, found)
+    }
 }
 
 /// Returns where a text has one of the forms in base 64, with all that belongs to it.
 fn found(forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
-    let places = forms.iter().flat_map(|form| memmem::find_iter(text, form).map(|at| at..at + form.len()).collect::<Vec<_>>());
+    let places = forms.iter().flat_map(|form| {
+        memmem::find_iter(text, form)
+            .map(|at| at..at + form.len())
+            .collect::<Vec<_>>()
+    });
     places.map(|place| run_around(text, place)).collect()
 }
 
@@ -50,7 +59,8 @@ fn blotted(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     out
 }
 
-/// Returns where a text holds the value, or a form of it, once its escapes are read, layer by layer.
+/// Returns where a text holds the value, or a form of it, once its escapes are read, layer by
+/// layer.
 fn escaped(value: &[u8], forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
     let (mut bytes, mut from): (Vec<u8>, Vec<usize>) = (text.to_vec(), (0..=text.len()).collect());
     let mut found = Vec::new();
@@ -62,7 +72,9 @@ fn escaped(value: &[u8], forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
         from = places.into_iter().map(|place| from[place]).collect();
         bytes = read;
         let plain = memmem::find_iter(&bytes, value).map(|at| at..at + value.len());
-        let all = plain.chain(self::found(forms, &bytes)).chain(in_digits(value, &bytes));
+        let all = plain
+            .chain(self::found(forms, &bytes))
+            .chain(in_digits(value, &bytes));
         found.extend(all.map(|range| from[range.start]..from[range.end]));
     }
     found
@@ -70,7 +82,11 @@ fn escaped(value: &[u8], forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
 
 /// Returns a text without one layer of escapes, and where each byte of it begins, the end included.
 fn unescaped(text: &[u8]) -> (Vec<u8>, Vec<usize>) {
-    let (mut out, mut from, mut at) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1), 0);
+    let (mut out, mut from, mut at) = (
+        Vec::with_capacity(text.len()),
+        Vec::with_capacity(text.len() + 1),
+        0,
+    );
     while at < text.len() {
         let (byte, length) = match text[at] {
             b'%' => hex(text, at + 1, 2).map(|byte| (byte, 3)),
@@ -99,7 +115,10 @@ fn hex(text: &[u8], at: usize, n_digits: usize) -> Option<u8> {
 }
 
 fn entity(text: &[u8]) -> Option<(u8, usize)> {
-    let length = text.iter().take(MAX_ENTITY).position(|byte| *byte == b';')?;
+    let length = text
+        .iter()
+        .take(MAX_ENTITY)
+        .position(|byte| *byte == b';')?;
     let name = std::str::from_utf8(&text[..length]).ok()?;
     let byte = match name {
         "amp" => b'&',
@@ -108,7 +127,9 @@ fn entity(text: &[u8]) -> Option<(u8, usize)> {
         "quot" => b'"',
         "apos" => b'\'',
         _ => match name.strip_prefix('#')? {
-            number if number.starts_with(['x', 'X']) => u8::from_str_radix(&number[1..], 16).ok()?,
+            number if number.starts_with(['x', 'X']) => {
+                u8::from_str_radix(&number[1..], 16).ok()?
+            }
             number => number.parse().ok()?,
         },
     };
@@ -118,11 +139,15 @@ fn entity(text: &[u8]) -> Option<(u8, usize)> {
 /// Returns what a value is in base 64, once and twice, whatever stands before and behind it.
 fn forms(value: &[u8]) -> Vec<String> {
     let once = forms_in_base64(value);
-    let twice: Vec<String> = once.iter().flat_map(|form| forms_in_base64(form.as_bytes())).collect();
+    let twice: Vec<String> = once
+        .iter()
+        .flat_map(|form| forms_in_base64(form.as_bytes()))
+        .collect();
     [once, twice].concat()
 }
 
-/// Returns what a value is in base 64, whatever stands before and behind it: all signs that are made of its own bits.
+/// Returns what a value is in base 64, whatever stands before and behind it: all signs that are
+/// made of its own bits.
 fn forms_in_base64(value: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
     for alphabet in [STANDARD, URL_SAFE] {
@@ -138,16 +163,32 @@ fn forms_in_base64(value: &[u8]) -> Vec<String> {
     forms
 }
 
-/// Returns where the bytes of a value stand as two digits each, of either case, whatever single signs part them, with all digits around.
+/// Returns where the bytes of a value stand as two digits each, of either case, whatever single
+/// signs part them, with all digits around.
 fn in_digits(value: &[u8], text: &[u8]) -> Vec<Range<usize>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let nibbles: Vec<u8> = value.iter().flat_map(|byte| [byte >> 4, byte & 15]).collect();
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let nibbles: Vec<u8> = value
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .collect();
     // Signs between two bytes: `73:65`, `73 65`, `0x73, 0x65`, `\x73\x65`.
-    let is_between = |byte: &u8| matches!(byte, b' ' | b':' | b'-' | b',' | b'x' | b'X' | b'\\' | b'\n' | b'\r');
+    let is_between = |byte: &u8| {
+        matches!(
+            byte,
+            b' ' | b':' | b'-' | b',' | b'x' | b'X' | b'\\' | b'\n' | b'\r'
+        )
+    };
     let (mut digits, mut from) = (Vec::new(), Vec::new());
     let mut found = Vec::new();
     let mut take = |digits: &mut Vec<u8>, from: &mut Vec<usize>| {
-        found.extend(memmem::find_iter(digits, &nibbles).map(|at| from[at]..from[at + nibbles.len() - 1] + 1));
+        found.extend(
+            memmem::find_iter(digits, &nibbles)
+                .map(|at| from[at]..from[at + nibbles.len() - 1] + 1),
+        );
         digits.clear();
         from.clear();
     };
@@ -169,9 +210,18 @@ fn in_digits(value: &[u8], text: &[u8]) -> Vec<Range<usize>> {
 
 /// Returns all the base 64 around a piece of it.
 fn run_around(text: &[u8], piece: Range<usize>) -> Range<usize> {
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
-    let before = text[..piece.start].iter().rev().take_while(|byte| is_base64(byte)).count();
-    let behind = text[piece.end..].iter().take_while(|byte| is_base64(byte)).count();
+    let is_base64 = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=')
+    };
+    let before = text[..piece.start]
+        .iter()
+        .rev()
+        .take_while(|byte| is_base64(byte))
+        .count();
+    let behind = text[piece.end..]
+        .iter()
+        .take_while(|byte| is_base64(byte))
+        .count();
     piece.start - before..piece.end + behind
 }
 
@@ -192,14 +242,22 @@ mod tests {
             "sk-a\\\\/b+c\\\\u003dd&e~9",
             "sk-a/b&#43;c&#x3d;d&amp;e~9",
         ] {
-            assert_eq!(hide(KEY, format!("before {text} behind {text}")), "before *** behind ***", "{text}");
+            assert_eq!(
+                hide(KEY, format!("before {text} behind {text}")),
+                "before *** behind ***",
+                "{text}"
+            );
         }
         for before in ["", "u", "us", "user:"] {
             for behind in ["", "x", "xy"] {
                 for alphabet in [STANDARD, URL_SAFE] {
-                    let text =
-                        GeneralPurpose::new(&alphabet, base64::engine::general_purpose::PAD).encode(format!("{before}{KEY}{behind}"));
-                    assert_eq!(hide(KEY, format!("Basic {text}, no")), "Basic ***, no", "{before} {behind}");
+                    let text = GeneralPurpose::new(&alphabet, base64::engine::general_purpose::PAD)
+                        .encode(format!("{before}{KEY}{behind}"));
+                    assert_eq!(
+                        hide(KEY, format!("Basic {text}, no")),
+                        "Basic ***, no",
+                        "{before} {behind}"
+                    );
                 }
             }
         }
@@ -208,13 +266,26 @@ mod tests {
     #[test]
     fn a_value_is_found_in_digits_and_in_one_form_within_another() {
         let hex: Vec<String> = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let once = GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD).encode(format!("u:{KEY}"));
-        let twice = GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD).encode(&once);
+        let once = GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD)
+            .encode(format!("u:{KEY}"));
+        let twice =
+            GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD).encode(&once);
         let escaped: String = once.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        for text in [hex.concat(), hex.concat().to_uppercase(), hex.join(":"), hex.join(" "), twice, escaped, hex.join("%3A")] {
+        for text in [
+            hex.concat(),
+            hex.concat().to_uppercase(),
+            hex.join(":"),
+            hex.join(" "),
+            twice,
+            escaped,
+            hex.join("%3A"),
+        ] {
             assert_eq!(hide(KEY, format!("key=({text})")), "key=(***)", "{text}");
         }
-        for text in [format!("\\x{}", hex.join("\\x")), format!("0x{}", hex.join(", 0x"))] {
+        for text in [
+            format!("\\x{}", hex.join("\\x")),
+            format!("0x{}", hex.join(", 0x")),
+        ] {
             let hidden = hide(KEY, text);
             assert!(hidden.len() <= 8 && hidden.contains("***"), "{hidden}");
         }
@@ -222,7 +293,17 @@ mod tests {
 
     #[test]
     fn other_text_stays_as_it_is() {
-        for text in ["", "100 % of it & more \\ or less", "%", "&#;", "\\u12", "%zz%e9\u{e9}&amp;", "c2stYQ==", "736b2d", "0x73 0x6b"] {
+        for text in [
+            "",
+            "100 % of it & more \\ or less",
+            "%",
+            "&#;",
+            "\\u12",
+            "%zz%e9\u{e9}&amp;",
+            "c2stYQ==",
+            "736b2d",
+            "0x73 0x6b",
+        ] {
             assert_eq!(hide(KEY, text.to_owned()), text);
         }
     }

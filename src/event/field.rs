@@ -136,7 +136,8 @@ pub struct Progress {
     /// `None` where the end is not known.
     pub total: Option<u64>,
     pub unit: Unit,
-    /// The last line of what is going on, such as a build step; at the end of a wait in vain, [`super::GIVEN_UP`].
+    /// The last line of what is going on, such as a build step; at the end of a wait in vain,
+    /// [`super::GIVEN_UP`].
     pub detail: String,
     pub finished: bool,
 }
@@ -148,6 +149,7 @@ pub enum Unit {
     Tokens,
     Steps,
     Percent,
-    /// Of a wait: how long it has been, and how long it may be at most. Nothing is ready before it ends.
+    /// Of a wait: how long it has been, and how long it may be at most. Nothing is ready before it
+    /// ends.
     Seconds,
 }

@@ -9,7 +9,10 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 fn random<const N: usize>() -> String {
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes once it has booted");
-    bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+    bytes
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+        .collect()
 }
 
 /// Names a session: twelve characters that cannot be mistaken for one another.
@@ -46,8 +49,17 @@ impl FromStr for SessionId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fits = (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if fits { Ok(Self(text.to_owned())) } else { Err(format!("`{text}` is no session id: ids are lower-case letters and digits")) }
+        let fits = (1..=64).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
+                "`{text}` is no session id: ids are lower-case letters and digits"
+            ))
+        }
     }
 }
 

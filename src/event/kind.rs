@@ -36,12 +36,21 @@ pub struct Event {
 
 impl Event {
     pub fn now(kind: Kind) -> Self {
-        Self { at: Timestamp::now(), kind }
+        Self {
+            at: Timestamp::now(),
+            kind,
+        }
     }
 
     /// Returns whether the session log keeps it; the rest is only shown.
     pub fn durable(&self) -> bool {
-        !matches!(self.kind, Kind::TextDelta { .. } | Kind::ThinkingDelta { .. } | Kind::CallOutput { .. } | Kind::Progress(_))
+        !matches!(
+            self.kind,
+            Kind::TextDelta { .. }
+                | Kind::ThinkingDelta { .. }
+                | Kind::CallOutput { .. }
+                | Kind::Progress(_)
+        )
     }
 }
 
@@ -54,7 +63,9 @@ impl From<Kind> for Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error;
-        let serde_json::Value::Object(mut fields) = serde_json::to_value(&self.kind).map_err(S::Error::custom)? else {
+        let serde_json::Value::Object(mut fields) =
+            serde_json::to_value(&self.kind).map_err(S::Error::custom)?
+        else {
             return Err(S::Error::custom("an event is an object"));
         };
         newer::put_apart(&mut fields);
@@ -63,7 +74,10 @@ impl Serialize for Event {
             let is_type = key == "type";
             object.insert(key, value);
             if is_type {
-                object.insert("at".to_owned(), serde_json::to_value(self.at).map_err(S::Error::custom)?);
+                object.insert(
+                    "at".to_owned(),
+                    serde_json::to_value(self.at).map_err(S::Error::custom)?,
+                );
             }
         }
         object.serialize(serializer)
@@ -77,7 +91,10 @@ impl<'de> Deserialize<'de> for Event {
         if let Some(fields) = value.as_object_mut() {
             newer::put_together(fields);
         }
-        let at = value.as_object_mut().and_then(|object| object.remove("at")).ok_or_else(|| D::Error::missing_field("at"))?;
+        let at = value
+            .as_object_mut()
+            .and_then(|object| object.remove("at"))
+            .ok_or_else(|| D::Error::missing_field("at"))?;
         Ok(Self {
             at: serde_json::from_value(at).map_err(D::Error::custom)?,
             kind: serde_json::from_value(value).map_err(D::Error::custom)?,
@@ -85,7 +102,8 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-/// What happened. A kind this version does not know reads as [`Kind::Unknown`], so that an older Podbay opens a newer log.
+/// What happened. A kind this version does not know reads as [`Kind::Unknown`], so that an older
+/// Podbay opens a newer log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Kind {
@@ -113,7 +131,8 @@ pub enum Kind {
     SessionForked {
         from: SessionId,
     },
-    /// The last messages of the person were taken back, with all that came of them. Files were left as they are.
+    /// The last messages of the person were taken back, with all that came of them. Files were left
+    /// as they are.
     SessionRewound {
         turns: u32,
     },
@@ -153,7 +172,8 @@ pub enum Kind {
         mode: ToolMode,
         /// Whether the model's thinking goes back with its messages.
         thinking: bool,
-        /// Whether `system` goes with the first words of the person, for templates that know no system message.
+        /// Whether `system` goes with the first words of the person, for templates that know no
+        /// system message.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         folded: bool,
     },
@@ -183,7 +203,8 @@ pub enum Kind {
         /// Where its bytes are kept.
         artifact: String,
     },
-    /// The images so far were taken out of the conversation; the words about each stand in its place.
+    /// The images so far were taken out of the conversation; the words about each stand in its
+    /// place.
     ImagesTakenOut {
         /// Whether the server reads none at all, so that none is shown from here on.
         blind: bool,
@@ -212,7 +233,8 @@ pub enum Kind {
         cut: bool,
         duration_ms: u64,
     },
-    /// The last answer is not all: the model is asked about it, or goes on with it, by the note that follows.
+    /// The last answer is not all: the model is asked about it, or goes on with it, by the note
+    /// that follows.
     AnswerOpen(OpenAnswer),
     /// A task came to its end; what follows is the end of the run, which the model has no part in.
     TaskEnded(TaskEnd),
@@ -227,15 +249,16 @@ pub enum Kind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// What was decided about a call before it begins, or was denied to it in its middle: then it stands right before its end.
+    /// What was decided about a call before it begins, or was denied to it in its middle: then it
+    /// stands right before its end.
     CallDecided {
         call: String,
         name: String,
         decision: Decision,
         reason: String,
     },
-    /// Written before anything of the call runs; of one that only reads and began while its answer still came, right behind that answer, with
-    /// the time at which it began.
+    /// Written before anything of the call runs; of one that only reads and began while its answer
+    /// still came, right behind that answer, with the time at which it began.
     CallStarted {
         call: String,
         name: String,
@@ -295,7 +318,8 @@ pub enum Kind {
         used: u64,
         window: u64,
     },
-    /// What the session had come to by then, put together without the model, for whoever reads the log.
+    /// What the session had come to by then, put together without the model, for whoever reads the
+    /// log.
     CheckpointMade {
         summary: String,
     },
@@ -370,12 +394,18 @@ pub enum Kind {
     Unknown,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks with a reference"
+)]
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks with a reference"
+)]
 fn is_none(n: &u64) -> bool {
     *n == 0
 }
@@ -386,7 +416,10 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, kind: Kind) {
-        let event = Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind };
+        let event = Event {
+            at: "2026-11-21T10:00:00Z".parse().expect("a time"),
+            kind,
+        };
         assert_eq!(serde_json::to_string(&event).expect("writes"), json);
         assert_eq!(serde_json::from_str::<Event>(json).expect("reads"), event);
     }
@@ -395,15 +428,30 @@ mod tests {
     fn an_event_is_one_flat_object() {
         check(
             r#"{"type":"call_started","at":"2026-11-21T10:00:00Z","call":"c1","name":"bash","arguments":"{}"}"#,
-            Kind::CallStarted { call: "c1".into(), name: "bash".into(), arguments: "{}".into() },
+            Kind::CallStarted {
+                call: "c1".into(),
+                name: "bash".into(),
+                arguments: "{}".into(),
+            },
         );
-        check(r#"{"type":"user_message","at":"2026-11-21T10:00:00Z","text":"a"}"#, Kind::UserMessage { text: "a".into(), images: 0 });
-        check(r#"{"type":"interrupted","at":"2026-11-21T10:00:00Z"}"#, Kind::Interrupted);
+        check(
+            r#"{"type":"user_message","at":"2026-11-21T10:00:00Z","text":"a"}"#,
+            Kind::UserMessage {
+                text: "a".into(),
+                images: 0,
+            },
+        );
+        check(
+            r#"{"type":"interrupted","at":"2026-11-21T10:00:00Z"}"#,
+            Kind::Interrupted,
+        );
     }
 
     #[test]
     fn a_newer_kind_is_read_as_unknown() {
-        let event: Event = serde_json::from_str(r#"{"type":"moon_rose","at":"2026-11-21T10:00:00Z","phase":3}"#).expect("reads");
+        let event: Event =
+            serde_json::from_str(r#"{"type":"moon_rose","at":"2026-11-21T10:00:00Z","phase":3}"#)
+                .expect("reads");
         assert_eq!(event.kind, Kind::Unknown);
     }
 

@@ -6,8 +6,9 @@ use podbay_wire::is_hidden;
 
 /// Returns a value as one line of JSON (without the newline) that is safe to show on a terminal.
 ///
-/// JSON itself escapes only what is below U+0020. The rest of what a terminal obeys, or what lets text look like other text, may only
-/// stand inside of strings, so it is escaped here; a reader gets back the very same text.
+/// JSON itself escapes only what is below U+0020. The rest of what a terminal obeys, or what lets
+/// text look like other text, may only stand inside of strings, so it is escaped here; a reader
+/// gets back the very same text.
 pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     let json = serde_json::to_string(value)?;
     if !json.chars().any(is_hidden) {
@@ -31,7 +32,11 @@ pub fn json_fault(error: &serde_json::Error) -> String {
     if error.is_eof() {
         "ends in the middle".to_owned()
     } else {
-        format!("is no JSON from line {}, column {} on", error.line(), error.column())
+        format!(
+            "is no JSON from line {}, column {} on",
+            error.line(),
+            error.column()
+        )
     }
 }
 
@@ -43,7 +48,10 @@ mod tests {
     fn check(text: &str, line: &str) {
         let written = json_line(text).expect("a string is JSON");
         assert_eq!(written, line);
-        assert_eq!(serde_json::from_str::<String>(&written).expect("reads back"), text);
+        assert_eq!(
+            serde_json::from_str::<String>(&written).expect("reads back"),
+            text
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Words that came later than the format of the log, in a form that older readers understand.
 //!
-//! A reader that meets a word it does not know in a field it knows loses the whole record. So the field keeps the nearest word that was
-//! there from the start, and the newer one stands beside it in a field of its own, which older readers pass over.
+//! A reader that meets a word it does not know in a field it knows loses the whole record. So the
+//! field keeps the nearest word that was there from the start, and the newer one stands beside it
+//! in a field of its own, which older readers pass over.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -18,13 +19,38 @@ struct Newer {
 }
 
 const WORDS: [Newer; 4] = [
-    Newer { kind: "call_finished", field: "status", word: "conflict", older: "failed", beside: "class" },
-    Newer { kind: "call_finished", field: "status", word: "timed_out", older: "failed", beside: "class" },
-    Newer { kind: "permission_answered", field: "answer", word: "allow_always", older: "allow_session", beside: "lasts" },
-    Newer { kind: "permission_answered", field: "answer", word: "deny_session", older: "deny", beside: "lasts" },
+    Newer {
+        kind: "call_finished",
+        field: "status",
+        word: "conflict",
+        older: "failed",
+        beside: "class",
+    },
+    Newer {
+        kind: "call_finished",
+        field: "status",
+        word: "timed_out",
+        older: "failed",
+        beside: "class",
+    },
+    Newer {
+        kind: "permission_answered",
+        field: "answer",
+        word: "allow_always",
+        older: "allow_session",
+        beside: "lasts",
+    },
+    Newer {
+        kind: "permission_answered",
+        field: "answer",
+        word: "deny_session",
+        older: "deny",
+        beside: "lasts",
+    },
 ];
 
-/// Capabilities that came later: a question about one of them stands in [`IN_CALL`], and older readers see one about nothing.
+/// Capabilities that came later: a question about one of them stands in [`IN_CALL`], and older
+/// readers see one about nothing.
 const CAPABILITIES: [&str; 2] = ["run_program", "held_write"];
 
 /// Where they stand in a `permission_asked`.
@@ -33,8 +59,11 @@ const IN_CALL: &str = "in_call";
 /// Writes newer words as older ones with the newer beside them.
 pub(super) fn put_apart(fields: &mut Map<String, Value>) {
     put_capabilities_apart(fields);
-    let find = |newer: &&Newer| is(fields, "type", newer.kind) && is(fields, newer.field, newer.word);
-    let Some(newer) = WORDS.iter().find(find) else { return };
+    let find =
+        |newer: &&Newer| is(fields, "type", newer.kind) && is(fields, newer.field, newer.word);
+    let Some(newer) = WORDS.iter().find(find) else {
+        return;
+    };
     fields.insert(newer.field.to_owned(), newer.older.into());
     fields.insert(newer.beside.to_owned(), newer.word.into());
 }
@@ -46,12 +75,21 @@ pub(super) fn put_together(fields: &mut Map<String, Value>) {
         && let Some(Value::Array(capabilities)) = fields.get_mut("capabilities")
     {
         // One that nobody knows yet is passed over, like a word.
-        let is_known = |capability: &Value| capability["capability"].as_str().is_some_and(|word| CAPABILITIES.contains(&word));
+        let is_known = |capability: &Value| {
+            capability["capability"]
+                .as_str()
+                .is_some_and(|word| CAPABILITIES.contains(&word))
+        };
         capabilities.extend(later.into_iter().filter(is_known));
     }
-    let find =
-        |newer: &&Newer| is(fields, "type", newer.kind) && is(fields, newer.field, newer.older) && is(fields, newer.beside, newer.word);
-    let Some(newer) = WORDS.iter().find(find) else { return };
+    let find = |newer: &&Newer| {
+        is(fields, "type", newer.kind)
+            && is(fields, newer.field, newer.older)
+            && is(fields, newer.beside, newer.word)
+    };
+    let Some(newer) = WORDS.iter().find(find) else {
+        return;
+    };
     fields.insert(newer.field.to_owned(), newer.word.into());
     fields.remove(newer.beside);
 }
@@ -60,9 +98,17 @@ fn put_capabilities_apart(fields: &mut Map<String, Value>) {
     if !is(fields, "type", "permission_asked") {
         return;
     }
-    let Some(Value::Array(capabilities)) = fields.get_mut("capabilities") else { return };
-    let is_later = |capability: &Value| capability["capability"].as_str().is_some_and(|word| CAPABILITIES.contains(&word));
-    let (later, first) = std::mem::take(capabilities).into_iter().partition::<Vec<_>, _>(is_later);
+    let Some(Value::Array(capabilities)) = fields.get_mut("capabilities") else {
+        return;
+    };
+    let is_later = |capability: &Value| {
+        capability["capability"]
+            .as_str()
+            .is_some_and(|word| CAPABILITIES.contains(&word))
+    };
+    let (later, first) = std::mem::take(capabilities)
+        .into_iter()
+        .partition::<Vec<_>, _>(is_later);
     *capabilities = first;
     if !later.is_empty() {
         fields.insert(IN_CALL.to_owned(), Value::Array(later));
@@ -84,19 +130,34 @@ mod tests {
 
     #[track_caller]
     fn check(kind: Kind, json: &str) {
-        let event = Event { at: "2026-11-22T10:00:00Z".parse().expect("a time"), kind };
+        let event = Event {
+            at: "2026-11-22T10:00:00Z".parse().expect("a time"),
+            kind,
+        };
         assert_eq!(serde_json::to_string(&event).expect("writes"), json);
         assert_eq!(serde_json::from_str::<Event>(json).expect("reads"), event);
     }
 
     #[test]
     fn an_older_reader_takes_a_newer_word_for_the_nearest_it_knows() {
-        let answered =
-            |answer, reason: Option<&str>| Kind::PermissionAnswered { call: "c1".into(), answer, reason: reason.map(str::to_owned) };
+        let answered = |answer, reason: Option<&str>| Kind::PermissionAnswered {
+            call: "c1".into(),
+            answer,
+            reason: reason.map(str::to_owned),
+        };
         let head = r#"{"type":"permission_answered","at":"2026-11-22T10:00:00Z","call":"c1""#;
-        check(answered(Answer::Allow, None), &format!(r#"{head},"answer":"allow"}}"#));
-        check(answered(Answer::AllowAlways, None), &format!(r#"{head},"answer":"allow_session","lasts":"allow_always"}}"#));
-        check(answered(Answer::DenySession, Some("no")), &format!(r#"{head},"answer":"deny","reason":"no","lasts":"deny_session"}}"#));
+        check(
+            answered(Answer::Allow, None),
+            &format!(r#"{head},"answer":"allow"}}"#),
+        );
+        check(
+            answered(Answer::AllowAlways, None),
+            &format!(r#"{head},"answer":"allow_session","lasts":"allow_always"}}"#),
+        );
+        check(
+            answered(Answer::DenySession, Some("no")),
+            &format!(r#"{head},"answer":"deny","reason":"no","lasts":"deny_session"}}"#),
+        );
     }
 
     #[test]
@@ -110,9 +171,17 @@ mod tests {
             duration_ms: 1,
             seen: vec![],
         };
-        for (status, word) in [(CallStatus::Conflict, "conflict"), (CallStatus::TimedOut, "timed_out")] {
+        for (status, word) in [
+            (CallStatus::Conflict, "conflict"),
+            (CallStatus::TimedOut, "timed_out"),
+        ] {
             let head = r#"{"type":"call_finished","at":"2026-11-22T10:00:00Z","call":"c1","name":"bash","status":"failed""#;
-            check(finished(status), &format!(r#"{head},"result":"","artifact":null,"duration_ms":1,"class":"{word}"}}"#));
+            check(
+                finished(status),
+                &format!(
+                    r#"{head},"result":"","artifact":null,"duration_ms":1,"class":"{word}"}}"#
+                ),
+            );
         }
     }
 
@@ -120,7 +189,14 @@ mod tests {
     fn a_word_that_is_newer_still_is_passed_over() {
         let line = r#"{"type":"permission_answered","at":"2026-11-22T10:00:00Z","call":"c1","answer":"deny","lasts":"deny_for_a_year"}"#;
         let event: Event = serde_json::from_str(line).expect("reads");
-        assert_eq!(event.kind, Kind::PermissionAnswered { call: "c1".into(), answer: Answer::Deny, reason: None });
+        assert_eq!(
+            event.kind,
+            Kind::PermissionAnswered {
+                call: "c1".into(),
+                answer: Answer::Deny,
+                reason: None
+            }
+        );
     }
 
     #[test]
@@ -135,12 +211,20 @@ mod tests {
             directory: path(),
         };
         check(
-            Kind::PermissionAsked { call: "c".into(), capabilities: vec![held] },
+            Kind::PermissionAsked {
+                call: "c".into(),
+                capabilities: vec![held],
+            },
             r#"{"type":"permission_asked","at":"2026-11-22T10:00:00Z","call":"c","capabilities":[],"in_call":[{"capability":"held_write","path":"a","change":"write","program":"a","file":"a","directory":"a"}]}"#,
         );
-        let unknown =
-            r#"{"type":"permission_asked","at":"2026-11-22T10:00:00Z","call":"c","capabilities":[],"in_call":[{"capability":"fly"}]}"#;
+        let unknown = r#"{"type":"permission_asked","at":"2026-11-22T10:00:00Z","call":"c","capabilities":[],"in_call":[{"capability":"fly"}]}"#;
         let event = serde_json::from_str::<Event>(unknown).expect("reads");
-        assert_eq!(event.kind, Kind::PermissionAsked { call: "c".into(), capabilities: Vec::new() });
+        assert_eq!(
+            event.kind,
+            Kind::PermissionAsked {
+                call: "c".into(),
+                capabilities: Vec::new()
+            }
+        );
     }
 }

@@ -12,16 +12,21 @@ impl Secret {
         Self(value.into())
     }
 
-    /// Returns a text with the value blotted out, also where it is escaped as within JSON. A secret of a few characters would blot out ordinary
-    /// text and hides nothing worth it.
+    /// Returns a text with the value blotted out, also where it is escaped as within JSON. A secret
+    /// of a few characters would blot out ordinary text and hides nothing worth it.
     pub fn hide_in(&self, text: String) -> String {
         self.hide_forms(text, 0)
     }
 
-    /// Returns a text with the value blotted out also where it is encoded, as whoever repeats a request may do: in an address, a page, in base 64.
+    /// Returns a text with the value blotted out also where it is encoded, as whoever repeats a
+    /// request may do: in an address, a page, in base 64.
     pub fn hide_encoded_in(&self, text: String) -> String {
         let text = self.hide_in(text);
-        if self.hides() { encoded::hide(&self.0, text) } else { text }
+        if self.hides() {
+            encoded::hide(&self.0, text)
+        } else {
+            text
+        }
     }
 
     /// Returns a line of JSON with the value blotted out in its strings.
@@ -29,16 +34,30 @@ impl Secret {
         self.hide_forms(line, 1)
     }
 
-    /// Blots the value out as it is escaped so often at least, and twice more: arguments are JSON within a string of JSON.
+    /// Blots the value out as it is escaped so often at least, and twice more: arguments are JSON
+    /// within a string of JSON.
     fn hide_forms(&self, text: String, least: usize) -> String {
         if !self.hides() {
             return text;
         }
-        let escaped = |form: &String| json_line(form).ok().map(|json| json[1..json.len() - 1].to_owned());
-        let mut forms: Vec<String> = std::iter::successors(Some(self.0.clone()), escaped).skip(least).take(3).collect();
+        let escaped = |form: &String| {
+            json_line(form)
+                .ok()
+                .map(|json| json[1..json.len() - 1].to_owned())
+        };
+        let mut forms: Vec<String> = std::iter::successors(Some(self.0.clone()), escaped)
+            .skip(least)
+            .take(3)
+            .collect();
         forms.dedup();
         // The longest first: it may end with a shorter one.
-        forms.iter().rev().fold(text, |text, form| if text.contains(form) { text.replace(form, "***") } else { text })
+        forms.iter().rev().fold(text, |text, form| {
+            if text.contains(form) {
+                text.replace(form, "***")
+            } else {
+                text
+            }
+        })
     }
 
     /// Returns whether it is long enough to be blotted out.
@@ -64,8 +83,14 @@ mod tests {
 
     #[test]
     fn it_is_blotted_out_where_it_is_long_enough_to_be_one() {
-        assert_eq!(Secret::new("sk-123").hide_in("a sk-123 b".to_owned()), "a *** b");
-        assert_eq!(Secret::new("a").hide_in("a sk-123 b".to_owned()), "a sk-123 b");
+        assert_eq!(
+            Secret::new("sk-123").hide_in("a sk-123 b".to_owned()),
+            "a *** b"
+        );
+        assert_eq!(
+            Secret::new("a").hide_in("a sk-123 b".to_owned()),
+            "a sk-123 b"
+        );
     }
 
     #[test]
@@ -75,11 +100,21 @@ mod tests {
             let arguments = serde_json::json!({ "command": format!("echo {key}!") }).to_string();
             let line = serde_json::json!({ "arguments": arguments, "text": key }).to_string();
             let inner = &key[1..key.len() - 1];
-            for hidden in [secret.hide_in(key.to_owned()), secret.hide_in(arguments), secret.hide_in_json(line)] {
-                assert!(hidden.contains("***") && !hidden.contains(inner) && !hidden.contains("123"), "{key}: {hidden}");
+            for hidden in [
+                secret.hide_in(key.to_owned()),
+                secret.hide_in(arguments),
+                secret.hide_in_json(line),
+            ] {
+                assert!(
+                    hidden.contains("***") && !hidden.contains(inner) && !hidden.contains("123"),
+                    "{key}: {hidden}"
+                );
             }
             let line = serde_json::json!({ "arguments": serde_json::json!({ "command": key }).to_string() }).to_string();
-            assert!(serde_json::from_str::<serde_json::Value>(&secret.hide_in_json(line)).is_ok(), "{key}: it is JSON still");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(&secret.hide_in_json(line)).is_ok(),
+                "{key}: it is JSON still"
+            );
         }
     }
 

@@ -47,8 +47,8 @@ impl ByteSize {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`. Whatever is said to a person is said so; [`Display`](fmt::Display)
-    /// is for what can be typed again.
+    /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`. Whatever is said to a
+    /// person is said so; [`Display`](fmt::Display) is for what can be typed again.
     pub fn rounded(self) -> String {
         size(self.0)
     }
@@ -60,7 +60,10 @@ impl fmt::Display for ByteSize {
     /// Writes the largest unit that says it exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
-        let (unit, shift) = UNITS.into_iter().find(|(_, shift)| exact(*shift)).unwrap_or(("", 0));
+        let (unit, shift) = UNITS
+            .into_iter()
+            .find(|(_, shift)| exact(*shift))
+            .unwrap_or(("", 0));
         write!(f, "{}{unit}", self.0 >> shift)
     }
 }
@@ -71,7 +74,9 @@ impl FromStr for ByteSize {
     fn from_str(text: &str) -> Result<Self, String> {
         let no_size = || format!("`{text}` is no size: write `2GiB`, `512m` or a number of bytes");
         let trimmed = text.trim();
-        let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+        let end = trimmed
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(end);
         let shift = match unit.trim_start().to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -84,14 +89,27 @@ impl FromStr for ByteSize {
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         // Nine digits are exact enough for any unit, and keep the arithmetic in whole numbers.
         let digits_fit = fraction.len() <= 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || !digits_fit || number.ends_with('.') || (shift == 0 && !fraction.is_empty()) {
+        if whole.is_empty()
+            || !digits_fit
+            || number.ends_with('.')
+            || (shift == 0 && !fraction.is_empty())
+        {
             return Err(no_size());
         }
         let whole: u64 = whole.parse().map_err(|_| no_size())?;
         let scale = 10_u128.pow(fraction.len() as u32);
-        let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| no_size())? };
+        let part: u128 = if fraction.is_empty() {
+            0
+        } else {
+            fraction.parse().map_err(|_| no_size())?
+        };
         let bytes = (u128::from(whole) << shift) + (part << shift) / scale;
-        u64::try_from(bytes).map(Self).map_err(|_| format!("`{text}` is too large a size: at most {} bytes can be counted", u64::MAX))
+        u64::try_from(bytes).map(Self).map_err(|_| {
+            format!(
+                "`{text}` is too large a size: at most {} bytes can be counted",
+                u64::MAX
+            )
+        })
     }
 }
 
@@ -120,7 +138,9 @@ impl<'de> Deserialize<'de> for ByteSize {
             }
 
             fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<ByteSize, E> {
-                u64::try_from(bytes).map(ByteSize).map_err(|_| E::custom("a size is not below 0"))
+                u64::try_from(bytes)
+                    .map(ByteSize)
+                    .map_err(|_| E::custom("a size is not below 0"))
             }
         }
         deserializer.deserialize_any(Size)
@@ -151,9 +171,13 @@ mod tests {
 
     #[test]
     fn people_read_one_decimal() {
-        for (bytes, shown) in
-            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (64 << 20, "64.0 MiB"), (u64::MAX, "16777216.0 TiB")]
-        {
+        for (bytes, shown) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (64 << 20, "64.0 MiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ] {
             assert_eq!(ByteSize::new(bytes).rounded(), shown);
         }
     }
@@ -172,18 +196,41 @@ mod tests {
     #[test]
     fn what_is_no_size_says_what_is() {
         let error = "lots".parse::<ByteSize>().expect_err("no size");
-        assert_eq!(error, "`lots` is no size: write `2GiB`, `512m` or a number of bytes");
-        for bad in ["", "-1", "2 GiBs", "1.", ".5g", "1.5", "g", "1e3", "99999999999999999999", "99999999999t"] {
+        assert_eq!(
+            error,
+            "`lots` is no size: write `2GiB`, `512m` or a number of bytes"
+        );
+        for bad in [
+            "",
+            "-1",
+            "2 GiBs",
+            "1.",
+            ".5g",
+            "1.5",
+            "g",
+            "1e3",
+            "99999999999999999999",
+            "99999999999t",
+        ] {
             assert!(bad.parse::<ByteSize>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn json_takes_a_string_or_a_number() {
-        assert_eq!(serde_json::from_str::<ByteSize>(r#""1k""#).expect("reads"), ByteSize::kib(1));
-        assert_eq!(serde_json::from_str::<ByteSize>("77").expect("reads"), ByteSize::new(77));
+        assert_eq!(
+            serde_json::from_str::<ByteSize>(r#""1k""#).expect("reads"),
+            ByteSize::kib(1)
+        );
+        assert_eq!(
+            serde_json::from_str::<ByteSize>("77").expect("reads"),
+            ByteSize::new(77)
+        );
         assert!(serde_json::from_str::<ByteSize>("-1").is_err());
-        assert_eq!(serde_json::to_string(&ByteSize::gib(4)).expect("writes"), r#""4GiB""#);
+        assert_eq!(
+            serde_json::to_string(&ByteSize::gib(4)).expect("writes"),
+            r#""4GiB""#
+        );
     }
 
     proptest! {

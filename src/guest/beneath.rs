@@ -29,8 +29,9 @@ pub(crate) enum Links {
 
 /// A directory that nothing opened through it can lie outside of.
 ///
-/// The kernel resolves every path (`openat2` with `RESOLVE_BENEATH`), so a link or a `..` that leads out is `EXDEV` even
-/// when somebody swaps folders and links meanwhile. No path is ever judged by its letters.
+/// The kernel resolves every path (`openat2` with `RESOLVE_BENEATH`), so a link or a `..` that
+/// leads out is `EXDEV` even when somebody swaps folders and links meanwhile. No path is ever
+/// judged by its letters.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     fd: OwnedFd,
@@ -44,12 +45,20 @@ impl Beneath {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         let probe = openat2(&fd, ".", how(OFlag::O_PATH, Links::Follow));
         let has_openat2 = !matches!(probe, Err(Errno::ENOSYS | Errno::EPERM));
-        Self { fd, has_openat2, refuses_links: false }
+        Self {
+            fd,
+            has_openat2,
+            refuses_links: false,
+        }
     }
 
     /// The same folder, with no link followed in it.
     pub(crate) fn without_links(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, has_openat2: self.has_openat2, refuses_links: true })
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+            has_openat2: self.has_openat2,
+            refuses_links: true,
+        })
     }
 
     pub(crate) fn refuses_links(&self) -> bool {
@@ -58,22 +67,47 @@ impl Beneath {
 
     /// The same folder, with links followed as they are asked for.
     pub(crate) fn with_links(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, has_openat2: self.has_openat2, refuses_links: false })
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+            has_openat2: self.has_openat2,
+            refuses_links: false,
+        })
     }
 
-    /// Opens `path` to read, write or walk it; it never waits and never becomes a controlling terminal.
+    /// Opens `path` to read, write or walk it; it never waits and never becomes a controlling
+    /// terminal.
     pub(crate) fn open(&self, path: &[u8], flags: OFlag, links: Links) -> Result<OwnedFd, Errno> {
-        let path = if path.is_empty() { b".".as_slice() } else { path };
-        let links = if self.refuses_links { Links::Refuse } else { links };
+        let path = if path.is_empty() {
+            b".".as_slice()
+        } else {
+            path
+        };
+        let links = if self.refuses_links {
+            Links::Refuse
+        } else {
+            links
+        };
         let flags = flags | OFlag::O_CLOEXEC;
         // With O_PATH the kernel accepts few other flags.
-        let flags = if flags.contains(OFlag::O_PATH) { flags } else { flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY };
-        if self.has_openat2 { resolve(&self.fd, path, how(flags, links)) } else { step(self.fd.as_fd(), path, flags) }
+        let flags = if flags.contains(OFlag::O_PATH) {
+            flags
+        } else {
+            flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY
+        };
+        if self.has_openat2 {
+            resolve(&self.fd, path, how(flags, links))
+        } else {
+            step(self.fd.as_fd(), path, flags)
+        }
     }
 
     /// The same of a folder that was opened through it.
     pub(crate) fn same(&self, fd: OwnedFd) -> Self {
-        Self { fd, has_openat2: self.has_openat2, refuses_links: self.refuses_links }
+        Self {
+            fd,
+            has_openat2: self.has_openat2,
+            refuses_links: self.refuses_links,
+        }
     }
 
     /// Opens a folder as a place of its own.
@@ -82,16 +116,20 @@ impl Beneath {
     }
 }
 
-/// Opens a folder anywhere in the box by its absolute path, through no link of the kernel's own making: `/proc/self` is the guest here.
+/// Opens a folder anywhere in the box by its absolute path, through no link of the kernel's own
+/// making: `/proc/self` is the guest here.
 pub(crate) fn open_anywhere(path: &[u8]) -> Result<OwnedFd, Errno> {
-    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
     resolve(AT_FDCWD, path, how)
 }
 
 fn resolve(base: impl AsFd, path: &[u8], how: OpenHow) -> Result<OwnedFd, Errno> {
     for _ in 0..ATTEMPTS {
         match openat2(&base, path, how) {
-            // The kernel says so when something on the way was renamed under its feet and it cannot vouch for "..".
+            // The kernel says so when something on the way was renamed under its feet and it cannot
+            // vouch for "..".
             Err(Errno::EAGAIN | Errno::EINTR) => {}
             other => return other,
         }
@@ -108,22 +146,29 @@ impl AsFd for Beneath {
 fn how(flags: OFlag, links: Links) -> OpenHow {
     let resolve = match links {
         Links::Follow => ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS,
-        Links::Refuse => ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS | ResolveFlag::RESOLVE_NO_SYMLINKS,
+        Links::Refuse => {
+            ResolveFlag::RESOLVE_BENEATH
+                | ResolveFlag::RESOLVE_NO_MAGICLINKS
+                | ResolveFlag::RESOLVE_NO_SYMLINKS
+        }
     };
     OpenHow::new().flags(flags).resolve(resolve)
 }
 
 /// Opens `path` one component after the other, where the kernel cannot do it in one call.
 ///
-/// Links are refused altogether: following them here would mean judging their text. `..` goes back to a folder that was
-/// opened on the way, never to whatever lies above it now.
+/// Links are refused altogether: following them here would mean judging their text. `..` goes back
+/// to a folder that was opened on the way, never to whatever lies above it now.
 fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errno> {
     if path.starts_with(b"/") {
         return Err(Errno::EXDEV);
     }
     let must_be_directory = path.ends_with(b"/");
     let mut way: Vec<OwnedFd> = Vec::new();
-    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").peekable();
+    let mut names = path
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty() && *name != b".")
+        .peekable();
     while let Some(name) = names.next() {
         if name == b".." {
             way.pop().ok_or(Errno::EXDEV)?;
@@ -131,10 +176,16 @@ fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errn
         }
         let here = way.last().map_or(base, AsFd::as_fd);
         if names.peek().is_some() || must_be_directory {
-            let folder = openat(here, name, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty());
+            let folder = openat(
+                here,
+                name,
+                OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+                Mode::empty(),
+            );
             way.push(folder.map_err(|errno| link_or(here, name, errno))?);
         } else {
-            return openat(here, name, flags | OFlag::O_NOFOLLOW, Mode::empty()).map_err(|errno| link_or(here, name, errno));
+            return openat(here, name, flags | OFlag::O_NOFOLLOW, Mode::empty())
+                .map_err(|errno| link_or(here, name, errno));
         }
     }
     let here = way.last().map_or(base, AsFd::as_fd);
@@ -144,7 +195,11 @@ fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errn
 /// Says `ELOOP` for a link, whatever the kernel called it.
 fn link_or(folder: BorrowedFd<'_>, name: &[u8], errno: Errno) -> Errno {
     match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-        Ok(stat) if SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFLNK => Errno::ELOOP,
+        Ok(stat)
+            if SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFLNK =>
+        {
+            Errno::ELOOP
+        }
         _ => errno,
     }
 }
@@ -158,22 +213,43 @@ mod tests {
 
     use super::*;
 
-    /// Opens a path in a folder with `in/file`, `in/to_file -> file`, `to_in -> in`, `up -> ..` and `out -> /`, by `openat2` and
-    /// one component after the other.
+    /// Opens a path in a folder with `in/file`, `in/to_file -> file`, `to_in -> in`, `up -> ..` and
+    /// `out -> /`, by `openat2` and one component after the other.
     #[track_caller]
     fn check(path: &str, by_kernel: Result<(), Errno>, by_step: Result<(), Errno>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("in")).expect("made");
         fs::write(folder.path().join("in/file"), "x").expect("written");
-        for (target, name) in [("file", "in/to_file"), ("in", "to_in"), ("..", "up"), ("/", "out")] {
+        for (target, name) in [
+            ("file", "in/to_file"),
+            ("in", "to_in"),
+            ("..", "up"),
+            ("/", "out"),
+        ] {
             symlink(target, folder.path().join(name)).expect("linked");
         }
         let open = || OwnedFd::from(fs::File::open(folder.path()).expect("opens"));
-        let stepping = Beneath { fd: open(), has_openat2: false, refuses_links: false };
-        assert_eq!(stepping.open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow).map(drop), by_step, "step by step: {path}");
+        let stepping = Beneath {
+            fd: open(),
+            has_openat2: false,
+            refuses_links: false,
+        };
+        assert_eq!(
+            stepping
+                .open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow)
+                .map(drop),
+            by_step,
+            "step by step: {path}"
+        );
         let kernel = Beneath::new(open());
         assert!(kernel.has_openat2, "this kernel is from before 2020");
-        assert_eq!(kernel.open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow).map(drop), by_kernel, "by the kernel: {path}");
+        assert_eq!(
+            kernel
+                .open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow)
+                .map(drop),
+            by_kernel,
+            "by the kernel: {path}"
+        );
     }
 
     #[test]
@@ -204,8 +280,19 @@ mod tests {
         fs::create_dir(folder.path().join("in")).expect("made");
         symlink("in", folder.path().join("to_in")).expect("linked");
         let beneath = Beneath::new(OwnedFd::from(fs::File::open(folder.path()).expect("opens")));
-        assert_eq!(beneath.open(b"to_in", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse).map(drop), Err(Errno::ELOOP));
-        let opened = beneath.open(b"in", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse).expect("opens");
+        assert_eq!(
+            beneath
+                .open(
+                    b"to_in",
+                    OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+                    Links::Refuse
+                )
+                .map(drop),
+            Err(Errno::ELOOP)
+        );
+        let opened = beneath
+            .open(b"in", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
+            .expect("opens");
         assert!(fstat(&opened).is_ok());
     }
 }

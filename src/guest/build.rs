@@ -1,7 +1,7 @@
 //! Which build this program is, and whether it can run in any image.
 //!
-//! Both are read from the program's own headers as the kernel mapped them: in the box the file itself cannot be opened, because it is
-//! executable only.
+//! Both are read from the program's own headers as the kernel mapped them: in the box the file
+//! itself cannot be opened, because it is executable only.
 
 use std::ffi::c_int;
 use std::ffi::c_void;
@@ -12,10 +12,12 @@ const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Returns the build id that the linker computed over this program.
 ///
-/// Host and guest are the same file, so the two ids are equal unless a box still runs another build. A linker that writes no id leaves
-/// only the version to compare.
+/// Host and guest are the same file, so the two ids are equal unless a box still runs another
+/// build. A linker that writes no id leaves only the version to compare.
 pub fn build_id() -> String {
-    read_headers().build_id.unwrap_or_else(|| format!("unidentified-{}", env!("CARGO_PKG_VERSION")))
+    read_headers()
+        .build_id
+        .unwrap_or_else(|| format!("unidentified-{}", env!("CARGO_PKG_VERSION")))
 }
 
 /// Returns whether this program needs no loader and no libraries, which a box may not have.
@@ -29,7 +31,10 @@ struct Headers {
     has_interpreter: bool,
 }
 
-#[expect(unsafe_code, reason = "the C library's list of loaded objects is only reachable through a callback")]
+#[expect(
+    unsafe_code,
+    reason = "the C library's list of loaded objects is only reachable through a callback"
+)]
 fn read_headers() -> Headers {
     let mut headers = Headers::default();
     // SAFETY: `visit` matches the callback's type, and `headers` outlives the call.
@@ -38,10 +43,18 @@ fn read_headers() -> Headers {
 }
 
 /// Reads the first object, which is the program itself, and stops there.
-#[expect(unsafe_code, reason = "called by the C library with pointers into the program's own headers")]
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the C library hands a valid `info`, and `data` is the `Headers` of `read_headers`. Segments of type PT_NOTE are mapped
-    // readable for their whole memory size as long as the program runs.
+#[expect(
+    unsafe_code,
+    reason = "called by the C library with pointers into the program's own headers"
+)]
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the C library hands a valid `info`, and `data` is the `Headers` of `read_headers`.
+    // Segments of type PT_NOTE are mapped readable for their whole memory size as long as the
+    // program runs.
     unsafe {
         let headers = &mut *data.cast::<Headers>();
         let info = &*info;
@@ -50,7 +63,8 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
                 libc::PT_INTERP => headers.has_interpreter = true,
                 libc::PT_NOTE => {
                     let start = info.dlpi_addr as usize + segment.p_vaddr as usize;
-                    let notes = std::slice::from_raw_parts(start as *const u8, segment.p_memsz as usize);
+                    let notes =
+                        std::slice::from_raw_parts(start as *const u8, segment.p_memsz as usize);
                     headers.build_id = headers.build_id.take().or_else(|| find_build_id(notes));
                 }
                 _ => {}
@@ -100,6 +114,11 @@ mod tests {
     #[test]
     fn torn_notes_give_no_id() {
         assert_eq!(find_build_id(&[]), None);
-        assert_eq!(find_build_id(&[4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0, 1, 2]), None);
+        assert_eq!(
+            find_build_id(&[
+                4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0, 1, 2
+            ]),
+            None
+        );
     }
 }

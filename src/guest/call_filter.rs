@@ -1,11 +1,14 @@
-//! The last filter on a call, which its supervisor puts on when the call has its domain: see [`domain`](super::domain).
+//! The last filter on a call, which its supervisor puts on when the call has its domain: see
+//! [`domain`](super::domain).
 //!
-//! It takes landlock away: a rule of a command's own would hold files that have lost their names where nobody finds them. And it decides
-//! on `ptrace`, which is for calls in a domain alone, because without one a command could trace all others.
+//! It takes landlock away: a rule of a command's own would hold files that have lost their names
+//! where nobody finds them. And it decides on `ptrace`, which is for calls in a domain alone,
+//! because without one a command could trace all others.
 //!
-//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it: see [`exit_stop`](super::exit_stop). And
-//! it is asked about each program that begins, and about writes: see [`gate`](super::gate). One filter asks about all of it, since a process can
-//! have one that asks.
+//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it:
+//! see [`exit_stop`](super::exit_stop). And it is asked about each program that begins, and about
+//! writes: see [`gate`](super::gate). One filter asks about all of it, since a process can have one
+//! that asks.
 //!
 //! `kill` of all processes at once is refused here, and not to the supervisor, which uses it.
 
@@ -39,16 +42,21 @@ pub(super) struct Watched {
     pub(super) writes: bool,
 }
 
-/// What a filter sees: the number of the call, then the machine, the caller's place and six arguments of eight bytes.
+/// What a filter sees: the number of the call, then the machine, the caller's place and six
+/// arguments of eight bytes.
 const NUMBER: u32 = 0;
 
-/// Returns where the lower half of an argument is, in which all bits of interest are. A request of `ptrace` that has others set is none that the
-/// kernel knows.
+/// Returns where the lower half of an argument is, in which all bits of interest are. A request of
+/// `ptrace` that has others set is none that the kernel knows.
 pub(super) const fn argument(index: u32) -> u32 {
     16 + index * 8
 }
 
-const LANDLOCK: [i64; 3] = [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
+const LANDLOCK: [i64; 3] = [
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
+];
 
 /// What `kill` is given for all processes that the caller may signal, as a number of 32 bits.
 const EVERY_PROCESS: u32 = u32::MAX;
@@ -69,16 +77,19 @@ pub(super) const RENAMES: &[i64] = &[libc::SYS_rename, libc::SYS_renameat, libc:
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const RENAMES: &[i64] = &[libc::SYS_renameat, libc::SYS_renameat2];
 
-/// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not asked anew for each signal.
+/// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not
+/// asked anew for each signal.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
-/// Puts the filter on this process and all that come from it. Returns where the kernel asks about what is not decided by it.
+/// Puts the filter on this process and all that come from it. Returns where the kernel asks about
+/// what is not decided by it.
 pub(super) fn apply(tracing: Tracing, watched: Watched) -> io::Result<Option<OwnedFd>> {
     nix::sys::prctl::set_no_new_privs()?;
     if tracing == Tracing::Own || watched != Watched::default() {
         match listen(&program(tracing, Some(watched))) {
             Ok(listener) => return Ok(Some(listener)),
-            // Somebody outside is asked about other calls already, and the kernel allows one to be asked; or it asks nobody.
+            // Somebody outside is asked about other calls already, and the kernel allows one to be
+            // asked; or it asks nobody.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINVAL)) => {}
             Err(error) => return Err(error),
         }
@@ -97,8 +108,13 @@ pub(super) fn ask_about_parents() -> io::Result<OwnedFd> {
 }
 
 fn listen(program: &[sock_filter]) -> io::Result<OwnedFd> {
-    let listener = match install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?,
+    let listener = match install(
+        program,
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE,
+    ) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            install(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?
+        }
         listener => listener?,
     };
     Ok(own(listener))
@@ -111,7 +127,12 @@ pub(super) const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// The last two numbers say how many steps are left out: where it is so, and where not.
 pub(super) fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
-    sock_filter { code: code as u16, jt, jf, k }
+    sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
 }
 
 /// Returns the steps that give one answer to a call.
@@ -144,7 +165,11 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
         step(ANSWER, ALLOW, 0, 0),
     ]);
     if asked.is_some_and(|asked| asked.execs) {
-        steps.extend([libc::SYS_execve, libc::SYS_execveat].iter().flat_map(|&call| answer_to(call, ASK)));
+        steps.extend(
+            [libc::SYS_execve, libc::SYS_execveat]
+                .iter()
+                .flat_map(|&call| answer_to(call, ASK)),
+        );
     }
     if asked.is_some_and(|asked| asked.writes) {
         steps.extend(write_filter::steps());
@@ -168,11 +193,25 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
 }
 
 /// Returns what the kernel does, which is a descriptor where a listener is asked for.
-#[expect(unsafe_code, reason = "neither libc nor seccompiler has this call with a listener")]
+#[expect(
+    unsafe_code,
+    reason = "neither libc nor seccompiler has this call with a listener"
+)]
 fn install(program: &[sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_int> {
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the kernel reads `filter` and the steps that it leads to, which outlive the call, and writes nothing.
-    let done = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads `filter` and the steps that it leads to, which outlive the call, and
+    // writes nothing.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const filter,
+        )
+    };
     Ok(nix::errno::Errno::result(done)? as libc::c_int)
 }
 
@@ -184,13 +223,17 @@ mod tests {
 
     /// Asks for options of a process that is not there.
     fn trace(options: u32) -> Errno {
-        called(libc::SYS_ptrace, [libc::PTRACE_SETOPTIONS.into(), -1, 0, options.into()])
+        called(
+            libc::SYS_ptrace,
+            [libc::PTRACE_SETOPTIONS.into(), -1, 0, options.into()],
+        )
     }
 
     #[expect(unsafe_code, reason = "raw calls, to see which answer they get")]
     fn called(number: i64, [first, second, third, fourth]: [i64; 4]) -> Errno {
         // SAFETY: numbers alone; the kernel finds fault with them where it lets the call through.
-        Errno::result(unsafe { libc::syscall(number, first, second, third, fourth) }).expect_err("nothing is there")
+        Errno::result(unsafe { libc::syscall(number, first, second, third, fourth) })
+            .expect_err("nothing is there")
     }
 
     /// Filters are a thread's own and stay: each test has one that ends with it.
@@ -201,7 +244,11 @@ mod tests {
     #[test]
     fn without_a_domain_nobody_traces_and_landlock_is_not_there() {
         alone(|| {
-            assert!(apply(Tracing::Refused, Watched::default()).expect("applied").is_none());
+            assert!(
+                apply(Tracing::Refused, Watched::default())
+                    .expect("applied")
+                    .is_none()
+            );
             assert_eq!((trace(0), trace(TRACE_EXIT)), (Errno::EPERM, Errno::EPERM));
             for call in LANDLOCK {
                 assert_eq!(called(call, [-1; 4]), Errno::ENOSYS);
@@ -215,7 +262,14 @@ mod tests {
             apply(Tracing::Refused, Watched::default()).expect("applied");
             // Signal 0 is sent to no process.
             let signalled = |process: i64| called(libc::SYS_kill, [process, 0, 0, 0]);
-            assert_eq!((signalled(-1), signalled(0xffff_ffff), signalled(i64::from(i32::MAX))), (Errno::EPERM, Errno::EPERM, Errno::ESRCH));
+            assert_eq!(
+                (
+                    signalled(-1),
+                    signalled(0xffff_ffff),
+                    signalled(i64::from(i32::MAX))
+                ),
+                (Errno::EPERM, Errno::EPERM, Errno::ESRCH)
+            );
             nix::sys::signal::kill(nix::unistd::getpid(), None).expect("this one");
         });
     }
@@ -239,36 +293,87 @@ mod tests {
 
     #[test]
     fn what_may_write_is_asked_about_where_writes_are_and_reading_never_is() {
-        let watched = Watched { begun: true, execs: true, renames: true, writes: true };
-        let (asks, silent) = (program(Tracing::Own, Some(watched)), program(Tracing::Own, Some(Watched { writes: false, ..watched })));
+        let watched = Watched {
+            begun: true,
+            execs: true,
+            renames: true,
+            writes: true,
+        };
+        let (asks, silent) = (
+            program(Tracing::Own, Some(watched)),
+            program(
+                Tracing::Own,
+                Some(Watched {
+                    writes: false,
+                    ..watched
+                }),
+            ),
+        );
         let open = |flags: i32| [libc::AT_FDCWD as u64, 1, flags as u64, 0, 0, 0];
-        for writes in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC, libc::O_TMPFILE | libc::O_RDWR] {
-            assert_eq!(answered(&asks, libc::SYS_openat, open(writes)), ASK, "{writes:o}");
+        for writes in [
+            libc::O_WRONLY,
+            libc::O_RDWR,
+            libc::O_CREAT,
+            libc::O_TRUNC,
+            libc::O_TMPFILE | libc::O_RDWR,
+        ] {
+            assert_eq!(
+                answered(&asks, libc::SYS_openat, open(writes)),
+                ASK,
+                "{writes:o}"
+            );
             assert_eq!(answered(&silent, libc::SYS_openat, open(writes)), ALLOW);
         }
-        for reads in [0, libc::O_CLOEXEC | libc::O_DIRECTORY | libc::O_NOFOLLOW, libc::O_PATH | libc::O_RDWR] {
-            assert_eq!(answered(&asks, libc::SYS_openat, open(reads)), ALLOW, "{reads:o}");
+        for reads in [
+            0,
+            libc::O_CLOEXEC | libc::O_DIRECTORY | libc::O_NOFOLLOW,
+            libc::O_PATH | libc::O_RDWR,
+        ] {
+            assert_eq!(
+                answered(&asks, libc::SYS_openat, open(reads)),
+                ALLOW,
+                "{reads:o}"
+            );
         }
         for call in write_filter::changes() {
             assert_eq!(answered(&asks, call, [0; 6]), ASK, "{call}");
-            assert_eq!(answered(&silent, call, [0; 6]), if RENAMES.contains(&call) { ASK } else { ALLOW }, "{call}");
+            assert_eq!(
+                answered(&silent, call, [0; 6]),
+                if RENAMES.contains(&call) { ASK } else { ALLOW },
+                "{call}"
+            );
         }
-        for (call, answer) in
-            [(libc::SYS_read, ALLOW), (463, ENOSYS), (libc::SYS_execve, ASK), (LANDLOCK[0], ENOSYS), (libc::SYS_kill, ALLOW)]
-        {
+        for (call, answer) in [
+            (libc::SYS_read, ALLOW),
+            (463, ENOSYS),
+            (libc::SYS_execve, ASK),
+            (LANDLOCK[0], ENOSYS),
+            (libc::SYS_kill, ALLOW),
+        ] {
             assert_eq!(answered(&asks, call, [0; 6]), answer, "{call}");
         }
         assert!(asks.len() < 160, "{}", asks.len());
     }
 
     #[test]
-    fn where_somebody_else_is_asked_already_the_one_option_is_refused_and_all_else_is_let_through() {
+    fn where_somebody_else_is_asked_already_the_one_option_is_refused_and_all_else_is_let_through()
+    {
         alone(|| {
             let listener = apply(Tracing::Own, Watched::default()).expect("applied");
             assert!(listener.is_some(), "nobody else is asked");
-            assert_eq!((trace(0), called(LANDLOCK[0], [-1; 4])), (Errno::ESRCH, Errno::ENOSYS));
-            assert!(apply(Tracing::Own, Watched::default()).expect("applied").is_none());
-            assert_eq!((trace(0), trace(TRACE_EXIT), trace(TRACE_EXIT | 1)), (Errno::ESRCH, Errno::EPERM, Errno::EPERM));
+            assert_eq!(
+                (trace(0), called(LANDLOCK[0], [-1; 4])),
+                (Errno::ESRCH, Errno::ENOSYS)
+            );
+            assert!(
+                apply(Tracing::Own, Watched::default())
+                    .expect("applied")
+                    .is_none()
+            );
+            assert_eq!(
+                (trace(0), trace(TRACE_EXIT), trace(TRACE_EXIT | 1)),
+                (Errno::ESRCH, Errno::EPERM, Errno::EPERM)
+            );
         });
     }
 }

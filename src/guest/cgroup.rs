@@ -30,8 +30,15 @@ impl Cgroup {
 
     fn at(root: &Path) -> Self {
         let is_first = root.join("memory").is_dir() || root.join("pids").is_dir();
-        let version = if root.join("cgroup.controllers").exists() { 2 } else { u8::from(is_first) };
-        Self { root: root.to_owned(), version }
+        let version = if root.join("cgroup.controllers").exists() {
+            2
+        } else {
+            u8::from(is_first)
+        };
+        Self {
+            root: root.to_owned(),
+            version,
+        }
     }
 
     /// 1 or 2; 0: there are none.
@@ -45,7 +52,10 @@ impl Cgroup {
 
     /// What is in use, with what the kernel keeps of files.
     pub(super) fn used_bytes(&self) -> Option<u64> {
-        self.pick("memory/memory.usage_in_bytes", "memory.current")?.trim().parse().ok()
+        self.pick("memory/memory.usage_in_bytes", "memory.current")?
+            .trim()
+            .parse()
+            .ok()
     }
 
     pub(super) fn n_processes(&self) -> Option<u64> {
@@ -54,14 +64,20 @@ impl Cgroup {
 
     /// Returns whether no process more can be started.
     pub(super) fn has_no_free_process(&self) -> bool {
-        let current = self.pick("pids/pids.current", "pids.current").and_then(|text| text.trim().parse::<u64>().ok());
+        let current = self
+            .pick("pids/pids.current", "pids.current")
+            .and_then(|text| text.trim().parse::<u64>().ok());
         matches!((current, self.n_processes()), (Some(current), Some(limit)) if current >= limit)
     }
 
     /// Thousandths of a core.
     pub(super) fn millicores(&self) -> Option<u64> {
         let text = match self.version {
-            1 => format!("{} {}", self.read("cpu/cpu.cfs_quota_us")?.trim(), self.read("cpu/cpu.cfs_period_us")?.trim()),
+            1 => format!(
+                "{} {}",
+                self.read("cpu/cpu.cfs_quota_us")?.trim(),
+                self.read("cpu/cpu.cfs_period_us")?.trim()
+            ),
             _ => self.read("cpu.max")?,
         };
         let (quota, period) = text.trim().split_once(' ')?;
@@ -85,12 +101,24 @@ impl Cgroup {
     }
 
     fn limit(&self, first: &str, second: &str) -> Option<u64> {
-        self.pick(first, second)?.trim().parse().ok().filter(|&limit| limit < UNLIMITED)
+        self.pick(first, second)?
+            .trim()
+            .parse()
+            .ok()
+            .filter(|&limit| limit < UNLIMITED)
     }
 
     fn counter(&self, first: &str, second: &str, name: &str) -> u64 {
         let text = self.pick(first, second).unwrap_or_default();
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok()).unwrap_or(0)
+        text.lines()
+            .find_map(|line| {
+                line.strip_prefix(name)?
+                    .strip_prefix(' ')?
+                    .trim()
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(0)
     }
 }
 
@@ -100,8 +128,13 @@ mod tests {
 
     /// Makes files in a folder of this test's own and reads them as a control group.
     #[track_caller]
-    fn check(name: &str, files: &[(&str, &str)], expected: (u8, Option<u64>, Option<u64>, Option<u64>, u64, u64)) {
-        let root = std::env::temp_dir().join(format!("podbay-cgroup-{}-{name}", std::process::id()));
+    fn check(
+        name: &str,
+        files: &[(&str, &str)],
+        expected: (u8, Option<u64>, Option<u64>, Option<u64>, u64, u64),
+    ) {
+        let root =
+            std::env::temp_dir().join(format!("podbay-cgroup-{}-{name}", std::process::id()));
         for (file, text) in files {
             let path = root.join(file);
             fs::create_dir_all(path.parent().expect("below the root")).expect("folder");
@@ -125,13 +158,20 @@ mod tests {
     fn version_one_files_are_read() {
         let files = [
             ("memory/memory.limit_in_bytes", "67108864\n"),
-            ("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+            (
+                "memory/memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+            ),
             ("pids/pids.max", "64\n"),
             ("pids/pids.events", "max 12\n"),
             ("cpu/cpu.cfs_quota_us", "150000\n"),
             ("cpu/cpu.cfs_period_us", "100000\n"),
         ];
-        check("one", &files, (1, Some(67_108_864), Some(64), Some(1500), 3, 12));
+        check(
+            "one",
+            &files,
+            (1, Some(67_108_864), Some(64), Some(1500), 3, 12),
+        );
     }
 
     #[test]
@@ -139,7 +179,10 @@ mod tests {
         let files = [
             ("cgroup.controllers", "cpu memory pids\n"),
             ("memory.max", "max\n"),
-            ("memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 1\noom_group_kill 0\n"),
+            (
+                "memory.events",
+                "low 0\nhigh 0\nmax 9\noom 2\noom_kill 1\noom_group_kill 0\n",
+            ),
             ("pids.max", "512\n"),
             ("pids.events", "max 0\n"),
             ("cpu.max", "max 100000\n"),
@@ -154,10 +197,21 @@ mod tests {
 
     #[test]
     fn a_full_table_of_processes_is_seen_without_a_count_of_refusals() {
-        for (current, limit, is_full) in [("60", "60", true), ("59", "60", false), ("60", "max", false)] {
-            let root = std::env::temp_dir().join(format!("podbay-cgroup-{}-full-{current}-{limit}", std::process::id()));
+        for (current, limit, is_full) in [
+            ("60", "60", true),
+            ("59", "60", false),
+            ("60", "max", false),
+        ] {
+            let root = std::env::temp_dir().join(format!(
+                "podbay-cgroup-{}-full-{current}-{limit}",
+                std::process::id()
+            ));
             fs::create_dir_all(&root).expect("folder");
-            for (name, text) in [("cgroup.controllers", "pids"), ("pids.current", current), ("pids.max", limit)] {
+            for (name, text) in [
+                ("cgroup.controllers", "pids"),
+                ("pids.current", current),
+                ("pids.max", limit),
+            ] {
                 fs::write(root.join(name), text).expect("file");
             }
             let found = Cgroup::at(&root).has_no_free_process();

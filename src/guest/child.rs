@@ -23,11 +23,13 @@ use super::unix::close_from;
 use super::unix::exit_now;
 use super::unix::set_dumpable;
 
-/// The killer of a full memory group takes commands before the guest, which stays at what the engine gave it.
+/// The killer of a full memory group takes commands before the guest, which stays at what the
+/// engine gave it.
 const OOM_SCORE: &str = "1000";
 
-/// How far commands step back for the guest, as `nice` counts: whoever is to end hundreds that never pause needs time to find them, and a
-/// call that reads a file must not wait for a build. Only processes of one box are weighed against each other so.
+/// How far commands step back for the guest, as `nice` counts: whoever is to end hundreds that
+/// never pause needs time to find them, and a call that reads a file must not wait for a build.
+/// Only processes of one box are weighed against each other so.
 const NICENESS: libc::c_int = 19;
 
 /// Where the descriptors live that must survive `close_from`, out of the way of what commands use.
@@ -49,19 +51,30 @@ pub(super) fn become_command(order: &Order, stdio: &Stdio, failure: &OwnedFd) ->
         Err((failure, error)) => (failure, Stage::Prepare, error),
     };
     let (failure, stage, errno) = stage_and_errno;
-    let report = super::order::Report::Failed { stage, errno: errno as i32 };
+    let report = super::order::Report::Failed {
+        stage,
+        errno: errno as i32,
+    };
     write_all(failure, &report.encode());
     exit_now(127)
 }
 
-#[expect(unsafe_code, reason = "descriptors are moved to fixed numbers, and a signal is ignored")]
+#[expect(
+    unsafe_code,
+    reason = "descriptors are moved to fixed numbers, and a signal is ignored"
+)]
 fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (RawFd, Errno)> {
     let at = failure.as_raw_fd();
     let fail = |errno: Errno| (at, errno);
     nix::unistd::setsid().map_err(fail)?;
     nix::unistd::fchdir(&stdio.directory).map_err(fail)?;
-    // First everything moves above the range in use, so that no move overwrites what a later one needs.
-    let report = if order.report == 0 { 2 } else { order.report as RawFd };
+    // First everything moves above the range in use, so that no move overwrites what a later one
+    // needs.
+    let report = if order.report == 0 {
+        2
+    } else {
+        order.report as RawFd
+    };
     // One more stays free between the two ranges, for the pipe that tells of failures.
     let base = report.max(KEPT_FROM) + 2;
     let lift = |fd: RawFd| -> Result<RawFd, (RawFd, Errno)> {
@@ -69,13 +82,24 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
         Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, base) }).map_err(fail)
     };
     let place = |fd: RawFd, number: RawFd| -> Result<(), (RawFd, Errno)> {
-        // SAFETY: `number` is one of the command's own; nothing of this process lives there any more.
-        Errno::result(unsafe { libc::dup2(fd, number) }).map(drop).map_err(fail)
+        // SAFETY: `number` is one of the command's own; nothing of this process lives there any
+        // more.
+        Errno::result(unsafe { libc::dup2(fd, number) })
+            .map(drop)
+            .map_err(fail)
     };
     let kept = lift(at)?;
     let fail = |errno: Errno| (kept, errno);
-    let sources = [lift(stdio.stdin.as_raw_fd())?, lift(stdio.stdout.as_raw_fd())?, lift(stdio.stderr.as_raw_fd())?];
-    let extra = stdio.report.as_ref().map(|fd| lift(fd.as_raw_fd())).transpose()?;
+    let sources = [
+        lift(stdio.stdin.as_raw_fd())?,
+        lift(stdio.stdout.as_raw_fd())?,
+        lift(stdio.stderr.as_raw_fd())?,
+    ];
+    let extra = stdio
+        .report
+        .as_ref()
+        .map(|fd| lift(fd.as_raw_fd()))
+        .transpose()?;
     for (number, fd) in sources.into_iter().enumerate() {
         place(fd, number as RawFd)?;
     }
@@ -101,19 +125,23 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fail)?;
     if order.no_writing {
         setrlimit(Resource::RLIMIT_FSIZE, 0, 0).map_err(fail)?;
-        // A program that has more to do than to write goes on after the error; the signal would end it.
-        // SAFETY: no handler runs.
+        // A program that has more to do than to write goes on after the error; the signal would end
+        // it. SAFETY: no handler runs.
         unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map_err(fail)?;
-        super::filter::forbid_allocating().map_err(|error| fail(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
+        super::filter::forbid_allocating()
+            .map_err(|error| fail(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
     }
-    // A process that others may not look into has its `/proc` files owned by root, this one too. All that was secret is closed by now.
+    // A process that others may not look into has its `/proc` files owned by root, this one too.
+    // All that was secret is closed by now.
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;
-    // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the guest's own score.
+    // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the
+    // guest's own score.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     // Nor does stepping back; a kernel that refuses has its reasons.
     // SAFETY: takes plain numbers.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
-    // Their effects are the default ones since the spawner's start; handlers do not survive exec, but a blocked signal does.
+    // Their effects are the default ones since the spawner's start; handlers do not survive exec,
+    // but a blocked signal does.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(fail)?;
     Ok(failure_at)
 }
@@ -128,15 +156,31 @@ fn close_between(first: RawFd, end: RawFd) {
 
 /// Executes the program; returns only why that failed.
 fn execute(order: &Order) -> Errno {
-    let strings = |items: &[Vec<u8>]| items.iter().map(|item| CString::new(item.as_slice())).collect::<Result<Vec<_>, _>>();
-    let (Ok(argv), Ok(environment)) = (strings(&order.argv), strings(&order.environment)) else { return Errno::EINVAL };
-    let Some(name) = (if order.program.is_empty() { order.argv.first() } else { Some(&order.program) }) else { return Errno::EINVAL };
+    let strings = |items: &[Vec<u8>]| {
+        items
+            .iter()
+            .map(|item| CString::new(item.as_slice()))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let (Ok(argv), Ok(environment)) = (strings(&order.argv), strings(&order.environment)) else {
+        return Errno::EINVAL;
+    };
+    let Some(name) = (if order.program.is_empty() {
+        order.argv.first()
+    } else {
+        Some(&order.program)
+    }) else {
+        return Errno::EINVAL;
+    };
     let mut errno = Errno::ENOENT;
     for candidate in candidates(name, &order.environment) {
-        let Ok(path) = CString::new(candidate) else { return Errno::EINVAL };
+        let Ok(path) = CString::new(candidate) else {
+            return Errno::EINVAL;
+        };
         let Err(error) = nix::unistd::execve(&path, &argv, &environment);
         match error {
-            // Like a shell: a file that may not be executed is worth naming, unless a later folder has one that may.
+            // Like a shell: a file that may not be executed is worth naming, unless a later folder
+            // has one that may.
             Errno::EACCES => errno = Errno::EACCES,
             Errno::ENOENT | Errno::ENOTDIR => {}
             other => return other,
@@ -150,7 +194,10 @@ fn candidates(name: &[u8], environment: &[Vec<u8>]) -> Vec<Vec<u8>> {
     if name.is_empty() || name.contains(&b'/') {
         return vec![name.to_vec()];
     }
-    let path = environment.iter().find_map(|variable| variable.strip_prefix(b"PATH=")).unwrap_or(b"/usr/bin:/bin");
+    let path = environment
+        .iter()
+        .find_map(|variable| variable.strip_prefix(b"PATH="))
+        .unwrap_or(b"/usr/bin:/bin");
     path.split(|&byte| byte == b':')
         .map(|folder| {
             let mut file = folder.to_vec();
@@ -166,7 +213,8 @@ fn candidates(name: &[u8], environment: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[expect(unsafe_code, reason = "the descriptor is known by its number only")]
 fn write_all(fd: RawFd, bytes: &[u8]) {
     // SAFETY: writes from a valid slice. A pipe takes these few bytes at once or not at all.
-    let _: io::Result<isize> = match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } {
+    let _: io::Result<isize> = match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) }
+    {
         -1 => Err(io::Error::last_os_error()),
         n => Ok(n),
     };
@@ -180,7 +228,13 @@ mod tests {
     fn check(name: &str, path: &str, expected: &[&str]) {
         let environment = [format!("PATH={path}").into_bytes()];
         let found = candidates(name.as_bytes(), &environment);
-        assert_eq!(found.iter().map(|file| String::from_utf8_lossy(file)).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            found
+                .iter()
+                .map(|file| String::from_utf8_lossy(file))
+                .collect::<Vec<_>>(),
+            expected
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Which of a command's processes takes the most, by name, as far as can be seen quickly: they are gone when its end is told.
+//! Which of a command's processes takes the most, by name, as far as can be seen quickly: they are
+//! gone when its end is told.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -15,7 +16,8 @@ use nix::unistd::sysconf;
 use super::family;
 use podbay_wire::Culprit;
 
-/// How long is looked. Where hundreds of processes spin, every look takes time that ending them needs.
+/// How long is looked. Where hundreds of processes spin, every look takes time that ending them
+/// needs.
 const PATIENCE: Duration = Duration::from_millis(25);
 /// How many are looked at in any case: on a busy machine the time can be over after the first.
 const ENOUGH: usize = 8;
@@ -40,15 +42,19 @@ pub(super) enum By {
     Work,
 }
 
-/// Returns the name under which most is taken by what this process has started, all processes of that name together.
+/// Returns the name under which most is taken by what this process has started, all processes of
+/// that name together.
 pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
     biggest_until(supervisor, by, Instant::now() + PATIENCE)
 }
 
-/// Returns which of these supervisors has started the most processes of one name, and which those are.
+/// Returns which of these supervisors has started the most processes of one name, and which those
+/// are.
 pub(super) fn most_processes(supervisors: impl IntoIterator<Item = i32>) -> Option<(i32, Culprit)> {
     let end = Instant::now() + PATIENCE;
-    let seen = supervisors.into_iter().filter_map(|supervisor| Some((supervisor, biggest_until(supervisor, By::Count, end)?)));
+    let seen = supervisors
+        .into_iter()
+        .filter_map(|supervisor| Some((supervisor, biggest_until(supervisor, By::Count, end)?)));
     seen.max_by_key(|(_, culprit)| culprit.count)
 }
 
@@ -65,8 +71,11 @@ fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
             break;
         }
         waiting.extend(family::children(pid));
-        // It may have ended meanwhile. Between fork and exec a process has our own name, and what it does is ours.
-        let Some(name) = name(pid).filter(|name| name != SPAWNER) else { continue };
+        // It may have ended meanwhile. Between fork and exec a process has our own name, and what
+        // it does is ours.
+        let Some(name) = name(pid).filter(|name| name != SPAWNER) else {
+            continue;
+        };
         let amount = match by {
             By::Memory => memory(pid, &mut files, end),
             By::Written => written(pid),
@@ -77,39 +86,67 @@ fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
         *entry = (entry.0 + 1, entry.1.saturating_add(amount));
     }
     let (name, (count, amount)) = by_name.into_iter().max_by_key(|(_, (_, amount))| *amount)?;
-    let bytes = if matches!(by, By::Memory | By::Written) { amount } else { 0 };
-    Some(Culprit { name, count, bytes, at_least })
+    let bytes = if matches!(by, By::Memory | By::Written) {
+        amount
+    } else {
+        0
+    };
+    Some(Culprit {
+        name,
+        count,
+        bytes,
+        at_least,
+    })
 }
 
-/// Returns whether a process is no longer one of ours, between fork and exec. It may call itself what it likes.
+/// Returns whether a process is no longer one of ours, between fork and exec. It may call itself
+/// what it likes.
 pub(super) fn is_command(pid: i32) -> bool {
     name(pid).is_some_and(|name| name != SPAWNER)
 }
 
 fn name(pid: i32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    Some(
+        String::from_utf8_lossy(&bytes)
+            .trim_end_matches('\n')
+            .to_owned(),
+    )
 }
 
-/// Returns what a process has of the memory: what it uses alone, and of what can be shared the larger of what it has mapped and of what its
-/// open files there take, mapped or not.
+/// Returns what a process has of the memory: what it uses alone, and of what can be shared the
+/// larger of what it has mapped and of what its open files there take, mapped or not.
 fn memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+    let mut fields = text
+        .split_ascii_whitespace()
+        .skip(1)
+        .map(|field| field.parse::<u64>().unwrap_or(0));
     let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
-    let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, i64::cast_unsigned);
+    let page = sysconf(SysconfVar::PAGE_SIZE)
+        .ok()
+        .flatten()
+        .map_or(4096, i64::cast_unsigned);
     resident.saturating_sub(shared) * page + (shared * page).max(open_in_memory(pid, files, end))
 }
 
-/// Returns what the files take that a process has open and that lie in memory, but for those that another one was seen to have.
+/// Returns what the files take that a process has open and that lie in memory, but for those that
+/// another one was seen to have.
 fn open_in_memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut bytes = 0_u64;
     for (n, entry) in entries.enumerate() {
         if n > ENOUGH_FILES && Instant::now() > end {
             break;
         }
-        let lies_there = |name: &Path| IN_MEMORY.iter().any(|place| name.as_os_str().as_bytes().starts_with(place));
+        let lies_there = |name: &Path| {
+            IN_MEMORY
+                .iter()
+                .any(|place| name.as_os_str().as_bytes().starts_with(place))
+        };
         if fs::read_link(entry.path()).is_ok_and(|name| lies_there(&name))
             && let Ok(facts) = fs::metadata(entry.path())
             && files.insert((facts.dev(), facts.ino()))
@@ -122,7 +159,11 @@ fn open_in_memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u6
 
 fn written(pid: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0);
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+            .unwrap_or(0)
+    };
     // Where the disk is memory nothing is ever written to one.
     field("write_bytes:").max(field("wchar:"))
 }
@@ -132,11 +173,19 @@ fn work(pid: i32) -> u64 {
     // The name may hold anything, so the fields are counted from its end.
     let end = text.iter().rposition(|&byte| byte == b')').unwrap_or(0);
     let fields = String::from_utf8_lossy(&text[end..]);
-    fields.split_ascii_whitespace().skip(12).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+    fields
+        .split_ascii_whitespace()
+        .skip(12)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u64>().ok())
+        .sum()
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "what is looked at here are processes")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is looked at here are processes"
+)]
 mod tests {
     use std::process::Command;
 
@@ -144,13 +193,18 @@ mod tests {
 
     #[test]
     fn processes_of_one_name_count_together() {
-        let mut children: Vec<_> = (0..3).map(|_| Command::new("sleep").arg("30").spawn().expect("starts")).collect();
+        let mut children: Vec<_> = (0..3)
+            .map(|_| Command::new("sleep").arg("30").spawn().expect("starts"))
+            .collect();
         let own = std::process::id() as i32;
         // Between fork and exec a child has its parent's name.
         let mut found = None;
         for _ in 0..200 {
             found = biggest(own, By::Count);
-            if found.as_ref().is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3) {
+            if found
+                .as_ref()
+                .is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3)
+            {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -159,17 +213,25 @@ mod tests {
         for child in &mut children {
             child.kill().and_then(|()| child.wait()).expect("ends");
         }
-        assert!(found.as_ref().is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3), "{found:?}");
+        assert!(
+            found
+                .as_ref()
+                .is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3),
+            "{found:?}"
+        );
         assert!(memory.is_some_and(|culprit| culprit.bytes > 0));
     }
 
     #[test]
     fn a_file_in_memory_counts_with_who_has_it_open_and_once() {
-        let file = nix::sys::memfd::memfd_create(c"hidden", nix::sys::memfd::MFdFlags::empty()).expect("made");
+        let file = nix::sys::memfd::memfd_create(c"hidden", nix::sys::memfd::MFdFlags::empty())
+            .expect("made");
         let mut file = std::fs::File::from(file);
         // Without the flag that closes it, a child has it too.
         let mut child = Command::new("sleep").arg("30").spawn().expect("starts");
-        let look = |files: &mut HashSet<(u64, u64)>| open_in_memory(child.id() as i32, files, Instant::now() + PATIENCE);
+        let look = |files: &mut HashSet<(u64, u64)>| {
+            open_in_memory(child.id() as i32, files, Instant::now() + PATIENCE)
+        };
         let before = look(&mut HashSet::new());
         std::io::Write::write_all(&mut file, &vec![1; 3 << 20]).expect("written");
         let mut files = HashSet::new();

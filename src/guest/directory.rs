@@ -1,4 +1,5 @@
-//! Where commands run: below the workspace where a call says so, else where the last command left off.
+//! Where commands run: below the workspace where a call says so, else where the last command left
+//! off.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -37,7 +38,11 @@ pub(super) struct Directory {
 
 impl Directories {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(root)?, root_path: root.to_owned(), current: Mutex::new(root.to_owned()) })
+        Ok(Self {
+            root: Root::open(root)?,
+            root_path: root.to_owned(),
+            current: Mutex::new(root.to_owned()),
+        })
     }
 
     /// Opens a folder that a call names; the kernel keeps it below the workspace.
@@ -53,16 +58,23 @@ impl Directories {
     /// Opens the folder where the last command left off, or the workspace where that is gone.
     pub(super) fn open_current(&self) -> Result<Directory, Fault> {
         let path = self.lock().clone();
-        // Absolute, because commands may well work in /tmp; no magic links, because /proc/self is the guest here.
+        // Absolute, because commands may well work in /tmp; no magic links, because /proc/self is
+        // the guest here.
         match open_anywhere(path.as_os_str().as_bytes()) {
             Ok(fd) => Ok(Directory { fd, note: None }),
             Err(errno) => {
                 let gone = BytesPath::from(path);
                 self.lock().clone_from(&self.root_path);
                 let fd = self.open_root()?;
-                let note =
-                    format!("the directory {gone} cannot be used any more ({}); the command ran in {}", errno.desc(), self.root_text());
-                Ok(Directory { fd, note: Some(note) })
+                let note = format!(
+                    "the directory {gone} cannot be used any more ({}); the command ran in {}",
+                    errno.desc(),
+                    self.root_text()
+                );
+                Ok(Directory {
+                    fd,
+                    note: Some(note),
+                })
             }
         }
     }
@@ -72,11 +84,14 @@ impl Directories {
         self.root.open_place(&BytesPath::from_bytes(Vec::new()))
     }
 
-    /// Notes where a command left off, as it says itself. That is only believed as far as the next command goes.
+    /// Notes where a command left off, as it says itself. That is only believed as far as the next
+    /// command goes.
     pub(super) fn left_off(&self, reported: &[u8]) {
         let path = reported.strip_suffix(b"\n").unwrap_or(reported);
         if path.starts_with(b"/") && path.len() < MAX_PATH && !path.contains(&0) {
-            BytesPath::from_bytes(path).as_path().clone_into(&mut self.lock());
+            BytesPath::from_bytes(path)
+                .as_path()
+                .clone_into(&mut self.lock());
         }
     }
 
@@ -94,10 +109,14 @@ impl Directories {
     pub(super) fn absolute(&self, path: &BytesPath) -> Result<Vec<u8>, Fault> {
         let known = self.as_known(path);
         let relative = self.root.relative(known.as_ref().unwrap_or(path))?;
-        Ok(join(self.root_path.as_os_str().as_bytes(), relative.as_bytes()))
+        Ok(join(
+            self.root_path.as_os_str().as_bytes(),
+            relative.as_bytes(),
+        ))
     }
 
-    /// Returns why nothing can be had by a path of the project, such as that nothing has this name; `None`: something is there.
+    /// Returns why nothing can be had by a path of the project, such as that nothing has this name;
+    /// `None`: something is there.
     pub(super) fn lacks(&self, path: &BytesPath) -> Option<Fault> {
         let known = self.as_known(path);
         self.root.look(known.as_ref().unwrap_or(path)).err()
@@ -107,7 +126,10 @@ impl Directories {
     pub(super) fn refuse_link(&self, path: &BytesPath) -> Result<(), Fault> {
         let known = self.as_known(path);
         let path = known.as_ref().unwrap_or(path);
-        let failed = |error: std::io::Error| Fault::Io { doing: format!("look at {path}"), problem: error.to_string() };
+        let failed = |error: std::io::Error| Fault::Io {
+            doing: format!("look at {path}"),
+            problem: error.to_string(),
+        };
         match self.root.by_name().map_err(failed)?.look(path) {
             Err(refused @ Fault::Refused { .. }) => Err(refused),
             _ => Ok(()),
@@ -116,7 +138,9 @@ impl Directories {
 
     /// Returns the folder that the workspace lies in.
     pub(super) fn above(&self) -> Vec<u8> {
-        self.root_path.parent().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())
+        self.root_path
+            .parent()
+            .map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())
     }
 
     /// Returns the workspace, by the name that it was opened by.
@@ -136,10 +160,14 @@ impl Directories {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a path by the name that the model knows the workspace by, where it gives the real one.
+    /// Returns a path by the name that the model knows the workspace by, where it gives the real
+    /// one.
     fn as_known(&self, path: &BytesPath) -> Option<BytesPath> {
-        let rest = path.as_bytes().strip_prefix(self.root_path.as_os_str().as_bytes())?;
-        (rest.is_empty() || rest.starts_with(b"/")).then(|| BytesPath::from_bytes([MOUNT.as_bytes(), rest].concat()))
+        let rest = path
+            .as_bytes()
+            .strip_prefix(self.root_path.as_os_str().as_bytes())?;
+        (rest.is_empty() || rest.starts_with(b"/"))
+            .then(|| BytesPath::from_bytes([MOUNT.as_bytes(), rest].concat()))
     }
 }
 
@@ -153,7 +181,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("podbay-directory-{}-{name}", std::process::id()));
+            let path = std::env::temp_dir()
+                .join(format!("podbay-directory-{}-{name}", std::process::id()));
             fs::create_dir_all(path.join("src/deep")).expect("folders");
             Self(path)
         }
@@ -210,8 +239,14 @@ mod tests {
             let fault = directories.resolve(&bad.into()).expect_err(bad);
             assert!(matches!(fault, Fault::Outside { .. }), "{bad}: {fault}");
         }
-        assert!(matches!(directories.resolve(&"none".into()), Err(Fault::NotFound { .. })));
-        assert!(matches!(directories.resolve(&"file".into()), Err(Fault::NotDirectory { .. })));
+        assert!(matches!(
+            directories.resolve(&"none".into()),
+            Err(Fault::NotFound { .. })
+        ));
+        assert!(matches!(
+            directories.resolve(&"file".into()),
+            Err(Fault::NotDirectory { .. })
+        ));
     }
 
     #[test]
@@ -228,7 +263,10 @@ mod tests {
             assert!(directories.go(&name.into()).is_err(), "{name}");
             assert_eq!(directories.current(), deep, "{name}");
         }
-        assert_eq!(directories.go(&".".into()), Ok(BytesPath::from(folder.0.as_path())));
+        assert_eq!(
+            directories.go(&".".into()),
+            Ok(BytesPath::from(folder.0.as_path()))
+        );
     }
 
     #[test]
@@ -251,6 +289,12 @@ mod tests {
         directories.left_off(b"/a\0b\n");
         assert_eq!(directories.current(), BytesPath::from(folder.0.as_path()));
         directories.left_off(b"/proc/self/cwd\n");
-        assert!(directories.open_current().expect("falls back").note.is_some());
+        assert!(
+            directories
+                .open_current()
+                .expect("falls back")
+                .note
+                .is_some()
+        );
     }
 }

@@ -1,11 +1,14 @@
 //! What keeps the calls of one sandbox apart: each has a landlock domain of its own.
 //!
-//! All commands are of one user, so the kernel lets each read and write the memory of every other by `/proc/PID/mem`. A process in a
-//! landlock domain can look into those of the same domain alone, and into none that has no domain, such as the guest. That holds whatever
-//! the domain restricts. This one restricts nothing: it handles the right to move files between folders, which a domain takes away unless
-//! it is granted, and grants it everywhere. Signals pass between domains, so that a command can end what an earlier one left running.
+//! All commands are of one user, so the kernel lets each read and write the memory of every other
+//! by `/proc/PID/mem`. A process in a landlock domain can look into those of the same domain alone,
+//! and into none that has no domain, such as the guest. That holds whatever the domain restricts.
+//! This one restricts nothing: it handles the right to move files between folders, which a domain
+//! takes away unless it is granted, and grants it everywhere. Signals pass between domains, so that
+//! a command can end what an earlier one left running.
 //!
-//! The right was added with version 2 of landlock's interface (Linux 5.19). Where there is none, commands have no domain.
+//! The right was added with version 2 of landlock's interface (Linux 5.19). Where there is none,
+//! commands have no domain.
 
 use std::io;
 
@@ -20,20 +23,25 @@ use landlock::RulesetCreated;
 use landlock::RulesetCreatedAttr;
 use landlock::RulesetError;
 
-/// What a domain is made of. The process that starts commands keeps it, and each supervisor enters a new domain with its copy.
+/// What a domain is made of. The process that starts commands keeps it, and each supervisor enters
+/// a new domain with its copy.
 #[derive(Debug)]
 pub(super) struct Domain(RulesetCreated);
 
 impl Domain {
     /// Returns `None` where the kernel has no domains of this kind, or refuses to make one.
     pub(super) fn find() -> io::Result<Option<Self>> {
-        let handled = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::Refer);
+        let handled = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::Refer);
         let ruleset = match handled {
             Err(RulesetError::HandleAccesses(_)) => return Ok(None),
             handled => handled.map_err(io::Error::other)?,
         };
         let root = PathFd::new("/").map_err(io::Error::other)?;
-        let ruleset = ruleset.create().and_then(|ruleset| ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer)));
+        let ruleset = ruleset
+            .create()
+            .and_then(|ruleset| ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer)));
         Ok(Some(Self(ruleset.map_err(io::Error::other)?)))
     }
 
@@ -52,7 +60,9 @@ mod tests {
     /// A domain cannot be left, so that a thread of its own enters it.
     #[test]
     fn a_domain_keeps_nobody_from_moving_and_linking_files_between_folders() {
-        let Some(domain) = Domain::find().expect("the kernel answers") else { return };
+        let Some(domain) = Domain::find().expect("the kernel answers") else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         for name in ["one", "two"] {

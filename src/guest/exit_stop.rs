@@ -1,12 +1,14 @@
 //! Who may let another process stop on its way out.
 //!
-//! A process that is traced with [`TRACE_EXIT`] stops when it ends, also when KILL ends it, until its tracer lets it go on or is gone. Two
-//! that trace each other so and are killed wait for each other for ever, and no signal ends them; nor does the end of the sandbox, whose
-//! container the engine could not remove. `strace` sets this option, so it cannot just be refused.
+//! A process that is traced with [`TRACE_EXIT`] stops when it ends, also when KILL ends it, until
+//! its tracer lets it go on or is gone. Two that trace each other so and are killed wait for each
+//! other for ever, and no signal ends them; nor does the end of the sandbox, whose container the
+//! engine could not remove. `strace` sets this option, so it cannot just be refused.
 //!
-//! So the kernel asks the supervisor about it, and a process gets to trace only younger ones in this way. Among any processes the oldest then
-//! has no such tracer, so that it ends, and with it what it traces. The kernel hands the option on to children of the one that is traced,
-//! which are younger still.
+//! So the kernel asks the supervisor about it, and a process gets to trace only younger ones in
+//! this way. Among any processes the oldest then has no such tracer, so that it ends, and with it
+//! what it traces. The kernel hands the option on to children of the one that is traced, which are
+//! younger still.
 
 use std::fs;
 
@@ -23,19 +25,29 @@ pub(super) fn may_stop(question: &Question) -> bool {
 
 /// Returns whether the process of one thread was certainly made before the process of another.
 ///
-/// Only whole processes are compared: a thread that executes a program takes the place of its process's first one. A number that is given to
-/// another process meanwhile is a younger one's.
+/// Only whole processes are compared: a thread that executes a program takes the place of its
+/// process's first one. A number that is given to another process meanwhile is a younger one's.
 fn is_older(one: i32, other: i32) -> bool {
-    let (Some(one), Some(other)) = (process_of(one), process_of(other)) else { return false };
-    let (Some(older), Some(younger)) = (stat(one), stat(other)) else { return false };
-    // The kernel counts in hundredths of a second, in which a process can start another; a parent is older than its children.
+    let (Some(one), Some(other)) = (process_of(one), process_of(other)) else {
+        return false;
+    };
+    let (Some(older), Some(younger)) = (stat(one), stat(other)) else {
+        return false;
+    };
+    // The kernel counts in hundredths of a second, in which a process can start another; a parent
+    // is older than its children.
     older.started < younger.started || (older.started == younger.started && younger.parent == one)
 }
 
 /// Returns the process that a thread belongs to.
 fn process_of(thread: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -46,14 +58,26 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "it is a process that this looks at")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is a process that this looks at"
+    )]
     fn a_parent_is_older_than_its_child_from_whichever_thread_and_not_the_other_way_round() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the `cat` command");
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the `cat` command");
         let (own, started) = (std::process::id() as i32, child.id() as i32);
         let thread = nix::unistd::gettid().as_raw();
         assert_ne!(thread, own, "a test has a thread of its own");
         assert!(is_older(own, started) && is_older(thread, started));
-        assert!(!is_older(started, own) && !is_older(started, thread) && !is_older(own, own) && !is_older(own, thread));
+        assert!(
+            !is_older(started, own)
+                && !is_older(started, thread)
+                && !is_older(own, own)
+                && !is_older(own, thread)
+        );
         child.kill().expect("ended");
         child.wait().expect("taken");
         assert!(!is_older(own, started), "nobody knows of who is gone");

@@ -45,14 +45,25 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
         memory_bytes: cgroup.memory_bytes(),
         n_processes: cgroup.n_processes(),
         millicores: cgroup.millicores(),
-        workspace: folder.as_ref().map_or((0, 0), |folder| (folder.dev(), folder.ino())),
-        workspace_owner: folder.as_ref().map_or((0, 0), |folder| (folder.uid(), folder.gid())),
+        workspace: folder
+            .as_ref()
+            .map_or((0, 0), |folder| (folder.dev(), folder.ino())),
+        workspace_owner: folder
+            .as_ref()
+            .map_or((0, 0), |folder| (folder.uid(), folder.gid())),
         workspace_writable: nix::unistd::access(workspace, AccessFlags::W_OK).is_ok(),
         networked: is_networked(),
         disk: began(workspace),
         workspace_names: names,
-        mounts: mounts::below(workspace).into_iter().take(MAX_MOUNTS).collect(),
-        foreign: mounts::foreign_below(workspace).into_iter().filter(|path| protected_name(path).is_none()).take(MAX_MOUNTS).collect(),
+        mounts: mounts::below(workspace)
+            .into_iter()
+            .take(MAX_MOUNTS)
+            .collect(),
+        foreign: mounts::foreign_below(workspace)
+            .into_iter()
+            .filter(|path| protected_name(path).is_none())
+            .take(MAX_MOUNTS)
+            .collect(),
         exec_gate: gate::find(),
     }
 }
@@ -60,11 +71,20 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
 fn began(workspace: &Path) -> Option<DiskBegan> {
     let room = Room::of(workspace)?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
-    Some(DiskBegan { at, bytes: room.bytes, files: room.files })
+    Some(DiskBegan {
+        at,
+        bytes: room.bytes,
+        files: room.files,
+    })
 }
 
 /// Returns whether an interface beside loopback is up; what cannot be found out counts as one.
 fn is_networked() -> bool {
-    let Ok(mut interfaces) = nix::ifaddrs::getifaddrs() else { return true };
-    interfaces.any(|interface| interface.flags.contains(InterfaceFlags::IFF_UP) && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK))
+    let Ok(mut interfaces) = nix::ifaddrs::getifaddrs() else {
+        return true;
+    };
+    interfaces.any(|interface| {
+        interface.flags.contains(InterfaceFlags::IFF_UP)
+            && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    })
 }

@@ -1,7 +1,8 @@
 //! Which processes come from this one, and how to end them all.
 //!
-//! Supervisors and the spawner are subreapers: whatever a command forks, and however often, stays below them in the tree. Nothing here
-//! forks or makes threads, so that it works when the box has no free process slot.
+//! Supervisors and the spawner are subreapers: whatever a command forks, and however often, stays
+//! below them in the tree. Nothing here forks or makes threads, so that it works when the box has
+//! no free process slot.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -16,18 +17,21 @@ use super::unix::Reaped;
 use super::unix::kill;
 use super::unix::reap;
 
-/// Passes of STOP before the first KILL; each finds the children of those the pass before was too late for.
+/// Passes of STOP before the first KILL; each finds the children of those the pass before was too
+/// late for.
 const MAX_STOP_PASSES: usize = 20;
 /// How long they may take: the one who makes them hears nothing meanwhile.
 const STOPPING: Duration = Duration::from_millis(250);
 /// How long those are looked for that are to be asked to end, or only counted.
 const ASKING: Duration = Duration::from_millis(250);
-/// How often all that runs is stopped at once, and the pause between. A bomb may wake all its processes in the same way; whoever is in the middle of
-/// that gets through, and hardly anybody is each time.
+/// How often all that runs is stopped at once, and the pause between. A bomb may wake all its
+/// processes in the same way; whoever is in the middle of that gets through, and hardly anybody is
+/// each time.
 const HOLDS: usize = 12;
 const BETWEEN_HOLDS: Duration = Duration::from_micros(200);
 
-/// Returns the living descendants of this process, as many as are found in a moment: there may be more each time.
+/// Returns the living descendants of this process, as many as are found in a moment: there may be
+/// more each time.
 pub(super) fn descendants() -> Vec<i32> {
     let begun = Instant::now();
     below_while(own_children(), || begun.elapsed() < ASKING)
@@ -54,7 +58,11 @@ fn below_while(roots: Vec<i32>, has_time: impl Fn() -> bool) -> Vec<i32> {
         if is_alive(pid) {
             found.push(pid);
         }
-        waiting.extend(children(pid).into_iter().filter(|&child| known.insert(child)));
+        waiting.extend(
+            children(pid)
+                .into_iter()
+                .filter(|&child| known.insert(child)),
+        );
     }
     found
 }
@@ -63,11 +71,17 @@ fn below_while(roots: Vec<i32>, has_time: impl Fn() -> bool) -> Vec<i32> {
 pub(super) fn children(pid: i32) -> Vec<i32> {
     let mut all = Vec::new();
     // A child belongs to the thread that forked it.
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return all };
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return all;
+    };
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => all.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
-            // The thread ended meanwhile, or the kernel was built without these files; then every process is asked for its parent.
+            Ok(list) => all.extend(
+                list.split_ascii_whitespace()
+                    .filter_map(|pid| pid.parse::<i32>().ok()),
+            ),
+            // The thread ended meanwhile, or the kernel was built without these files; then every
+            // process is asked for its parent.
             Err(_) if !has_children_files() => return children_by_scan(pid),
             Err(_) => {}
         }
@@ -81,12 +95,18 @@ fn has_children_files() -> bool {
 }
 
 fn children_by_scan(parent: i32) -> Vec<i32> {
-    processes().filter(|&pid| stat(pid).is_some_and(|stat| stat.parent == parent)).collect()
+    processes()
+        .filter(|&pid| stat(pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
 }
 
 /// Returns the ids of all processes there are.
 pub(super) fn processes() -> impl Iterator<Item = i32> {
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// The fields of `/proc/PID/stat` that matter here.
@@ -115,7 +135,10 @@ pub(super) fn stat(pid: i32) -> Option<Stat> {
 /// Returns the same for the folder of a process or a thread in `/proc`.
 pub(super) fn stat_in(folder: &Path) -> Option<Stat> {
     let mut text = Vec::with_capacity(512);
-    fs::File::open(folder.join("stat")).ok()?.read_to_end(&mut text).ok()?;
+    fs::File::open(folder.join("stat"))
+        .ok()?
+        .read_to_end(&mut text)
+        .ok()?;
     parse_stat(&text)
 }
 
@@ -129,13 +152,21 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     let n_threads = fields.nth(14)?.parse().ok()?;
     let started = fields.nth(1)?.parse().ok()?;
-    Some(Stat { state, parent, group, n_threads, started })
+    Some(Stat {
+        state,
+        parent,
+        group,
+        n_threads,
+        started,
+    })
 }
 
-/// Wakes a supervisor and the process that forked it, and with them the supervisors beside it, where commands have stopped them: all are of
-/// the same user.
+/// Wakes a supervisor and the process that forked it, and with them the supervisors beside it,
+/// where commands have stopped them: all are of the same user.
 pub(super) fn wake(supervisor: i32) {
-    let Some(Stat { state, parent, .. }) = stat(supervisor) else { return };
+    let Some(Stat { state, parent, .. }) = stat(supervisor) else {
+        return;
+    };
     if parent <= 1 || (state != b'T' && !is_stopped(parent)) {
         return;
     }
@@ -145,7 +176,8 @@ pub(super) fn wake(supervisor: i32) {
     }
 }
 
-/// Kills what a supervisor owns, in its place, where it is to do that and was stopped. To be called again and again.
+/// Kills what a supervisor owns, in its place, where it is to do that and was stopped. To be called
+/// again and again.
 pub(super) fn kill_in_place_of(supervisor: i32) {
     if !is_stopped(supervisor) {
         return;
@@ -178,10 +210,12 @@ pub(super) fn ask_to_end() {
     }
 }
 
-/// Sends KILL, once, to the processes that `roots` returns and to everything below them, and returns how many there were.
+/// Sends KILL, once, to the processes that `roots` returns and to everything below them, and
+/// returns how many there were.
 ///
-/// All are stopped first: a KILL frees a process slot at once, and a fork bomb would refill it faster than we kill. A stopped process
-/// frees none, and a process with a signal pending cannot complete a fork.
+/// All are stopped first: a KILL frees a process slot at once, and a fork bomb would refill it
+/// faster than we kill. A stopped process frees none, and a process with a signal pending cannot
+/// complete a fork.
 pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     let mut stopped = HashSet::new();
     let begun = Instant::now();
@@ -196,8 +230,9 @@ pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     stopped.len()
 }
 
-/// Stops these processes and all below them, each before its children are looked for: every one that is found leaves more of the processor to the
-/// search. Returns whether there were any that were not stopped before.
+/// Stops these processes and all below them, each before its children are looked for: every one
+/// that is found leaves more of the processor to the search. Returns whether there were any that
+/// were not stopped before.
 fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
     let mut waiting = roots;
@@ -210,15 +245,20 @@ fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
                 grew = true;
             }
         }
-        waiting.extend(children(pid).into_iter().filter(|&child| known.insert(child)));
+        waiting.extend(
+            children(pid)
+                .into_iter()
+                .filter(|&child| known.insert(child)),
+        );
     }
     grew
 }
 
 /// Kills everything below this process while nothing else in its namespace runs, except PID 1.
 ///
-/// Hundreds of processes that never pause leave this one so little of the processor that it finds them more slowly than they make others. One
-/// call stops them all, together with whatever else may be signalled from here, which then goes on. Never on a host: see [`is_in_a_box`].
+/// Hundreds of processes that never pause leave this one so little of the processor that it finds
+/// them more slowly than they make others. One call stops them all, together with whatever else may
+/// be signalled from here, which then goes on. Never on a host: see [`is_in_a_box`].
 pub(super) fn kill_at_once() {
     kill_held(own_children);
 }
@@ -235,13 +275,17 @@ fn kill_held(roots: impl Fn() -> Vec<i32>) {
     }
     let own = std::process::id() as i32;
     let others = processes().filter(|pid| *pid > 1 && *pid != own && !doomed.contains(pid));
-    for pid in children_first(&others.filter_map(|pid| Some((pid, stat(pid)?.parent))).collect()) {
+    for pid in children_first(
+        &others
+            .filter_map(|pid| Some((pid, stat(pid)?.parent)))
+            .collect(),
+    ) {
         kill(pid, libc::SIGCONT);
     }
 }
 
-/// Returns the processes of a map to their parents in the order in which they may go on: a shell that went on before its child would see the
-/// child stopped, and take its terminal back.
+/// Returns the processes of a map to their parents in the order in which they may go on: a shell
+/// that went on before its child would see the child stopped, and take its terminal back.
 fn children_first(parents: &HashMap<i32, i32>) -> Vec<i32> {
     let depth = |pid: i32| {
         let above = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
@@ -253,13 +297,14 @@ fn children_first(parents: &HashMap<i32, i32>) -> Vec<i32> {
     pids.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Returns whether this serving process began its process namespace, so that nobody else serves in it.
+/// Returns whether this serving process began its process namespace, so that nobody else serves in
+/// it.
 pub(super) fn is_in_own_box() -> bool {
     std::process::id() == 1
 }
 
-/// Returns whether this serving process is in a process namespace that is the sandbox's: it began that, or was put there from outside. On a host,
-/// where all processes are others', neither is so.
+/// Returns whether this serving process is in a process namespace that is the sandbox's: it began
+/// that, or was put there from outside. On a host, where all processes are others', neither is so.
 pub(super) fn is_in_a_box() -> bool {
     is_in_own_box() || std::os::unix::process::parent_id() == 0
 }
@@ -289,18 +334,48 @@ mod tests {
 
     #[test]
     fn a_process_name_cannot_forge_its_state_or_parent() {
-        let stat = parse_stat(b"42 (a) Z 1 (b) R 7 40 42 0 -1 4194304 1 0 0 0 5 1 0 0 20 0 3 0 17 0 0").expect("parses");
-        assert_eq!(stat, Stat { state: b'R', parent: 7, group: 40, n_threads: 3, started: 17 });
-        assert!(stat.is_alive() && Stat { state: b'Z', ..stat }.is_alive() && !Stat { state: b'Z', n_threads: 1, ..stat }.is_alive());
+        let stat =
+            parse_stat(b"42 (a) Z 1 (b) R 7 40 42 0 -1 4194304 1 0 0 0 5 1 0 0 20 0 3 0 17 0 0")
+                .expect("parses");
+        assert_eq!(
+            stat,
+            Stat {
+                state: b'R',
+                parent: 7,
+                group: 40,
+                n_threads: 3,
+                started: 17
+            }
+        );
+        assert!(
+            stat.is_alive()
+                && Stat {
+                    state: b'Z',
+                    ..stat
+                }
+                .is_alive()
+                && !Stat {
+                    state: b'Z',
+                    n_threads: 1,
+                    ..stat
+                }
+                .is_alive()
+        );
         assert_eq!(parse_stat(b"42 (a"), None);
     }
 
     #[test]
     fn whoever_waits_for_others_goes_on_after_them() {
-        // A shell with a higher number than its child, whose child has another; and two that seem to be each other's.
+        // A shell with a higher number than its child, whose child has another; and two that seem
+        // to be each other's.
         let parents = HashMap::from([(70, 0), (20, 70), (50, 20), (8, 9), (9, 8)]);
         let order = children_first(&parents);
-        let at = |pid| order.iter().position(|&other| other == pid).expect("is there");
+        let at = |pid| {
+            order
+                .iter()
+                .position(|&other| other == pid)
+                .expect("is there")
+        };
         assert!(at(50) < at(20) && at(20) < at(70), "{order:?}");
         assert_eq!(order.len(), 5);
     }

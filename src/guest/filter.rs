@@ -1,18 +1,20 @@
 //! The system calls that commands may not make, on top of what the engine's filter denies already.
 //!
-//! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read by a filter. Set-id bits are denied
-//! because a set-id file in the project would still work on the host. A filter sees a mode and no file, so that a folder cannot be marked by
-//! `chmod` either, though its mark gives nobody a right. What is made in a folder with the mark gets it from there: the kernel does that by
-//! itself, and takes the bit from no argument of `mkdir`.
-//! Sockets are told apart here as well: the engine's filter does so too, and in a sandbox that somebody else keeps there may be none.
-//! Limits of other processes cannot be set: a small one on the guest would end the box. Nor can their priorities: with the lowest one the
-//! guest would not even get to die among busy commands.
-//! Signals cannot be sent in the ways that let their sender say who sent them, or that lose it when too many wait: PID 1 obeys those that come
-//! from outside alone.
-//! Files cannot be leased: whoever opens one waits for the holder, also on the host.
-//! The kernel holds a file against its largest size only when that size changes. So room cannot be reserved beyond a file's end, which would
-//! fill the host's disk with files that are empty to look at.
-//! Device files cannot be made: the kernel lets everybody make the one of number 0:0, which to overlay file systems says that a name is gone.
+//! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read
+//! by a filter. Set-id bits are denied because a set-id file in the project would still work on the
+//! host. A filter sees a mode and no file, so that a folder cannot be marked by `chmod` either,
+//! though its mark gives nobody a right. What is made in a folder with the mark gets it from there:
+//! the kernel does that by itself, and takes the bit from no argument of `mkdir`. Sockets are told
+//! apart here as well: the engine's filter does so too, and in a sandbox that somebody else keeps
+//! there may be none. Limits of other processes cannot be set: a small one on the guest would end
+//! the box. Nor can their priorities: with the lowest one the guest would not even get to die among
+//! busy commands. Signals cannot be sent in the ways that let their sender say who sent them, or
+//! that lose it when too many wait: PID 1 obeys those that come from outside alone. Files cannot be
+//! leased: whoever opens one waits for the holder, also on the host. The kernel holds a file
+//! against its largest size only when that size changes. So room cannot be reserved beyond a file's
+//! end, which would fill the host's disk with files that are empty to look at. Device files cannot
+//! be made: the kernel lets everybody make the one of number 0:0, which to overlay file systems
+//! says that a name is gone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,7 +44,8 @@ const NAMESPACE_FLAGS: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Looking into other processes (about `ptrace` see [`call_filter`](super::call_filter)), other views of the system, and large kernel interfaces that build tools do not need.
+/// Looking into other processes (about `ptrace` see [`call_filter`](super::call_filter)), other
+/// views of the system, and large kernel interfaces that build tools do not need.
 const REFUSED: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -72,27 +75,42 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount_setattr,
 ];
 
-/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call. Then what programs do
-/// without where a kernel is older: the newer form of what [`REQUESTS`] refuses.
-const ABSENT: &[i64] = &[libc::SYS_openat2, SYS_FCHMODAT2, libc::SYS_clone3, SYS_FILE_SETATTR];
+/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use
+/// the older call. Then what programs do without where a kernel is older: the newer form of what
+/// [`REQUESTS`] refuses.
+const ABSENT: &[i64] = &[
+    libc::SYS_openat2,
+    SYS_FCHMODAT2,
+    libc::SYS_clone3,
+    SYS_FILE_SETATTR,
+];
 
-/// Of whom sockets may be. VSOCK reaches a machine below without any network, and the others are large pieces of kernel that builds do not need;
-/// of netlink libc needs the part that tells of interfaces and routes.
-const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+/// Of whom sockets may be. VSOCK reaches a machine below without any network, and the others are
+/// large pieces of kernel that builds do not need; of netlink libc needs the part that tells of
+/// interfaces and routes.
+const FAMILIES: [i32; 4] = [
+    libc::AF_UNIX,
+    libc::AF_INET,
+    libc::AF_INET6,
+    libc::AF_NETLINK,
+];
 
 /// Requests of `ioctl` that most file systems do not know either. libc names few of them.
 const REQUESTS: [u64; 10] = [
-    // The older way to reserve room: `FS_IOC_RESVSP`, the same with 64 in its name, and `FS_IOC_ZERO_RANGE`.
+    // The older way to reserve room: `FS_IOC_RESVSP`, the same with 64 in its name, and
+    // `FS_IOC_ZERO_RANGE`.
     0x4030_5828,
     0x4030_582a,
     0x4030_5839,
-    // `FS_IOC_FSSETXATTR`: room taken in large pieces whatever is written, and the number that quotas of projects count by.
+    // `FS_IOC_FSSETXATTR`: room taken in large pieces whatever is written, and the number that
+    // quotas of projects count by.
     0x401c_5820,
-    // `FS_IOC_SETFLAGS`, and as 32-bit programs call it: marks on files that stay when the session is over.
+    // `FS_IOC_SETFLAGS`, and as 32-bit programs call it: marks on files that stay when the session
+    // is over.
     0x4008_6602,
     0x4004_6602,
-    // `BTRFS_IOC_SNAP_CREATE`, `BTRFS_IOC_SUBVOL_CREATE` and the second versions: a snapshot holds what was removed, and not every owner can
-    // remove it again.
+    // `BTRFS_IOC_SNAP_CREATE`, `BTRFS_IOC_SUBVOL_CREATE` and the second versions: a snapshot holds
+    // what was removed, and not every owner can remove it again.
     0x5000_9401,
     0x5000_940e,
     0x5000_9417,
@@ -109,8 +127,8 @@ const F_SETDELEG: u64 = 1040;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_FILE_SETATTR: i64 = 469;
 
-/// Puts the whole filter on commands without a domain on this thread and all that comes from it, and rules out new privileges. It cannot be
-/// taken off.
+/// Puts the whole filter on commands without a domain on this thread and all that comes from it,
+/// and rules out new privileges. It cannot be taken off.
 pub fn apply() -> io::Result<()> {
     begin()?;
     call_filter::apply(Tracing::Refused, Watched::default()).map(drop)
@@ -125,27 +143,55 @@ pub(super) fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses to fill the holes of a file without a write, to a command that is to write nothing. To make holes and to cut out parts gives
-/// room back, and stays.
+/// Refuses to fill the holes of a file without a write, to a command that is to write nothing. To
+/// make holes and to cut out parts gives room back, and stays.
 pub(super) fn forbid_allocating() -> io::Result<()> {
     seccompiler::apply_filter(&allocating().map_err(io::Error::other)?).map_err(io::Error::other)
 }
 
 fn allocating() -> Result<BpfProgram, seccompiler::BackendError> {
     let freeing = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_COLLAPSE_RANGE) as u64;
-    let rules = BTreeMap::from([(libc::SYS_fallocate, vec![SeccompRule::new(vec![masked(1, freeing, 0)?])?])]);
-    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EFBIG as u32), architecture())?.try_into()
+    let rules = BTreeMap::from([(
+        libc::SYS_fallocate,
+        vec![SeccompRule::new(vec![masked(1, freeing, 0)?])?],
+    )]);
+    SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EFBIG as u32),
+        architecture(),
+    )?
+    .try_into()
 }
 
-/// A filter has one answer to what it matches, so there is one per answer; the strictest answer of all counts.
+/// A filter has one answer to what it matches, so there is one per answer; the strictest answer of
+/// all counts.
 fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
-    let refused = SeccompFilter::new(refused()?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), architecture())?;
+    let refused = SeccompFilter::new(
+        refused()?,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM as u32),
+        architecture(),
+    )?;
     let absent = ABSENT.iter().map(|&call| (call, Vec::new())).collect();
-    let absent = SeccompFilter::new(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), architecture())?;
+    let absent = SeccompFilter::new(
+        absent,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS as u32),
+        architecture(),
+    )?;
     // Programs take this for a file system that cannot do it, and write instead, or do without.
-    let unsupported =
-        SeccompFilter::new(unsupported()?, SeccompAction::Allow, SeccompAction::Errno(libc::EOPNOTSUPP as u32), architecture())?;
-    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?, unsupported.try_into()?];
+    let unsupported = SeccompFilter::new(
+        unsupported()?,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EOPNOTSUPP as u32),
+        architecture(),
+    )?;
+    let mut programs: Vec<BpfProgram> = vec![
+        refused.try_into()?,
+        absent.try_into()?,
+        unsupported.try_into()?,
+    ];
     if cfg!(target_arch = "x86_64") {
         programs.push(without_x32());
     }
@@ -159,7 +205,8 @@ const fn architecture() -> TargetArch {
     return TargetArch::aarch64;
 }
 
-/// The x32 calls of x86-64 report the same architecture under other numbers, which would pass every rule above.
+/// The x32 calls of x86-64 report the same architecture under other numbers, which would pass every
+/// rule above.
 fn without_x32() -> BpfProgram {
     const X32_BIT: u32 = 0x4000_0000;
     const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -181,7 +228,10 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     // One's own limits go by pid 0; the guest's must not be what makes it fail.
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![others, sets])?]);
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![SeccompRule::new(vec![others, sets])?],
+    );
     for (call, conditions) in [
         (libc::SYS_sched_setscheduler, vec![isnt(0, 0)?]),
         (libc::SYS_sched_setparam, vec![isnt(0, 0)?]),
@@ -189,24 +239,54 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         (libc::SYS_tgkill, vec![is(0, 1)?]),
         (libc::SYS_tkill, vec![is(0, 1)?]),
         (libc::SYS_rt_tgsigqueueinfo, vec![is(0, 1)?]),
-        // Any thread's number means its whole process here, so it is the signal that counts: programs queue those that wait in line.
-        (libc::SYS_rt_sigqueueinfo, vec![SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Lt, FIRST_QUEUED)?]),
+        // Any thread's number means its whole process here, so it is the signal that counts:
+        // programs queue those that wait in line.
+        (
+            libc::SYS_rt_sigqueueinfo,
+            vec![SeccompCondition::new(
+                1,
+                SeccompCmpArgLen::Dword,
+                SeccompCmpOp::Lt,
+                FIRST_QUEUED,
+            )?],
+        ),
         (libc::SYS_fcntl, vec![is(1, F_SETLEASE)?]),
         (libc::SYS_fcntl, vec![is(1, F_SETDELEG)?]),
     ] {
-        rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
+        rules
+            .entry(call)
+            .or_default()
+            .push(SeccompRule::new(conditions)?);
     }
-    for (call, of_a_process) in [(libc::SYS_setpriority, u64::from(libc::PRIO_PROCESS)), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)] {
-        rules.entry(call).or_default().push(SeccompRule::new(vec![isnt(0, of_a_process)?])?);
-        rules.entry(call).or_default().push(SeccompRule::new(vec![isnt(1, 0)?])?);
+    for (call, of_a_process) in [
+        (libc::SYS_setpriority, u64::from(libc::PRIO_PROCESS)),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
+    ] {
+        rules
+            .entry(call)
+            .or_default()
+            .push(SeccompRule::new(vec![isnt(0, of_a_process)?])?);
+        rules
+            .entry(call)
+            .or_default()
+            .push(SeccompRule::new(vec![isnt(1, 0)?])?);
     }
     let says_who = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     for condition in [says_who, isnt(3, 0)?] {
-        rules.entry(libc::SYS_pidfd_send_signal).or_default().push(SeccompRule::new(vec![condition])?);
+        rules
+            .entry(libc::SYS_pidfd_send_signal)
+            .or_default()
+            .push(SeccompRule::new(vec![condition])?);
     }
     let mut add = |call: i64, conditions: &[(u8, u64)]| -> Result<(), seccompiler::BackendError> {
-        let conditions = conditions.iter().map(|&(argument, bits)| has_bits(argument, bits)).collect::<Result<_, _>>()?;
-        rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
+        let conditions = conditions
+            .iter()
+            .map(|&(argument, bits)| has_bits(argument, bits))
+            .collect::<Result<_, _>>()?;
+        rules
+            .entry(call)
+            .or_default()
+            .push(SeccompRule::new(conditions)?);
         Ok(())
     };
     for flag in NAMESPACE_FLAGS {
@@ -216,8 +296,12 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         add(libc::SYS_fchmod, &[(1, bits)])?;
         add(libc::SYS_fchmodat, &[(2, bits)])?;
         add(libc::SYS_mknodat, &[(2, bits)])?;
-        // Without these flags the mode is not an argument at all, and its register may hold anything.
-        for creates in [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64] {
+        // Without these flags the mode is not an argument at all, and its register may hold
+        // anything.
+        for creates in [
+            libc::O_CREAT as u64,
+            (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+        ] {
             add(libc::SYS_openat, &[(2, creates), (3, bits)])?;
             #[cfg(target_arch = "x86_64")]
             add(libc::SYS_open, &[(1, creates), (2, bits)])?;
@@ -227,15 +311,37 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
             add(call, &[(1, bits)])?;
         }
     }
-    let odd = FAMILIES.into_iter().map(|family| isnt(0, family as u64)).collect::<Result<_, _>>()?;
-    let netlink = vec![is(0, libc::AF_NETLINK as u64)?, isnt(2, libc::NETLINK_ROUTE as u64)?];
-    rules.insert(libc::SYS_socket, vec![SeccompRule::new(odd)?, SeccompRule::new(netlink)?]);
-    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![isnt(0, libc::AF_UNIX as u64)?])?]);
+    let odd = FAMILIES
+        .into_iter()
+        .map(|family| isnt(0, family as u64))
+        .collect::<Result<_, _>>()?;
+    let netlink = vec![
+        is(0, libc::AF_NETLINK as u64)?,
+        isnt(2, libc::NETLINK_ROUTE as u64)?,
+    ];
+    rules.insert(
+        libc::SYS_socket,
+        vec![SeccompRule::new(odd)?, SeccompRule::new(netlink)?],
+    );
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![SeccompRule::new(vec![isnt(0, libc::AF_UNIX as u64)?])?],
+    );
     // To rename with a whiteout makes one as well.
-    rules.insert(libc::SYS_renameat2, vec![SeccompRule::new(vec![has_bits(4, u64::from(libc::RENAME_WHITEOUT))?])?]);
+    rules.insert(
+        libc::SYS_renameat2,
+        vec![SeccompRule::new(vec![has_bits(
+            4,
+            u64::from(libc::RENAME_WHITEOUT),
+        )?])?],
+    );
     for kind in [libc::S_IFCHR, libc::S_IFBLK].map(u64::from) {
-        let of_kind = |argument| SeccompRule::new(vec![masked(argument, u64::from(libc::S_IFMT), kind)?]);
-        rules.entry(libc::SYS_mknodat).or_default().push(of_kind(2)?);
+        let of_kind =
+            |argument| SeccompRule::new(vec![masked(argument, u64::from(libc::S_IFMT), kind)?]);
+        rules
+            .entry(libc::SYS_mknodat)
+            .or_default()
+            .push(of_kind(2)?);
         #[cfg(target_arch = "x86_64")]
         rules.entry(libc::SYS_mknod).or_default().push(of_kind(1)?);
     }
@@ -245,12 +351,29 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
 fn unsupported() -> Result<Rules, seccompiler::BackendError> {
     let keep = libc::FALLOC_FL_KEEP_SIZE as u64;
     let punch = libc::FALLOC_FL_PUNCH_HOLE as u64;
-    let of_fallocate = [masked(1, keep | punch, keep)?, has_bits(1, libc::FALLOC_FL_UNSHARE_RANGE as u64)?];
-    let of_ioctl = REQUESTS.map(|request| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
+    let of_fallocate = [
+        masked(1, keep | punch, keep)?,
+        has_bits(1, libc::FALLOC_FL_UNSHARE_RANGE as u64)?,
+    ];
+    let of_ioctl = REQUESTS.map(|request| {
+        SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)
+    });
     let each = |condition| SeccompRule::new(vec![condition]);
     Ok(BTreeMap::from([
-        (libc::SYS_fallocate, of_fallocate.into_iter().map(each).collect::<Result<_, _>>()?),
-        (libc::SYS_ioctl, of_ioctl.into_iter().map(|condition| each(condition?)).collect::<Result<_, _>>()?),
+        (
+            libc::SYS_fallocate,
+            of_fallocate
+                .into_iter()
+                .map(each)
+                .collect::<Result<_, _>>()?,
+        ),
+        (
+            libc::SYS_ioctl,
+            of_ioctl
+                .into_iter()
+                .map(|condition| each(condition?))
+                .collect::<Result<_, _>>()?,
+        ),
     ]))
 }
 
@@ -266,8 +389,17 @@ fn has_bits(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Ba
     masked(argument, bits, bits)
 }
 
-fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+fn masked(
+    argument: u8,
+    mask: u64,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(
+        argument,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(mask),
+        value,
+    )
 }
 
 #[cfg(test)]
@@ -277,7 +409,8 @@ mod tests {
     #[test]
     fn the_filter_compiles_and_stays_short() {
         let programs = programs().expect("compiles");
-        let n_steps = programs.iter().map(Vec::len).sum::<usize>() + allocating().expect("compiles").len();
+        let n_steps =
+            programs.iter().map(Vec::len).sum::<usize>() + allocating().expect("compiles").len();
         assert!(n_steps < 800, "{n_steps}");
     }
 }

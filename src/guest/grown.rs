@@ -50,18 +50,27 @@ pub(super) struct Shut {
 impl fmt::Display for Shut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.limit)?;
-        let Some(Most { name, bytes, files }) = &self.most else { return Ok(()) };
-        let of = if is_growth(self.limit) { "most of that is" } else { "most of what this session wrote is" };
+        let Some(Most { name, bytes, files }) = &self.most else {
+            return Ok(());
+        };
+        let of = if is_growth(self.limit) {
+            "most of that is"
+        } else {
+            "most of what this session wrote is"
+        };
         let name = BytesPath::from_bytes(name.as_bytes());
         match self.limit {
-            Limit::Files { .. } | Limit::FreeFiles { .. } => write!(f, "; {of} `{name}` with {files} files"),
+            Limit::Files { .. } | Limit::FreeFiles { .. } => {
+                write!(f, "; {of} `{name}` with {files} files")
+            }
             _ => write!(f, "; {of} `{name}` with {}", size(*bytes)),
         }
     }
 }
 
-/// Counts what has changed under a folder since a time, and what of it has lost its name and is still held by a command, as far as that goes
-/// quickly. The part that is named is the largest by files where `by_files` says so. Must not run where others wait.
+/// Counts what has changed under a folder since a time, and what of it has lost its name and is
+/// still held by a command, as far as that goes quickly. The part that is named is the largest by
+/// files where `by_files` says so. Must not run where others wait.
 pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> Grown {
     let end = Instant::now() + PATIENCE;
     // First, because it is quick and who holds it may end.
@@ -84,9 +93,23 @@ struct Walk {
 
 fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -> Grown {
     // Some file systems have whole seconds.
-    let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed()) - 1;
-    let mut walk = Walk { since, end, n_seen: 0, over: false, grown: Grown { whole: true, ..Grown::default() } };
-    let Ok(top) = fs::read_dir(folder) else { return Grown::default() };
+    let since = since
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs().cast_signed())
+        - 1;
+    let mut walk = Walk {
+        since,
+        end,
+        n_seen: 0,
+        over: false,
+        grown: Grown {
+            whole: true,
+            ..Grown::default()
+        },
+    };
+    let Ok(top) = fs::read_dir(folder) else {
+        return Grown::default();
+    };
     let mut most: Option<Most> = None;
     for entry in top {
         let Ok(entry) = entry else {
@@ -97,7 +120,11 @@ fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -
         let mut waiting = Vec::new();
         walk.count(&entry, &mut waiting);
         walk.below(waiting);
-        let part = Most { name: entry.file_name(), bytes: walk.grown.bytes - before.0, files: walk.grown.files - before.1 };
+        let part = Most {
+            name: entry.file_name(),
+            bytes: walk.grown.bytes - before.0,
+            files: walk.grown.files - before.1,
+        };
         let amount = |part: &Most| if by_files { part.files } else { part.bytes };
         if amount(&part) > most.as_ref().map_or(0, amount) {
             most = Some(part);
@@ -134,7 +161,9 @@ impl Walk {
 
     fn count(&mut self, entry: &fs::DirEntry, waiting: &mut Vec<PathBuf>) {
         self.n_seen += 1;
-        if self.n_seen > MOST_ENTRIES || (self.n_seen.is_multiple_of(256) && Instant::now() > self.end) {
+        if self.n_seen > MOST_ENTRIES
+            || (self.n_seen.is_multiple_of(256) && Instant::now() > self.end)
+        {
             self.grown.whole = false;
             self.over = true;
             return;
@@ -142,7 +171,10 @@ impl Walk {
         // Of a link this is the link itself.
         let Ok(facts) = entry.metadata() else { return };
         if facts.ctime() >= self.since {
-            self.grown.bytes = self.grown.bytes.saturating_add(facts.blocks().saturating_mul(512));
+            self.grown.bytes = self
+                .grown
+                .bytes
+                .saturating_add(facts.blocks().saturating_mul(512));
             self.grown.files += 1;
         }
         if facts.is_dir() {
@@ -171,7 +203,9 @@ mod tests {
         let whole = |path: &str, n_bytes: usize| {
             fs::write(temp.join(path), vec![1; n_bytes]).expect("written");
             // Some file systems find room for it only when it is written out.
-            fs::File::open(temp.join(path)).and_then(|file| file.sync_all()).expect("synced");
+            fs::File::open(temp.join(path))
+                .and_then(|file| file.sync_all())
+                .expect("synced");
         };
         whole("sub/one", 1 << 20);
         whole("sub/two", 1 << 20);
@@ -180,10 +214,31 @@ mod tests {
         let files = grown(&temp, since, true);
         let later = grown(&temp, SystemTime::now() + Duration::from_secs(3600), false);
         fs::remove_dir_all(&temp).expect("removed");
-        assert!(bytes.whole && bytes.bytes >= 5 << 20 && bytes.files == 4, "{bytes:?}");
-        assert!(bytes.most.as_ref().is_some_and(|most| most.name == "large" && most.bytes >= 3 << 20), "{bytes:?}");
-        assert!(files.most.as_ref().is_some_and(|most| most.name == "sub" && most.files == 3), "{files:?}");
-        assert_eq!(later, Grown { whole: true, ..Grown::default() });
+        assert!(
+            bytes.whole && bytes.bytes >= 5 << 20 && bytes.files == 4,
+            "{bytes:?}"
+        );
+        assert!(
+            bytes
+                .most
+                .as_ref()
+                .is_some_and(|most| most.name == "large" && most.bytes >= 3 << 20),
+            "{bytes:?}"
+        );
+        assert!(
+            files
+                .most
+                .as_ref()
+                .is_some_and(|most| most.name == "sub" && most.files == 3),
+            "{files:?}"
+        );
+        assert_eq!(
+            later,
+            Grown {
+                whole: true,
+                ..Grown::default()
+            }
+        );
     }
 
     #[test]
@@ -193,9 +248,12 @@ mod tests {
         let name = "x".repeat(250);
         for _ in 0..20 {
             // Step by step: the whole path is longer than the kernel takes.
-            nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("made");
+            nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU)
+                .expect("made");
             let flags = nix::fcntl::OFlag::O_DIRECTORY | nix::fcntl::OFlag::O_CLOEXEC;
-            here = nix::fcntl::openat(&here, name.as_str(), flags, nix::sys::stat::Mode::empty()).expect("opened").into();
+            here = nix::fcntl::openat(&here, name.as_str(), flags, nix::sys::stat::Mode::empty())
+                .expect("opened")
+                .into();
         }
         let seen = grown(&temp, SystemTime::now(), false);
         fs::remove_dir_all(&temp).expect("removed");
@@ -204,10 +262,20 @@ mod tests {
 
     #[test]
     fn what_is_full_is_named_with_its_largest_part() {
-        let most = Some(Most { name: OsString::from_vec(b"a\xff".to_vec()), bytes: 40 << 20, files: 7 });
-        let check = |limit: Limit, most: Option<Most>, expected: &str| assert_eq!(Shut { limit, most }.to_string(), expected);
+        let most = Some(Most {
+            name: OsString::from_vec(b"a\xff".to_vec()),
+            bytes: 40 << 20,
+            files: 7,
+        });
+        let check = |limit: Limit, most: Option<Most>, expected: &str| {
+            assert_eq!(Shut { limit, most }.to_string(), expected)
+        };
         let disk = Limit::Disk { bytes: 32 << 20 };
-        check(disk, None, "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`");
+        check(
+            disk,
+            None,
+            "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`",
+        );
         check(
             disk,
             most.clone(),

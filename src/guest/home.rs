@@ -1,9 +1,11 @@
 //! The home folder of one controller, in a sandbox to which several come.
 //!
-//! What lies in a home folder is obeyed by programs that nobody asked to: git runs what `~/.gitconfig` names. So nobody gets the folder that
-//! an earlier one had. It lies below the sandbox's own, under a name that nobody can know before, and goes when its controller does.
+//! What lies in a home folder is obeyed by programs that nobody asked to: git runs what
+//! `~/.gitconfig` names. So nobody gets the folder that an earlier one had. It lies below the
+//! sandbox's own, under a name that nobody can know before, and goes when its controller does.
 //!
-//! This parts those who come one after the other. Who works at the same time is of the same user, and could write there.
+//! This parts those who come one after the other. Who works at the same time is of the same user,
+//! and could write there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,14 +19,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// How the name of one begins, and of one that is not locked yet: whoever looks for what is left must not take that for left.
+/// How the name of one begins, and of one that is not locked yet: whoever looks for what is left
+/// must not take that for left.
 const READY: &str = "controller-";
 const UNFINISHED: &str = "unfinished-";
 
 /// Random bytes of a name.
 const RANDOM_BYTES: usize = 8;
 
-/// A folder that is there for as long as this value. A lock says so, which the kernel takes off when this process ends.
+/// A folder that is there for as long as this value. A lock says so, which the kernel takes off
+/// when this process ends.
 #[derive(Debug)]
 pub(super) struct Home {
     path: PathBuf,
@@ -32,12 +36,17 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// Makes a new folder below the one that `environment` names, and lets it name the new one. Removes those of controllers that are gone.
+    /// Makes a new folder below the one that `environment` names, and lets it name the new one.
+    /// Removes those of controllers that are gone.
     ///
-    /// Where none can be made, such as in a sandbox without a home folder, it names one that is not there: never one that others had.
+    /// Where none can be made, such as in a sandbox without a home folder, it names one that is not
+    /// there: never one that others had.
     pub(super) fn begin(environment: &mut Vec<Vec<u8>>) -> io::Result<Self> {
         const NAME: &[u8] = b"HOME=";
-        let shared = environment.iter().find_map(|pair| pair.strip_prefix(NAME)).unwrap_or(b"/");
+        let shared = environment
+            .iter()
+            .find_map(|pair| pair.strip_prefix(NAME))
+            .unwrap_or(b"/");
         let shared = PathBuf::from(OsStr::from_bytes(shared));
         // A command may have closed it to its owner.
         if let Ok(mode) = fs::metadata(&shared).map(|facts| facts.permissions().mode())
@@ -79,7 +88,9 @@ fn make(unfinished: &Path, path: &Path) -> io::Result<File> {
 /// Removes the folders of controllers that are gone; where they cannot be told apart, none.
 fn remove_left(shared: &Path) {
     for entry in fs::read_dir(shared).into_iter().flatten().flatten() {
-        if !entry.file_name().as_bytes().starts_with(READY.as_bytes()) || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if !entry.file_name().as_bytes().starts_with(READY.as_bytes())
+            || !entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
             continue;
         }
         let is_left = File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
@@ -89,7 +100,8 @@ fn remove_left(shared: &Path) {
     }
 }
 
-/// Removes a folder, also where its owner has closed some of what is in it, as some package managers do. Nothing is lost where that fails.
+/// Removes a folder, also where its owner has closed some of what is in it, as some package
+/// managers do. Nothing is lost where that fails.
 fn remove(folder: &Path) {
     if fs::remove_dir_all(folder).is_ok() {
         return;
@@ -98,7 +110,11 @@ fn remove(folder: &Path) {
     while let Some(folder) = waiting.pop() {
         let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        waiting.extend(entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+        waiting.extend(
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
     }
     let _ = fs::remove_dir_all(folder);
 }
@@ -108,11 +124,17 @@ mod tests {
     use super::*;
 
     fn environment(home: &Path) -> Vec<Vec<u8>> {
-        vec![b"PATH=/bin".to_vec(), [b"HOME=", home.as_os_str().as_bytes()].concat()]
+        vec![
+            b"PATH=/bin".to_vec(),
+            [b"HOME=", home.as_os_str().as_bytes()].concat(),
+        ]
     }
 
     fn home_of(environment: &[Vec<u8>]) -> PathBuf {
-        let named: Vec<&[u8]> = environment.iter().filter_map(|pair| pair.strip_prefix(b"HOME=")).collect();
+        let named: Vec<&[u8]> = environment
+            .iter()
+            .filter_map(|pair| pair.strip_prefix(b"HOME="))
+            .collect();
         assert_eq!(named.len(), 1);
         PathBuf::from(OsStr::from_bytes(named[0]))
     }
@@ -125,10 +147,22 @@ mod tests {
         let first = Home::begin(&mut one).expect("begun");
         let second = Home::begin(&mut other).expect("begun");
         let (one, other) = (home_of(&one), home_of(&other));
-        assert!(one.parent() == Some(shared.path()) && other.parent() == Some(shared.path()) && one != other);
+        assert!(
+            one.parent() == Some(shared.path())
+                && other.parent() == Some(shared.path())
+                && one != other
+        );
         for home in [&one, &other] {
-            assert_eq!(fs::read_dir(home).expect("there, also beside another").count(), 0);
-            assert_eq!(fs::metadata(home).expect("there").permissions().mode() & 0o777, 0o700);
+            assert_eq!(
+                fs::read_dir(home)
+                    .expect("there, also beside another")
+                    .count(),
+                0
+            );
+            assert_eq!(
+                fs::metadata(home).expect("there").permissions().mode() & 0o777,
+                0o700
+            );
         }
         fs::create_dir_all(one.join("go/pkg/mod")).expect("made");
         fs::write(one.join("go/pkg/mod/file"), "").expect("written");
@@ -136,7 +170,10 @@ mod tests {
         drop(first);
         assert!(!one.exists() && other.exists());
         drop(second);
-        assert!(!other.exists() && shared.path().join(".gitconfig").exists(), "what is not ours stays");
+        assert!(
+            !other.exists() && shared.path().join(".gitconfig").exists(),
+            "what is not ours stays"
+        );
     }
 
     #[test]

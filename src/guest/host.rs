@@ -29,8 +29,8 @@ pub(super) enum Word {
     Cancel,
 }
 
-/// Both directions of one call. Neither queue has a bound of its own: what is sent is bounded by credit, what is received by the
-/// window that the reader of the stream watches.
+/// Both directions of one call. Neither queue has a bound of its own: what is sent is bounded by
+/// credit, what is received by the window that the reader of the stream watches.
 #[derive(Debug)]
 pub(super) struct Line {
     id: CallId,
@@ -40,8 +40,17 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(id: CallId, outgoing: UnboundedSender<ToHost>, words: UnboundedReceiver<Word>) -> Self {
-        Self { id, outgoing, words, credit: WINDOW }
+    pub(super) fn new(
+        id: CallId,
+        outgoing: UnboundedSender<ToHost>,
+        words: UnboundedReceiver<Word>,
+    ) -> Self {
+        Self {
+            id,
+            outgoing,
+            words,
+            credit: WINDOW,
+        }
     }
 
     pub(super) fn id(&self) -> CallId {
@@ -50,18 +59,30 @@ impl Line {
 
     /// Returns how many bytes the next chunk may hold; 0 where even the smallest costs too much.
     pub(super) fn room(&self) -> usize {
-        if self.credit < cost(1) { 0 } else { self.credit as usize }
+        if self.credit < cost(1) {
+            0
+        } else {
+            self.credit as usize
+        }
     }
 
     /// Sends a chunk that fits the room.
     pub(super) fn chunk(&mut self, stream: Stream, data: Vec<u8>) {
         self.credit = self.credit.saturating_sub(cost(data.len()));
-        let _ = self.outgoing.send(ToHost::Chunk { id: self.id, stream, data: Data(data) });
+        let _ = self.outgoing.send(ToHost::Chunk {
+            id: self.id,
+            stream,
+            data: Data(data),
+        });
     }
 
     /// Asks whether a program goes on.
     pub(super) fn ask(&self, question: u32, program: AskedProgram) {
-        let _ = self.outgoing.send(ToHost::Asks { id: self.id, question, program });
+        let _ = self.outgoing.send(ToHost::Asks {
+            id: self.id,
+            question,
+            program,
+        });
     }
 
     /// Notes what a [`Word::Credit`] gives.
@@ -69,12 +90,16 @@ impl Line {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
 
-    /// Says that an input of this many bytes is consumed. The end of the input took no credit and gives none back.
+    /// Says that an input of this many bytes is consumed. The end of the input took no credit and
+    /// gives none back.
     pub(super) fn consumed(&self, bytes: usize) {
         if bytes == 0 {
             return;
         }
-        let _ = self.outgoing.send(ToHost::Credit { id: self.id, bytes: cost(bytes) });
+        let _ = self.outgoing.send(ToHost::Credit {
+            id: self.id,
+            bytes: cost(bytes),
+        });
     }
 
     /// Returns the next word; a host that is gone cancels.

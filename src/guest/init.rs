@@ -1,7 +1,8 @@
 //! PID 1 of `podbay up`: keeps the box alive while there are controllers, and for a while after.
 //!
-//! It speaks to nobody. A controller is a process with parent 0: the engine started it from outside, and no process in the box can
-//! look like one, because orphans get parent 1. What has parent 1 was left behind by a controller that was killed, and is ended.
+//! It speaks to nobody. A controller is a process with parent 0: the engine started it from
+//! outside, and no process in the box can look like one, because orphans get parent 1. What has
+//! parent 1 was left behind by a controller that was killed, and is ended.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -37,7 +38,10 @@ pub(super) fn run(lease: Duration) -> io::Result<()> {
     let mut is_soon = false;
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut fds, PollTimeout::try_from(Rescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX));
+        let _ = poll(
+            &mut fds,
+            PollTimeout::try_from(Rescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX),
+        );
         if told_to_end(&signals) {
             return Ok(());
         }
@@ -46,7 +50,8 @@ pub(super) fn run(lease: Duration) -> io::Result<()> {
             kill_trees(own_children);
         }
         let controllers = controllers();
-        // Commands are of the same user and can stop a controller's guest; that must not be for long.
+        // Commands are of the same user and can stop a controller's guest; that must not be for
+        // long.
         is_soon = rescue.look(&controllers);
         if !controllers.is_empty() {
             alone_since = Instant::now();
@@ -64,7 +69,10 @@ pub(super) fn signals() -> io::Result<SignalFd> {
     set.add(Signal::SIGTERM);
     set.add(Signal::SIGINT);
     set.add(Signal::SIGURG);
-    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
+    Ok(SignalFd::with_flags(
+        &set,
+        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+    )?)
 }
 
 /// Takes what has arrived; returns whether somebody outside of the box asks it to end.
@@ -73,13 +81,16 @@ pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     while let Ok(Some(signal)) = signals.read_signal() {
         rescue::heard(&signal);
         let ends = [libc::SIGTERM, libc::SIGINT].contains(&(signal.ssi_signo as i32));
-        // A sender that this box has no number for is outside of it. Commands can send the signal too, but not from there; the other ways to
-        // send one leave another code, and where they do not, the filter on commands refuses them.
+        // A sender that this box has no number for is outside of it. Commands can send the signal
+        // too, but not from there; the other ways to send one leave another code, and where they do
+        // not, the filter on commands refuses them.
         told |= ends && signal.ssi_code == libc::SI_USER && signal.ssi_pid == 0;
     }
     told
 }
 
 fn controllers() -> Vec<i32> {
-    processes().filter(|&pid| pid != 1 && stat(pid).is_some_and(|stat| stat.parent == 0)).collect()
+    processes()
+        .filter(|&pid| pid != 1 && stat(pid).is_some_and(|stat| stat.parent == 0))
+        .collect()
 }

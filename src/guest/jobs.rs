@@ -32,7 +32,8 @@ const MAX_COMMAND: usize = 200;
 const MAX_NAMED: usize = 60;
 /// Bytes of what one printed that are read, from its end.
 const MAX_TAIL: u64 = 256 * 1024;
-/// How long one may take to be gone after KILL. Nobody has promised when, and of a bomb the end takes its time.
+/// How long one may take to be gone after KILL. Nobody has promised when, and of a bomb the end
+/// takes its time.
 const GONE: Duration = Duration::from_secs(10);
 /// Between two looks at whether its supervisor was stopped meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -51,15 +52,37 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(id: i32, supervisor: i32, command: &str, log: File, began: Instant, control: Arc<Control>) -> Self {
+    pub(super) fn new(
+        id: i32,
+        supervisor: i32,
+        command: &str,
+        log: File,
+        began: Instant,
+        control: Arc<Control>,
+    ) -> Self {
         let end = command.floor_char_boundary(MAX_COMMAND);
-        let command = if end < command.len() { format!("{}…", &command[..end]) } else { command.to_owned() };
-        Self { id, supervisor, command, log, began, control, ended: None }
+        let command = if end < command.len() {
+            format!("{}…", &command[..end])
+        } else {
+            command.to_owned()
+        };
+        Self {
+            id,
+            supervisor,
+            command,
+            log,
+            began,
+            control,
+            ended: None,
+        }
     }
 
     /// The same one, which has ended by now.
     pub(super) fn over(self, end: End) -> Self {
-        Self { ended: Some((Instant::now(), end)), ..self }
+        Self {
+            ended: Some((Instant::now(), end)),
+            ..self
+        }
     }
 
     fn shown(&self) -> Process {
@@ -67,7 +90,9 @@ impl Job {
         Process {
             id: self.id,
             command: self.command.clone(),
-            end: self.ended.map_or(End::Running { pid: self.id }, |(_, end)| end),
+            end: self
+                .ended
+                .map_or(End::Running { pid: self.id }, |(_, end)| end),
             duration_ms: until.saturating_duration_since(self.began).as_millis() as u64,
             output_bytes: self.log.metadata().map_or(0, |metadata| metadata.len()),
         }
@@ -89,23 +114,30 @@ impl Job {
     }
 }
 
-/// Gives the room of what was printed first back where a log takes more than `most` bytes; returns whether it did.
+/// Gives the room of what was printed first back where a log takes more than `most` bytes; returns
+/// whether it did.
 ///
 /// Who prints goes on at the end of the file, whose length stays what was printed in all.
 pub(super) fn drop_oldest(log: &File, most: u64) -> bool {
-    let Ok(metadata) = log.metadata() else { return false };
+    let Ok(metadata) = log.metadata() else {
+        return false;
+    };
     let gone = metadata.len().saturating_sub(most / 2);
     if metadata.blocks() * 512 <= most || gone == 0 {
         return false;
     }
     let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     // Where the file system makes no holes, all of it goes.
-    fallocate(log, hole, 0, i64::try_from(gone).unwrap_or(i64::MAX)).is_ok() || log.set_len(0).is_ok()
+    fallocate(log, hole, 0, i64::try_from(gone).unwrap_or(i64::MAX)).is_ok()
+        || log.set_len(0).is_ok()
 }
 
 fn last_lines(text: &str, n: usize) -> &str {
     let body = text.strip_suffix('\n').unwrap_or(text);
-    let start = body.rmatch_indices('\n').nth(n.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+    let start = body
+        .rmatch_indices('\n')
+        .nth(n.saturating_sub(1))
+        .map_or(0, |(at, _)| at + 1);
     &text[start..]
 }
 
@@ -128,7 +160,11 @@ impl Jobs {
     }
 
     pub(super) fn ended(&self, control: &Arc<Control>, end: End) {
-        if let Some(job) = self.lock().iter_mut().find(|job| Arc::ptr_eq(&job.control, control)) {
+        if let Some(job) = self
+            .lock()
+            .iter_mut()
+            .find(|job| Arc::ptr_eq(&job.control, control))
+        {
             job.ended = Some((Instant::now(), end));
         }
         self.changed.notify_waiters();
@@ -136,33 +172,67 @@ impl Jobs {
 
     /// Returns the supervisors of those that still run.
     pub(super) fn supervisors(&self) -> Vec<i32> {
-        self.lock().iter().filter(|job| job.ended.is_none()).map(|job| job.supervisor).collect()
+        self.lock()
+            .iter()
+            .filter(|job| job.ended.is_none())
+            .map(|job| job.supervisor)
+            .collect()
     }
 
     /// Says which of those that still run a supervisor belongs to.
     pub(super) fn named(&self, supervisor: i32) -> Option<String> {
         let jobs = self.lock();
-        let job = jobs.iter().find(|job| job.ended.is_none() && job.supervisor == supervisor)?;
-        let command: String = job.command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_NAMED).collect();
-        Some(format!("the background command {} (`{}`)", job.id, command.trim()))
+        let job = jobs
+            .iter()
+            .find(|job| job.ended.is_none() && job.supervisor == supervisor)?;
+        let command: String = job
+            .command
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(MAX_NAMED)
+            .collect();
+        Some(format!(
+            "the background command {} (`{}`)",
+            job.id,
+            command.trim()
+        ))
     }
 
-    /// Carries out a call; where no process more can be started, what is to stop is not asked first, since each that ends makes room for others.
-    pub(super) async fn serve(&self, call: &Processes, is_crowded: bool) -> Result<Background, Fault> {
+    /// Carries out a call; where no process more can be started, what is to stop is not asked
+    /// first, since each that ends makes room for others.
+    pub(super) async fn serve(
+        &self,
+        call: &Processes,
+        is_crowded: bool,
+    ) -> Result<Background, Fault> {
         match call {
-            Processes::List => Ok(Background { processes: self.lock().iter().map(Job::shown).collect(), printed: None, directory: None }),
-            Processes::Output { id, tail_lines } => {
-                self.one(*id, |job| Background { processes: vec![job.shown()], printed: Some(job.tail(*tail_lines)), directory: None })
-            }
+            Processes::List => Ok(Background {
+                processes: self.lock().iter().map(Job::shown).collect(),
+                printed: None,
+                directory: None,
+            }),
+            Processes::Output { id, tail_lines } => self.one(*id, |job| Background {
+                processes: vec![job.shown()],
+                printed: Some(job.tail(*tail_lines)),
+                directory: None,
+            }),
             Processes::Stop { id, .. } if is_crowded => self.stop(*id, None).await,
-            Processes::Stop { id, grace_ms } => self.stop(*id, Some(Duration::from_millis(*grace_ms))).await,
+            Processes::Stop { id, grace_ms } => {
+                self.stop(*id, Some(Duration::from_millis(*grace_ms))).await
+            }
         }
     }
 
     /// Asks one to end, and ends it when it does not; without a time for that, at once.
     async fn stop(&self, id: Option<i32>, grace: Option<Duration>) -> Result<Background, Fault> {
-        let (id, supervisor, control, is_over) =
-            self.one(id, |job| (job.id, job.supervisor, Arc::clone(&job.control), job.ended.is_some()))?;
+        let (id, supervisor, control, is_over) = self.one(id, |job| {
+            (
+                job.id,
+                job.supervisor,
+                Arc::clone(&job.control),
+                job.ended.is_some(),
+            )
+        })?;
         if !is_over {
             if grace.is_some() {
                 control.order(Stop::Term);
@@ -175,7 +245,8 @@ impl Jobs {
                 }
                 let told = Instant::now();
                 while !self.ends_within(&control, AGAIN).await && told.elapsed() < GONE {
-                    // A command can stop its supervisor, which is of the same user; that must not save it.
+                    // A command can stop its supervisor, which is of the same user; that must not
+                    // save it.
                     kill_in_place_of(supervisor);
                     control.insist(told.elapsed());
                 }
@@ -187,11 +258,19 @@ impl Jobs {
                 }
             }
         }
-        self.one(Some(id), |job| Background { processes: vec![job.shown()], printed: None, directory: None })
+        self.one(Some(id), |job| Background {
+            processes: vec![job.shown()],
+            printed: None,
+            directory: None,
+        })
     }
 
     async fn ends_within(&self, control: &Arc<Control>, time: Duration) -> bool {
-        let is_over = || self.lock().iter().all(|job| !Arc::ptr_eq(&job.control, control) || job.ended.is_some());
+        let is_over = || {
+            self.lock()
+                .iter()
+                .all(|job| !Arc::ptr_eq(&job.control, control) || job.ended.is_some())
+        };
         let over = async {
             loop {
                 let changed = self.changed.notified();
@@ -219,10 +298,16 @@ impl Jobs {
             let known: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
             let problem = match (id, known.as_slice()) {
                 (_, []) => "nothing was started in the background in this session".to_owned(),
-                (Some(id), known) => format!("there is no background process {id}; there are {}", known.join(", ")),
+                (Some(id), known) => format!(
+                    "there is no background process {id}; there are {}",
+                    known.join(", ")
+                ),
                 (None, _) => "there is none".to_owned(),
             };
-            Fault::Invalid { field: "process_id".to_owned(), problem }
+            Fault::Invalid {
+                field: "process_id".to_owned(),
+                problem,
+            }
         })
     }
 
@@ -237,9 +322,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_whole() {
-        for (text, n, expected) in
-            [("a\nb\nc\n", 2, "b\nc\n"), ("a\nb\nc", 2, "b\nc"), ("a\n", 5, "a\n"), ("", 3, ""), ("a\n\n\n", 2, "\n\n"), ("a\nb", 1, "b")]
-        {
+        for (text, n, expected) in [
+            ("a\nb\nc\n", 2, "b\nc\n"),
+            ("a\nb\nc", 2, "b\nc"),
+            ("a\n", 5, "a\n"),
+            ("", 3, ""),
+            ("a\n\n\n", 2, "\n\n"),
+            ("a\nb", 1, "b"),
+        ] {
             assert_eq!(last_lines(text, n), expected, "{text:?} {n}");
         }
     }

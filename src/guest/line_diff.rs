@@ -1,7 +1,7 @@
 //! What has changed between two texts, line by line, as a patch shows it.
 //!
-//! A line ends with a newline and with nothing else, as for git. If a lone carriage return ended a line too, the text after it would look like
-//! a line of the file.
+//! A line ends with a newline and with nothing else, as for git. If a lone carriage return ended a
+//! line too, the text after it would look like a line of the file.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -21,7 +21,8 @@ pub struct LineDiff<'a> {
 }
 
 impl<'a> LineDiff<'a> {
-    /// Compares two texts. What this takes is about the length of both: where they differ in very many places it is coarser than need be.
+    /// Compares two texts. What this takes is about the length of both: where they differ in very
+    /// many places it is coarser than need be.
     pub fn of(before: &'a str, after: &'a str) -> Self {
         let lines = InternedInput::new(before, after);
         let mut diff = Diff::compute(Algorithm::Histogram, &lines);
@@ -42,7 +43,11 @@ impl<'a> LineDiff<'a> {
     /// Returns a unified diff with the names of both sides, or nothing where they are the same.
     pub fn unified(&self, before: &str, after: &str) -> String {
         let hunks = self.hunks();
-        if hunks.is_empty() { hunks } else { format!("--- {before}\n+++ {after}\n{hunks}") }
+        if hunks.is_empty() {
+            hunks
+        } else {
+            format!("--- {before}\n+++ {after}\n{hunks}")
+        }
     }
 
     /// Returns the hunks of a unified diff.
@@ -50,18 +55,25 @@ impl<'a> LineDiff<'a> {
         let mut text = String::new();
         let changes: Vec<Hunk> = self.diff.hunks().collect();
         // Those stand in one hunk whose context meets.
-        for together in changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT) {
+        for together in
+            changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT)
+        {
             self.hunk(together, &mut text);
         }
         text
     }
 
     fn hunk(&self, changes: &[Hunk], text: &mut String) {
-        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return };
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
+            return;
+        };
         let n_ahead = first.before.start.min(CONTEXT);
         let n_behind = (self.lines.before.len() as u32 - last.before.end).min(CONTEXT);
         let header = |first: u32, last: u32| range(first - n_ahead..last + n_behind);
-        let (old, new) = (header(first.before.start, last.before.end), header(first.after.start, last.after.end));
+        let (old, new) = (
+            header(first.before.start, last.before.end),
+            header(first.after.start, last.after.end),
+        );
         _ = writeln!(text, "@@ -{old} +{new} @@");
         let mut at = first.before.start - n_ahead;
         for change in changes {
@@ -74,16 +86,25 @@ impl<'a> LineDiff<'a> {
     }
 
     fn put(&self, mark: char, is_after: bool, range: Range<u32>, text: &mut String) {
-        let side = if is_after { &self.lines.after } else { &self.lines.before };
+        let side = if is_after {
+            &self.lines.after
+        } else {
+            &self.lines.before
+        };
         for token in &side[range.start as usize..range.end as usize] {
             let line = self.lines.interner[*token];
-            let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            let end = if line.ends_with('\n') {
+                ""
+            } else {
+                "\n\\ No newline at end of file\n"
+            };
             _ = write!(text, "{mark}{line}{end}");
         }
     }
 }
 
-/// Returns a range of lines as a hunk's header has it: the number of the first, or of the one before where there is none, and how many.
+/// Returns a range of lines as a hunk's header has it: the number of the first, or of the one
+/// before where there is none, and how many.
 fn range(lines: Range<u32>) -> String {
     match lines.end - lines.start {
         0 => format!("{},0", lines.start),
@@ -112,8 +133,17 @@ mod tests {
         );
         assert_eq!(shown("", "a\n"), "@@ -0,0 +1 @@\n+a\n");
         assert_eq!(shown("a\nb\n", ""), "@@ -1,2 +0,0 @@\n-a\n-b\n");
-        assert_eq!(shown("a\rb\n", "a\rc"), "@@ -1 +1 @@\n-a\rb\n+a\rc\n\\ No newline at end of file\n");
-        assert_eq!((shown("a\n", "a\n"), LineDiff::of("a", "a").unified("x", "y")), (String::new(), String::new()));
+        assert_eq!(
+            shown("a\rb\n", "a\rc"),
+            "@@ -1 +1 @@\n-a\rb\n+a\rc\n\\ No newline at end of file\n"
+        );
+        assert_eq!(
+            (
+                shown("a\n", "a\n"),
+                LineDiff::of("a", "a").unified("x", "y")
+            ),
+            (String::new(), String::new())
+        );
         let diff = LineDiff::of("a\nb\n", "b\nc\nd\n");
         assert_eq!((diff.n_added(), diff.n_removed()), (2, 1));
     }

@@ -1,11 +1,14 @@
-//! PID 1 of a box that somebody else keeps, such as compose: controllers come by a socket in a folder that both sides have.
+//! PID 1 of a box that somebody else keeps, such as compose: controllers come by a socket in a
+//! folder that both sides have.
 //!
-//! Each controller gets a serving process of its own, forked from here, as each has one beside `init` in the box of `podbay up`. Only
-//! peers from outside are let in: the kernel has no number in this box for a process beyond it, while a command's number stays with
-//! its socket even when the command has ended.
+//! Each controller gets a serving process of its own, forked from here, as each has one beside
+//! `init` in the box of `podbay up`. Only peers from outside are let in: the kernel has no number
+//! in this box for a process beyond it, while a command's number stays with its socket even when
+//! the command has ended.
 //!
-//! Commands are of the same user and can reach the serving processes and, where nothing else keeps them, the socket's name. So what
-//! they stop is woken, what they kill costs its controller alone, and a name that is not ours any more is made anew.
+//! Commands are of the same user and can reach the serving processes and, where nothing else keeps
+//! them, the socket's name. So what they stop is woken, what they kill costs its controller alone,
+//! and a name that is not ours any more is made anew.
 
 use std::collections::HashSet;
 use std::fs;
@@ -59,16 +62,25 @@ const GIVEN_UP: i32 = 3;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves whoever comes from outside, until a TERM from there.
-pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>) -> io::Result<()> {
+pub(super) fn run(
+    socket: PathBuf,
+    workspace: PathBuf,
+    environment: Vec<Vec<u8>>,
+) -> io::Result<()> {
     if std::process::id() != 1 {
-        return Err(io::Error::other("only the first process of a sandbox can tell who comes from outside"));
+        return Err(io::Error::other(
+            "only the first process of a sandbox can tell who comes from outside",
+        ));
     }
     let mut door = Door::open(socket)?;
     let signals = signals()?;
     let mut serving = HashSet::new();
     let mut rescue = Rescue::default();
     let mut is_soon = false;
-    let place = Place { workspace, environment };
+    let place = Place {
+        workspace,
+        environment,
+    };
     loop {
         wait(&signals, &door.listener, Rescue::pause(is_soon, TICK));
         if told_to_end(&signals) {
@@ -77,12 +89,22 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
         }
         while let Reaped::Ended(ended) = reap() {
             let is_ours = serving.remove(&ended.pid);
-            if is_ours && libc::WIFEXITED(ended.status) && libc::WEXITSTATUS(ended.status) == GIVEN_UP {
+            if is_ours
+                && libc::WIFEXITED(ended.status)
+                && libc::WEXITSTATUS(ended.status) == GIVEN_UP
+            {
                 door.close();
-                return Err(io::Error::other("something in this sandbox cannot be ended, so all of it ends"));
+                return Err(io::Error::other(
+                    "something in this sandbox cannot be ended, so all of it ends",
+                ));
             }
         }
-        let orphans = || own_children().into_iter().filter(|pid| !serving.contains(pid)).collect::<Vec<_>>();
+        let orphans = || {
+            own_children()
+                .into_iter()
+                .filter(|pid| !serving.contains(pid))
+                .collect::<Vec<_>>()
+        };
         if !orphans().is_empty() {
             kill_trees(orphans);
         }
@@ -90,7 +112,10 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
         door.keep();
         while let Some(connection) = door.accept() {
             if serving.len() >= MAX_SERVING {
-                turn_away(connection, &format!("{MAX_SERVING} controllers are at work in this sandbox already"));
+                turn_away(
+                    connection,
+                    &format!("{MAX_SERVING} controllers are at work in this sandbox already"),
+                );
                 continue;
             }
             match fork_single_threaded()? {
@@ -107,8 +132,14 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
 }
 
 fn wait(signals: &SignalFd, listener: &UnixListener, pause: Duration) {
-    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    let _ = poll(&mut fds, PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX));
+    let mut fds = [
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        PollFd::new(listener.as_fd(), PollFlags::POLLIN),
+    ];
+    let _ = poll(
+        &mut fds,
+        PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX),
+    );
 }
 
 /// What every serving process is given.
@@ -125,10 +156,21 @@ impl Place {
             return 0;
         }
         let input = OwnedFd::from(connection);
-        let Ok(output) = input.try_clone() else { return 1 };
-        match run_serve(self.workspace, self.environment, Sharing::Shared, input, output) {
+        let Ok(output) = input.try_clone() else {
+            return 1;
+        };
+        match run_serve(
+            self.workspace,
+            self.environment,
+            Sharing::Shared,
+            input,
+            output,
+        ) {
             Ok(()) => 0,
-            Err(error) => match error.get_ref().and_then(|error| error.downcast_ref::<serve::Error>()) {
+            Err(error) => match error
+                .get_ref()
+                .and_then(|error| error.downcast_ref::<serve::Error>())
+            {
                 Some(serve::Error::Closed(_)) => GIVEN_UP,
                 _ => 1,
             },
@@ -138,7 +180,11 @@ impl Place {
 
 /// Tells a controller why it is not served.
 fn turn_away(mut connection: UnixStream, reason: &str) {
-    let Ok(bytes) = frame::encode(&ToHost::Closing { reason: reason.to_owned() }) else { return };
+    let Ok(bytes) = frame::encode(&ToHost::Closing {
+        reason: reason.to_owned(),
+    }) else {
+        return;
+    };
     let length = u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes();
     // Whoever does not listen is not told.
     let _ = connection.set_write_timeout(Some(LAST_WORDS));
@@ -156,23 +202,34 @@ struct Door {
 impl Door {
     fn open(path: PathBuf) -> io::Result<Self> {
         let (listener, identity) = bind(&path).map_err(|error| {
-            let problem = format!("listen at {}: {error}; its folder must belong to uid {}", path.display(), nix::unistd::geteuid());
+            let problem = format!(
+                "listen at {}: {error}; its folder must belong to uid {}",
+                path.display(),
+                nix::unistd::geteuid()
+            );
             io::Error::new(error.kind(), problem)
         })?;
-        Ok(Self { path, listener, identity })
+        Ok(Self {
+            path,
+            listener,
+            identity,
+        })
     }
 
     /// Makes the name anew where a command has removed, replaced or closed it.
     fn keep(&mut self) {
         let facts = fs::symlink_metadata(&self.path);
-        let is_ours = facts.is_ok_and(|facts| (facts.dev(), facts.ino()) == self.identity && facts.mode() & 0o777 == 0o600);
+        let is_ours = facts.is_ok_and(|facts| {
+            (facts.dev(), facts.ino()) == self.identity && facts.mode() & 0o777 == 0o600
+        });
         // Where that does not work now, it may at the next look; whoever works here goes on.
         if !is_ours && let Ok((listener, identity)) = bind(&self.path) {
             (self.listener, self.identity) = (listener, identity);
         }
     }
 
-    /// Returns the next peer from outside; whoever comes from this box is turned away without a word.
+    /// Returns the next peer from outside; whoever comes from this box is turned away without a
+    /// word.
     fn accept(&self) -> Option<UnixStream> {
         loop {
             match self.listener.accept() {
@@ -196,7 +253,8 @@ fn is_from_outside(connection: &UnixStream) -> bool {
 }
 
 fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
-    // What stands there is of an earlier start, or a command's. Even a folder must not block the name.
+    // What stands there is of an earlier start, or a command's. Even a folder must not block the
+    // name.
     match fs::remove_file(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -231,7 +289,10 @@ mod tests {
         door.keep();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("closed");
         door.keep();
-        assert_eq!(fs::symlink_metadata(&path).expect("there").mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::symlink_metadata(&path).expect("there").mode() & 0o777,
+            0o600
+        );
         fs::remove_dir_all(folder).expect("removed");
     }
 
@@ -246,7 +307,8 @@ mod tests {
     }
 
     fn tempfile_folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("podbay-listen-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("podbay-listen-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder");
         folder

@@ -1,13 +1,15 @@
 //! Keeping the guest small: memory that it needs once, at its start, is given back.
 //!
-//! What is resident of an idle guest is mostly the program's own file. At its start a static program that may be loaded anywhere reads the
-//! list of all places which hold an address, more than a megabyte, and never again; each page that is touched brings its neighbours along.
+//! What is resident of an idle guest is mostly the program's own file. At its start a static
+//! program that may be loaded anywhere reads the list of all places which hold an address, more
+//! than a megabyte, and never again; each page that is touched brings its neighbours along.
 
 use std::ffi::c_int;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// Keeps the C library from reserving a heap for each thread. To be called before there are threads.
+/// Keeps the C library from reserving a heap for each thread. To be called before there are
+/// threads.
 pub(super) fn keep_small() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "a setting of the C library")]
@@ -17,22 +19,31 @@ pub(super) fn keep_small() {
     }
 }
 
-/// Lets go of all pages of the program's file that nothing has ever written to. Those that are needed come back from the kernel's cache of
-/// that file as they are touched, without a read from the disk as a rule.
+/// Lets go of all pages of the program's file that nothing has ever written to. Those that are
+/// needed come back from the kernel's cache of that file as they are touched, without a read from
+/// the disk as a rule.
 ///
 /// A failure changes nothing but the size, so there is none to report.
-#[expect(unsafe_code, reason = "pages are given back to the kernel by their addresses")]
+#[expect(
+    unsafe_code,
+    reason = "pages are given back to the kernel by their addresses"
+)]
 pub(super) fn let_go_of_program() {
     for pages in unwritten_pages() {
-        // SAFETY: these pages belong to segments of the program that are mapped from its file and that its headers give no right to write,
-        // so every one of them holds what the file does: the kernel maps the same bytes again when one is touched, be it by the very
-        // next instruction. What the loader has changed, also where it was protected later (RELRO), is in segments that may be written.
+        // SAFETY: these pages belong to segments of the program that are mapped from its file and
+        // that its headers give no right to write, so every one of them holds what the file does:
+        // the kernel maps the same bytes again when one is touched, be it by the very next
+        // instruction. What the loader has changed, also where it was protected later (RELRO), is
+        // in segments that may be written.
         unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
     }
 }
 
 /// Returns where the program's segments lie that cannot be written, in whole pages.
-#[expect(unsafe_code, reason = "the C library's list of loaded objects is only reachable through a callback")]
+#[expect(
+    unsafe_code,
+    reason = "the C library's list of loaded objects is only reachable through a callback"
+)]
 fn unwritten_pages() -> Vec<Range<usize>> {
     let mut found = Vec::new();
     // SAFETY: `visit` matches the callback's type, and `found` outlives the call.
@@ -41,28 +52,43 @@ fn unwritten_pages() -> Vec<Range<usize>> {
 }
 
 /// Reads the first object, which is the program itself, and stops there.
-#[expect(unsafe_code, reason = "called by the C library with pointers into the program's own headers")]
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the C library hands a valid `info`, whose headers are there as long as the program runs, and `data` is the list of
-    // `unwritten_pages`.
+#[expect(
+    unsafe_code,
+    reason = "called by the C library with pointers into the program's own headers"
+)]
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the C library hands a valid `info`, whose headers are there as long as the program
+    // runs, and `data` is the list of `unwritten_pages`.
     let (found, base, headers) = unsafe {
         let info = &*info;
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-        (&mut *data.cast::<Vec<Range<usize>>>(), info.dlpi_addr as usize, headers)
+        (
+            &mut *data.cast::<Vec<Range<usize>>>(),
+            info.dlpi_addr as usize,
+            headers,
+        )
     };
     let segments: Vec<Segment> = headers
         .iter()
         .filter(|header| header.p_type == libc::PT_LOAD)
         .map(|header| {
             let start = base + header.p_vaddr as usize;
-            Segment { range: start..start + header.p_memsz as usize, is_writable: header.p_flags & libc::PF_W != 0 }
+            Segment {
+                range: start..start + header.p_memsz as usize,
+                is_writable: header.p_flags & libc::PF_W != 0,
+            }
         })
         .collect();
     found.extend(whole_pages(&segments, PAGE));
     1
 }
 
-/// The smallest page there is. Where pages are larger, the kernel refuses what is not a multiple of them, and nothing is let go.
+/// The smallest page there is. Where pages are larger, the kernel refuses what is not a multiple of
+/// them, and nothing is let go.
 const PAGE: usize = 4096;
 
 /// A part of the program as it is mapped.
@@ -75,12 +101,19 @@ struct Segment {
 fn whole_pages(segments: &[Segment], page: usize) -> Vec<Range<usize>> {
     let first = |at: usize| at / page * page;
     let is_shared = |start: usize| {
-        let writable = segments.iter().filter(|segment| segment.is_writable && !segment.range.is_empty());
-        writable.map(|segment| first(segment.range.start)..segment.range.end).any(|range| range.contains(&start))
+        let writable = segments
+            .iter()
+            .filter(|segment| segment.is_writable && !segment.range.is_empty());
+        writable
+            .map(|segment| first(segment.range.start)..segment.range.end)
+            .any(|range| range.contains(&start))
     };
     let mut all = Vec::new();
     for segment in segments.iter().filter(|segment| !segment.is_writable) {
-        let (mut start, mut end) = (first(segment.range.start), segment.range.end.next_multiple_of(page));
+        let (mut start, mut end) = (
+            first(segment.range.start),
+            segment.range.end.next_multiple_of(page),
+        );
         // A page that two segments share at their edge is left alone.
         if is_shared(start) {
             start += page;
@@ -101,35 +134,87 @@ mod tests {
 
     #[track_caller]
     fn check(segments: &[(Range<usize>, bool)], expected: &[(usize, usize)]) {
-        let segments: Vec<Segment> =
-            segments.iter().map(|(range, is_writable)| Segment { range: range.clone(), is_writable: *is_writable }).collect();
-        let found: Vec<(usize, usize)> = whole_pages(&segments, 0x1000).iter().map(|range| (range.start, range.end)).collect();
+        let segments: Vec<Segment> = segments
+            .iter()
+            .map(|(range, is_writable)| Segment {
+                range: range.clone(),
+                is_writable: *is_writable,
+            })
+            .collect();
+        let found: Vec<(usize, usize)> = whole_pages(&segments, 0x1000)
+            .iter()
+            .map(|range| (range.start, range.end))
+            .collect();
         assert_eq!(found, expected);
     }
 
     #[test]
     fn only_pages_that_nothing_can_write_are_let_go() {
-        check(&[(0..0x2345, false), (0x3345..0x5000, false), (0x6000..0x6100, true)], &[(0, 0x3000), (0x3000, 0x5000)]);
+        check(
+            &[
+                (0..0x2345, false),
+                (0x3345..0x5000, false),
+                (0x6000..0x6100, true),
+            ],
+            &[(0, 0x3000), (0x3000, 0x5000)],
+        );
         // Data begins in the page in which text ends, or ends in that in which more text begins.
-        check(&[(0..0x2345, false), (0x2345..0x3000, true)], &[(0, 0x2000)]);
-        check(&[(0x1000..0x1800, true), (0x1800..0x4000, false)], &[(0x2000, 0x4000)]);
-        check(&[(0x1000..0x1200, false), (0x1200..0x1800, true), (0x1800..0x2000, false)], &[]);
-        check(&[(0x1000..0x1000, true), (0x1000..0x2000, false)], &[(0x1000, 0x2000)]);
+        check(
+            &[(0..0x2345, false), (0x2345..0x3000, true)],
+            &[(0, 0x2000)],
+        );
+        check(
+            &[(0x1000..0x1800, true), (0x1800..0x4000, false)],
+            &[(0x2000, 0x4000)],
+        );
+        check(
+            &[
+                (0x1000..0x1200, false),
+                (0x1200..0x1800, true),
+                (0x1800..0x2000, false),
+            ],
+            &[],
+        );
+        check(
+            &[(0x1000..0x1000, true), (0x1000..0x2000, false)],
+            &[(0x1000, 0x2000)],
+        );
         check(&[], &[]);
     }
 
-    /// What stands in the program reads the same before and after, and what the program has written stays.
+    /// What stands in the program reads the same before and after, and what the program has written
+    /// stays.
     #[test]
     fn the_program_goes_on_as_it_was() {
         static CONSTANT: [u8; 3 * PAGE] = [7; 3 * PAGE];
         static WRITTEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         WRITTEN.store(5, std::sync::atomic::Ordering::Relaxed);
         let pages = unwritten_pages();
-        assert!(pages.iter().any(|range| range.contains(&(add_one as *const () as usize))), "the text is among them: {pages:x?}");
-        assert!(!pages.iter().any(|range| range.contains(&(&raw const WRITTEN as usize))), "what is written is not: {pages:x?}");
+        assert!(
+            pages
+                .iter()
+                .any(|range| range.contains(&(add_one as *const () as usize))),
+            "the text is among them: {pages:x?}"
+        );
+        assert!(
+            !pages
+                .iter()
+                .any(|range| range.contains(&(&raw const WRITTEN as usize))),
+            "what is written is not: {pages:x?}"
+        );
         let_go_of_program();
-        assert!(std::hint::black_box(&CONSTANT).iter().all(|&byte| byte == 7));
-        assert_eq!((WRITTEN.load(std::sync::atomic::Ordering::Relaxed), add_one(3)), (5, 4));
+        assert!(
+            std::hint::black_box(&CONSTANT)
+                .iter()
+                .all(|&byte| byte == 7)
+        );
+        assert_eq!(
+            (
+                WRITTEN.load(std::sync::atomic::Ordering::Relaxed),
+                add_one(3)
+            ),
+            (5, 4)
+        );
     }
 
     #[inline(never)]

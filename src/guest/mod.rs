@@ -1,10 +1,13 @@
-//! Our program in the box: it runs what the host asks for, owns every process it starts, and ends them all.
+//! Our program in the box: it runs what the host asks for, owns every process it starts, and ends
+//! them all.
 //!
-//! From the first command the model runs, this side counts as hostile; nothing here protects the host. What it does protect is the
-//! order in the box: a call that ends leaves nothing behind, a full process table or a memory hog does not take the guest along, and
-//! commands of the same user cannot read or forge its pipes. What the words mean (calls, outputs, frames) belongs to `wire`.
+//! From the first command the model runs, this side counts as hostile; nothing here protects the
+//! host. What it does protect is the order in the box: a call that ends leaves nothing behind, a
+//! full process table or a memory hog does not take the guest along, and commands of the same user
+//! cannot read or forge its pipes. What the words mean (calls, outputs, frames) belongs to `wire`.
 //!
-//! Start with [`role`] (which process does what and in which order it starts), then [`serve`], then [`command`].
+//! Start with [`role`] (which process does what and in which order it starts), then [`serve`], then
+//! [`command`].
 //!
 //! ```text
 //! serve (PID 1, tokio, 4 workers) ── orders, fds ──> spawner (one thread, stricter filter) ── forks ──> supervisor (domain of its own) ── forks ──> command

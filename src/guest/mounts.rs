@@ -1,11 +1,13 @@
-//! What is mounted in the project: whether its `.git` is protected in a box that somebody else has put together, and whether what covers
-//! secrets and other files is still there.
+//! What is mounted in the project: whether its `.git` is protected in a box that somebody else has
+//! put together, and whether what covers secrets and other files is still there.
 //!
-//! Whoever can write `.git` makes the person's next git command run a program. A controller with an engine mounts it read-only itself; where
-//! the mounts were made from a file of the person's, the guest looks before it serves.
+//! Whoever can write `.git` makes the person's next git command run a program. A controller with an
+//! engine mounts it read-only itself; where the mounts were made from a file of the person's, the
+//! guest looks before it serves.
 //!
-//! When a file is replaced on the host (most editors save so), the kernel takes away what was mounted on it in the box. Commands cannot do
-//! that: for them a mount point is busy. When it is renamed there, or a folder above it, the mount goes along, and nobody is woken for that.
+//! When a file is replaced on the host (most editors save so), the kernel takes away what was
+//! mounted on it in the box. Commands cannot do that: for them a mount point is busy. When it is
+//! renamed there, or a folder above it, the mount goes along, and nobody is woken for that.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -33,13 +35,17 @@ pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
     table
         .lines()
         .filter_map(parse)
-        .filter_map(|mounted| Some(BytesPath::from(Path::new(&mounted.at).strip_prefix(folder).ok()?)))
+        .filter_map(|mounted| {
+            Some(BytesPath::from(
+                Path::new(&mounted.at).strip_prefix(folder).ok()?,
+            ))
+        })
         .filter(|path| !path.is_empty())
         .collect()
 }
 
-/// Returns where something else than the folder's own files is mounted below it, as paths from there: another file system, or another place of the same
-/// one.
+/// Returns where something else than the folder's own files is mounted below it, as paths from
+/// there: another file system, or another place of the same one.
 pub fn foreign_below(folder: &Path) -> BTreeSet<BytesPath> {
     let table = fs::read(TABLE).unwrap_or_default();
     foreign_in(&String::from_utf8_lossy(&table), folder)
@@ -49,10 +55,20 @@ fn foreign_in(table: &str, folder: &Path) -> BTreeSet<BytesPath> {
     let mounts: Vec<Mounted> = table.lines().filter_map(parse).collect();
     let holds_folder = |mounted: &&Mounted| folder.starts_with(&mounted.at);
     // Of those on one place the last one is seen.
-    let Some(own) = mounts.iter().filter(holds_folder).max_by_key(|mounted| mounted.at.len()) else { return BTreeSet::new() };
+    let Some(own) = mounts
+        .iter()
+        .filter(holds_folder)
+        .max_by_key(|mounted| mounted.at.len())
+    else {
+        return BTreeSet::new();
+    };
     let is_own = |mounted: &Mounted| {
-        let from_own = Path::new(&mounted.at).strip_prefix(&own.at).ok().map(|path| Path::new(&own.root).join(path));
-        mounted.device == own.device && from_own.is_some_and(|place| place == Path::new(&mounted.root))
+        let from_own = Path::new(&mounted.at)
+            .strip_prefix(&own.at)
+            .ok()
+            .map(|path| Path::new(&own.root).join(path));
+        mounted.device == own.device
+            && from_own.is_some_and(|place| place == Path::new(&mounted.root))
     };
     let mut seen: BTreeMap<&str, &Mounted> = BTreeMap::new();
     for mounted in &mounts {
@@ -60,14 +76,20 @@ fn foreign_in(table: &str, folder: &Path) -> BTreeSet<BytesPath> {
     }
     let foreign = seen.into_values().filter(|mounted| !is_own(mounted));
     foreign
-        .filter_map(|mounted| Some(BytesPath::from(Path::new(&mounted.at).strip_prefix(folder).ok()?)))
+        .filter_map(|mounted| {
+            Some(BytesPath::from(
+                Path::new(&mounted.at).strip_prefix(folder).ok()?,
+            ))
+        })
         .filter(|path| !path.is_empty())
         .collect()
 }
 
-/// Waits until one of the mounts below a folder is gone, and names it. Of a folder without any that is for ever.
+/// Waits until one of the mounts below a folder is gone, and names it. Of a folder without any that
+/// is for ever.
 pub(super) async fn gone(folder: &Path, covered: &BTreeSet<BytesPath>) -> io::Result<BytesPath> {
-    // Its first look is at what is there when it is opened: a change before that must be seen by reading.
+    // Its first look is at what is there when it is opened: a change before that must be seen by
+    // reading.
     let table = watch_for(File::open(TABLE)?, Interest::PRIORITY)?;
     loop {
         if let Some(gone) = covered.difference(&below(folder)).next() {
@@ -93,20 +115,27 @@ pub(super) struct Mounted {
     read_only: bool,
 }
 
-/// Returns why nobody may work here: a `.git` that commands could write, or one that is not the project's own.
+/// Returns why nobody may work here: a `.git` that commands could write, or one that is not the
+/// project's own.
 pub(super) fn git_problem(workspace: &Path) -> Option<String> {
     let git = workspace.join(".git");
     // What is not there cannot be protected; whoever makes one meets this at the next connection.
     fs::symlink_metadata(&git).ok()?;
     let mounts = fs::read_to_string(TABLE).unwrap_or_default();
-    judge(&mounts, &workspace.to_string_lossy(), &git.to_string_lossy())
+    judge(
+        &mounts,
+        &workspace.to_string_lossy(),
+        &git.to_string_lossy(),
+    )
 }
 
 fn judge(mounts: &str, workspace: &str, git: &str) -> Option<String> {
     let mounts: Vec<Mounted> = mounts.lines().filter_map(parse).collect();
     // The last one on a place is the one that is seen.
     let at = |path: &str| mounts.iter().rfind(|mounted| mounted.at == path);
-    let (Some(project), Some(protected)) = (at(workspace), at(git).filter(|mounted| mounted.read_only)) else {
+    let (Some(project), Some(protected)) =
+        (at(workspace), at(git).filter(|mounted| mounted.read_only))
+    else {
         return Some(format!(
             "{git} could be written here, and git would run what is put into it on your machine; mount it read-only: \
              leave PODBAY_GIT unset and run `docker compose up -d --force-recreate workspace`"
@@ -123,7 +152,12 @@ pub(super) fn parse(line: &str) -> Option<Mounted> {
     let mut fields = line.split(' ');
     let device = fields.nth(2)?.to_owned();
     let (root, at, options) = (fields.next()?, fields.next()?, fields.next()?);
-    Some(Mounted { device, root: plain(root), at: plain(at), read_only: options.split(',').any(|option| option == "ro") })
+    Some(Mounted {
+        device,
+        root: plain(root),
+        at: plain(at),
+        read_only: options.split(',').any(|option| option == "ro"),
+    })
 }
 
 /// Undoes the kernel's `\040` for a space and its kin.
@@ -131,9 +165,13 @@ fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        let digits = tail.get(..3).filter(|digits| {
+            first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit))
+        });
         if let Some(digits) = digits {
-            bytes.push(digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+            bytes.push(digits.iter().fold(0_u8, |value, digit| {
+                value.wrapping_mul(8).wrapping_add(digit - b'0')
+            }));
             rest = &tail[3..];
         } else {
             bytes.push(first);
@@ -158,7 +196,12 @@ mod tests {
             "25 20 0:32 / /home/a/project-two rw - tmpfs tmpfs rw\n",
             "26 20 0:33 / /home/a/other rw - tmpfs tmpfs rw\n",
         );
-        let foreign = |folder: &str| foreign_in(table, Path::new(folder)).iter().map(BytesPath::to_text).collect::<Vec<_>>();
+        let foreign = |folder: &str| {
+            foreign_in(table, Path::new(folder))
+                .iter()
+                .map(BytesPath::to_text)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(foreign("/home/a/project"), ["cache", "data", "two words"]);
         assert_eq!(foreign("/home/a/project/src"), [""; 0]);
         assert_eq!(foreign("/home/a/project/cache"), [""; 0]);
@@ -167,7 +210,10 @@ mod tests {
         // One project is itself a mount, and the last of two on a place is the one that is seen.
         let inner = "20 1 8:1 / / rw - ext4 a rw\n21 20 8:2 /p /workspace rw - ext4 b rw\n22 21 8:2 /p/sub /workspace/sub ro - ext4 b rw\n\
                      23 21 8:2 /q /workspace/x rw - ext4 b rw\n24 23 8:2 /p/x /workspace/x rw - ext4 b rw\n25 21 0:9 / /workspace/t rw - tmpfs t rw\n";
-        assert_eq!(foreign_in(inner, Path::new("/workspace")), BTreeSet::from(["t".into()]));
+        assert_eq!(
+            foreign_in(inner, Path::new("/workspace")),
+            BTreeSet::from(["t".into()])
+        );
     }
 
     #[track_caller]
@@ -175,7 +221,10 @@ mod tests {
         let found = judge(mounts, "/workspace", "/workspace/.git");
         match problem {
             None => assert_eq!(found, None),
-            Some(words) => assert!(found.as_ref().is_some_and(|found| found.contains(words)), "{found:?}"),
+            Some(words) => assert!(
+                found.as_ref().is_some_and(|found| found.contains(words)),
+                "{found:?}"
+            ),
         }
     }
 
@@ -183,15 +232,26 @@ mod tests {
     fn only_the_projects_own_git_read_only_will_do() {
         let project = "9 1 8:1 /home/me/my\\040app /workspace rw,relatime - ext4 /dev/sda1 rw\n";
         let git = |device: &str, root: &str, options: &str| {
-            format!("{project}10 9 {device} {root} /workspace/.git {options},relatime - ext4 /dev/sda1 rw\n")
+            format!(
+                "{project}10 9 {device} {root} /workspace/.git {options},relatime - ext4 /dev/sda1 rw\n"
+            )
         };
         check(&git("8:1", "/home/me/my\\040app/.git", "ro"), None);
-        check(&git("8:1", "/home/me/my\\040app/.git", "rw"), Some("could be written"));
+        check(
+            &git("8:1", "/home/me/my\\040app/.git", "rw"),
+            Some("could be written"),
+        );
         check(project, Some("could be written"));
         check("", Some("could be written"));
         check(&git("8:1", "/home/me/.ssh", "ro"), Some("another place"));
-        check(&git("8:2", "/home/me/my\\040app/.git", "ro"), Some("another place"));
+        check(
+            &git("8:2", "/home/me/my\\040app/.git", "ro"),
+            Some("another place"),
+        );
         // A project that is a file system of its own.
-        check("9 1 8:1 / /workspace rw - ext4 x rw\n10 9 8:1 /.git /workspace/.git ro - ext4 x rw\n", None);
+        check(
+            "9 1 8:1 / /workspace rw - ext4 x rw\n10 9 8:1 /.git /workspace/.git ro - ext4 x rw\n",
+            None,
+        );
     }
 }

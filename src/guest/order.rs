@@ -1,7 +1,7 @@
 //! What the serving process, the spawner and a supervisor tell each other, as bytes of one message.
 //!
-//! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is not JSON because arguments are
-//! bytes, and 120 KB of them must fit a socket's buffer.
+//! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is
+//! not JSON because arguments are bytes, and 120 KB of them must fit a socket's buffer.
 
 use podbay_wire::AskedProgram;
 use podbay_wire::Denied;
@@ -12,8 +12,8 @@ use podbay_wire::WriteGate;
 /// Longest message; a socket's buffer holds 208 KiB.
 pub(super) const MAX_ORDER: usize = 192 * 1024;
 
-/// One program to start. Its descriptors travel with it: control socket, standard input, output, error, directory and, where `report`
-/// says so, one more.
+/// One program to start. Its descriptors travel with it: control socket, standard input, output,
+/// error, directory and, where `report` says so, one more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {
     /// The first is also what is looked for in PATH, unless `program` says otherwise.
@@ -43,7 +43,9 @@ pub(super) struct Order {
 impl Order {
     /// Returns the value of a variable of its environment, whose name ends with `=`.
     pub(super) fn variable(&self, name: &[u8]) -> Option<&[u8]> {
-        self.environment.iter().find_map(|variable| variable.strip_prefix(name))
+        self.environment
+            .iter()
+            .find_map(|variable| variable.strip_prefix(name))
     }
 
     /// Returns whether the supervisor renames folders in the kernel's place.
@@ -52,14 +54,22 @@ impl Order {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes =
-            vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1 | u8::from(self.gated) << 2 | u8::from(self.renames) << 3];
+        let mut bytes = vec![
+            u8::from(self.terminal)
+                | u8::from(self.no_writing) << 1
+                | u8::from(self.gated) << 2
+                | u8::from(self.renames) << 3,
+        ];
         bytes.extend(self.report.to_ne_bytes());
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
         put_list(&mut bytes, &self.environment);
         put(&mut bytes, &self.workspace);
-        put(&mut bytes, &serde_json::to_vec(&(&self.rules, &self.write_gate)).expect("plain data always has a JSON form"));
+        put(
+            &mut bytes,
+            &serde_json::to_vec(&(&self.rules, &self.write_gate))
+                .expect("plain data always has a JSON form"),
+        );
         bytes
     }
 
@@ -71,9 +81,26 @@ impl Order {
         let environment = take_list(&mut rest)?;
         let workspace = take(&mut rest)?;
         let (rules, write_gate) = serde_json::from_slice(&take(&mut rest)?).ok()?;
-        let (terminal, no_writing, gated, renames) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, flags & 8 != 0);
+        let (terminal, no_writing, gated, renames) = (
+            flags & 1 != 0,
+            flags & 2 != 0,
+            flags & 4 != 0,
+            flags & 8 != 0,
+        );
         let all = rest.is_empty();
-        all.then_some(Order { argv, program, environment, terminal, no_writing, report, gated, rules, renames, write_gate, workspace })
+        all.then_some(Order {
+            argv,
+            program,
+            environment,
+            terminal,
+            no_writing,
+            report,
+            gated,
+            rules,
+            renames,
+            write_gate,
+            workspace,
+        })
     }
 }
 
@@ -114,7 +141,8 @@ pub(super) enum Stop {
     Term,
     /// End everything.
     Kill,
-    /// End everything, and hold all that runs in the sandbox meanwhile: what is ended makes new processes faster than it can be looked for.
+    /// End everything, and hold all that runs in the sandbox meanwhile: what is ended makes new
+    /// processes faster than it can be looked for.
     KillAtOnce,
 }
 
@@ -147,7 +175,13 @@ pub(super) struct Answered {
 impl Answered {
     pub(super) fn encode(self) -> [u8; 5] {
         let [first, second, third, fourth] = self.question.to_ne_bytes();
-        [if self.go_on { b'Y' } else { b'N' }, first, second, third, fourth]
+        [
+            if self.go_on { b'Y' } else { b'N' },
+            first,
+            second,
+            third,
+            fourth,
+        ]
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -157,7 +191,10 @@ impl Answered {
             b'N' => false,
             _ => return None,
         };
-        Some(Self { question: u32::from_ne_bytes(question.try_into().ok()?), go_on })
+        Some(Self {
+            question: u32::from_ne_bytes(question.try_into().ok()?),
+            go_on,
+        })
     }
 }
 
@@ -188,7 +225,15 @@ impl Stage {
     }
 
     pub(super) fn from_code(code: i32) -> Option<Stage> {
-        [Stage::Order, Stage::Fork, Stage::Prepare, Stage::Execute, Stage::Hold].into_iter().find(|stage| stage.code() == code)
+        [
+            Stage::Order,
+            Stage::Fork,
+            Stage::Prepare,
+            Stage::Execute,
+            Stage::Hold,
+        ]
+        .into_iter()
+        .find(|stage| stage.code() == code)
     }
 }
 
@@ -224,13 +269,18 @@ impl Report {
         let (tag, first, second) = match self {
             Report::Started { supervisor, pid } => (b'S', *supervisor, *pid),
             Report::Failed { stage, errno } => (b'F', stage.code(), *errno),
-            Report::Ended { status, n_survivors } => (b'E', *status, *n_survivors),
+            Report::Ended {
+                status,
+                n_survivors,
+            } => (b'E', *status, *n_survivors),
             Report::Ran { programs, denied } => {
-                let json = serde_json::to_vec(&(programs, denied)).expect("plain data always has a JSON form");
+                let json = serde_json::to_vec(&(programs, denied))
+                    .expect("plain data always has a JSON form");
                 return [b"R".to_vec(), json].concat();
             }
             Report::Asks { question, program } => {
-                let json = serde_json::to_vec(&(question, program)).expect("plain data always has a JSON form");
+                let json = serde_json::to_vec(&(question, program))
+                    .expect("plain data always has a JSON form");
                 return [b"Q".to_vec(), json].concat();
             }
         };
@@ -240,18 +290,31 @@ impl Report {
     pub(super) fn decode(bytes: &[u8]) -> Option<Report> {
         let (&tag, rest) = bytes.split_first()?;
         if tag == b'R' {
-            return serde_json::from_slice(rest).ok().map(|(programs, denied)| Report::Ran { programs, denied });
+            return serde_json::from_slice(rest)
+                .ok()
+                .map(|(programs, denied)| Report::Ran { programs, denied });
         }
         if tag == b'Q' {
-            return serde_json::from_slice(rest).ok().map(|(question, program)| Report::Asks { question, program });
+            return serde_json::from_slice(rest)
+                .ok()
+                .map(|(question, program)| Report::Asks { question, program });
         }
         let (first, rest) = rest.split_first_chunk::<4>()?;
         let first = i32::from_ne_bytes(*first);
         let second = i32::from_ne_bytes(rest.try_into().ok()?);
         match tag {
-            b'S' => Some(Report::Started { supervisor: first, pid: second }),
-            b'F' => Some(Report::Failed { stage: Stage::from_code(first)?, errno: second }),
-            b'E' => Some(Report::Ended { status: first, n_survivors: second }),
+            b'S' => Some(Report::Started {
+                supervisor: first,
+                pid: second,
+            }),
+            b'F' => Some(Report::Failed {
+                stage: Stage::from_code(first)?,
+                errno: second,
+            }),
+            b'E' => Some(Report::Ended {
+                status: first,
+                n_survivors: second,
+            }),
             _ => None,
         }
     }
@@ -295,7 +358,9 @@ mod tests {
             no_writing: true,
             gated: true,
             renames: true,
-            write_gate: Some(WriteGate { unasked: vec!["*.o".to_owned()] }),
+            write_gate: Some(WriteGate {
+                unasked: vec!["*.o".to_owned()],
+            }),
             ..order.clone()
         };
         assert_eq!(Order::decode(&other.encode()), Some(other));
@@ -308,14 +373,35 @@ mod tests {
     #[test]
     fn reports_read_back() {
         for report in [
-            Report::Started { supervisor: 7, pid: 8 },
-            Report::Failed { stage: Stage::Execute, errno: 2 },
-            Report::Failed { stage: Stage::Hold, errno: 38 },
-            Report::Ran {
-                programs: Programs { listed: Vec::new(), n_more: 5 },
-                denied: vec![Denied { argv: vec!["x".into()], truncated: true, count: 1, because: Because::Unnamed, killed: false }],
+            Report::Started {
+                supervisor: 7,
+                pid: 8,
             },
-            Report::Ended { status: 0x8b, n_survivors: 3 },
+            Report::Failed {
+                stage: Stage::Execute,
+                errno: 2,
+            },
+            Report::Failed {
+                stage: Stage::Hold,
+                errno: 38,
+            },
+            Report::Ran {
+                programs: Programs {
+                    listed: Vec::new(),
+                    n_more: 5,
+                },
+                denied: vec![Denied {
+                    argv: vec!["x".into()],
+                    truncated: true,
+                    count: 1,
+                    because: Because::Unnamed,
+                    killed: false,
+                }],
+            },
+            Report::Ended {
+                status: 0x8b,
+                n_survivors: 3,
+            },
             Report::Asks {
                 question: 3,
                 program: Box::new(AskedProgram {
@@ -330,10 +416,29 @@ mod tests {
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
-        for answered in [Answered { question: 70_000, go_on: true }, Answered { question: 0, go_on: false }] {
+        for answered in [
+            Answered {
+                question: 70_000,
+                go_on: true,
+            },
+            Answered {
+                question: 0,
+                go_on: false,
+            },
+        ] {
             assert_eq!(Answered::decode(&answered.encode()), Some(answered));
         }
-        assert_eq!((Answered::decode(b"T"), Answered::decode(b"Y123")), (None, None));
-        assert_eq!((Report::decode(b"E123"), Report::decode(b"R{"), Report::decode(b"")), (None, None, None));
+        assert_eq!(
+            (Answered::decode(b"T"), Answered::decode(b"Y123")),
+            (None, None)
+        );
+        assert_eq!(
+            (
+                Report::decode(b"E123"),
+                Report::decode(b"R{"),
+                Report::decode(b"")
+            ),
+            (None, None, None)
+        );
     }
 }

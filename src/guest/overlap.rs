@@ -1,10 +1,12 @@
-//! Whether a command could reach the folder of compose.yaml. Compose starts as root what is written there, so nothing is prepared where the
-//! project and that folder overlap. Both are mounted into the container that prepares, in the way that the workspace has the project.
+//! Whether a command could reach the folder of compose.yaml. Compose starts as root what is written
+//! there, so nothing is prepared where the project and that folder overlap. Both are mounted into
+//! the container that prepares, in the way that the workspace has the project.
 //!
-//! A folder has one place in its file system, whatever path, link or bind mount led to it, and the kernel names that place for each mount. So
-//! two mounts of one file system overlap where one's place is, or lies below, the other's; no folder has to be walked or entered. What is
-//! mounted further down comes along and counts too. Only a link or a second name of a file in the compose folder leads where no mount shows
-//! it, so none may be among what compose reads unasked.
+//! A folder has one place in its file system, whatever path, link or bind mount led to it, and the
+//! kernel names that place for each mount. So two mounts of one file system overlap where one's
+//! place is, or lies below, the other's; no folder has to be walked or entered. What is mounted
+//! further down comes along and counts too. Only a link or a second name of a file in the compose
+//! folder leads where no mount shows it, so none may be among what compose reads unasked.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,14 +21,17 @@ use super::mounts::Mounted;
 /// Files that compose reads without being told to begin so, or are called so.
 const READ: [&str; 4] = ["compose.", "docker-compose.", ".env", ".dockerignore"];
 
-/// Folders that compose.yaml names: the filter of system calls, the files that are laid over it, and what images are built from.
+/// Folders that compose.yaml names: the filter of system calls, the files that are laid over it,
+/// and what images are built from.
 const FOLDERS: [&str; 2] = ["docker", "images"];
 
 /// Refuses a project from which a command could write what compose reads.
 pub(super) fn refuse(project: &Path, compose: &Path) -> io::Result<()> {
     let table = fs::read(mounts::TABLE)?;
     let problem = match judge(&String::from_utf8_lossy(&table), project, compose) {
-        None if identity(project)? == identity(compose)? => Some("the project is the folder of compose.yaml".to_owned()),
+        None if identity(project)? == identity(compose)? => {
+            Some("the project is the folder of compose.yaml".to_owned())
+        }
         problem => problem,
     };
     if let Some(problem) = problem {
@@ -42,14 +47,32 @@ pub(super) fn refuse(project: &Path, compose: &Path) -> io::Result<()> {
 /// Returns how the two overlap, by the kernel's list of mounts.
 fn judge(table: &str, project: &Path, compose: &Path) -> Option<String> {
     let mounts: Vec<Mounted> = table.lines().filter_map(mounts::parse).collect();
-    for (folder, what) in [(project, "the project"), (compose, "the folder of compose.yaml")] {
-        if !mounts.iter().any(|mounted| Path::new(&mounted.at) == folder) {
-            return Some(format!("{what} is not mounted at {}, so where it lies cannot be seen", folder.display()));
+    for (folder, what) in [
+        (project, "the project"),
+        (compose, "the folder of compose.yaml"),
+    ] {
+        if !mounts
+            .iter()
+            .any(|mounted| Path::new(&mounted.at) == folder)
+        {
+            return Some(format!(
+                "{what} is not mounted at {}, so where it lies cannot be seen",
+                folder.display()
+            ));
         }
     }
-    let below = |folder: &Path| mounts.iter().filter(|mounted| Path::new(&mounted.at).starts_with(folder)).collect::<Vec<_>>();
+    let below = |folder: &Path| {
+        mounts
+            .iter()
+            .filter(|mounted| Path::new(&mounted.at).starts_with(folder))
+            .collect::<Vec<_>>()
+    };
     let theirs = below(compose);
-    below(project).into_iter().find_map(|own| theirs.iter().find_map(|other| overlap(own, other, project, compose)))
+    below(project).into_iter().find_map(|own| {
+        theirs
+            .iter()
+            .find_map(|other| overlap(own, other, project, compose))
+    })
 }
 
 fn overlap(own: &Mounted, other: &Mounted, project: &Path, compose: &Path) -> Option<String> {
@@ -58,7 +81,10 @@ fn overlap(own: &Mounted, other: &Mounted, project: &Path, compose: &Path) -> Op
     if own.device != other.device || !(holds || lies_in) {
         return None;
     }
-    let (is_all, is_whole) = (Path::new(&own.at) == project, Path::new(&other.at) == compose);
+    let (is_all, is_whole) = (
+        Path::new(&own.at) == project,
+        Path::new(&other.at) == compose,
+    );
     let how = match (holds, lies_in) {
         (true, true) if is_all && is_whole => "is",
         (true, _) if is_whole => "contains",
@@ -66,7 +92,9 @@ fn overlap(own: &Mounted, other: &Mounted, project: &Path, compose: &Path) -> Op
         _ => "shares files with",
     };
     let (own, other) = (own.root.escape_debug(), other.root.escape_debug());
-    Some(format!("the project ({own}) {how} the folder of compose.yaml ({other})"))
+    Some(format!(
+        "the project ({own}) {how} the folder of compose.yaml ({other})"
+    ))
 }
 
 fn identity(folder: &Path) -> io::Result<(u64, u64)> {
@@ -82,7 +110,10 @@ fn look_through(compose: &Path) -> io::Result<()> {
         if FOLDERS.iter().any(|folder| name == OsStr::new(folder)) {
             look_at(&path, compose)?;
             look_below(&path, compose)?;
-        } else if READ.iter().any(|read| name == OsStr::new(read) || read.ends_with('.') && name.as_bytes().starts_with(read.as_bytes())) {
+        } else if READ.iter().any(|read| {
+            name == OsStr::new(read)
+                || read.ends_with('.') && name.as_bytes().starts_with(read.as_bytes())
+        }) {
             look_at(&path, compose)?;
         }
     }
@@ -90,7 +121,10 @@ fn look_through(compose: &Path) -> io::Result<()> {
 }
 
 fn look_below(folder: &Path, compose: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(folder).map_err(|error| cannot_look(folder, &error))?.is_dir() {
+    if !fs::symlink_metadata(folder)
+        .map_err(|error| cannot_look(folder, &error))?
+        .is_dir()
+    {
         return Ok(());
     }
     for entry in fs::read_dir(folder).map_err(|error| cannot_look(folder, &error))? {
@@ -105,10 +139,17 @@ fn look_at(path: &Path, compose: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(path).map_err(|error| cannot_look(path, &error))?;
     let problem = match (facts.is_symlink(), facts.is_file() && facts.nlink() > 1) {
         (true, _) => "is a link, and may lead into the project".to_owned(),
-        (_, true) => format!("is one of {} names (hard links) of a file, and another may be in the project", facts.nlink()),
+        (_, true) => format!(
+            "is one of {} names (hard links) of a file, and another may be in the project",
+            facts.nlink()
+        ),
         (false, false) => return Ok(()),
     };
-    let name = path.strip_prefix(compose).unwrap_or(path).display().to_string();
+    let name = path
+        .strip_prefix(compose)
+        .unwrap_or(path)
+        .display()
+        .to_string();
     let name = name.escape_debug();
     Err(io::Error::other(format!(
         "`{name}` in the folder of compose.yaml {problem}, where a command in the sandbox could write what compose reads. Nothing is started.\n\
@@ -124,7 +165,10 @@ fn cannot_look(path: &Path, error: &io::Error) -> io::Error {
     } else {
         ""
     };
-    io::Error::new(error.kind(), format!("look at {}: {error}{hint}", path.escape_debug()))
+    io::Error::new(
+        error.kind(),
+        format!("look at {}: {error}{hint}", path.escape_debug()),
+    )
 }
 
 #[cfg(test)]
@@ -136,12 +180,21 @@ mod tests {
     /// Mounts as (device, place in its file system, where): the project's first.
     #[track_caller]
     fn check(mounts: &[(&str, &str, &str)], problem: Option<&str>) {
-        let line = |(at, (device, root, to)): (usize, &(&str, &str, &str))| format!("{at} 1 {device} {root} {to} ro - ext4 x rw\n");
+        let line = |(at, (device, root, to)): (usize, &(&str, &str, &str))| {
+            format!("{at} 1 {device} {root} {to} ro - ext4 x rw\n")
+        };
         let table: String = mounts.iter().enumerate().map(line).collect();
-        let found = judge(&table, Path::new("/setup/project"), Path::new("/setup/compose"));
+        let found = judge(
+            &table,
+            Path::new("/setup/project"),
+            Path::new("/setup/compose"),
+        );
         match problem {
             None => assert_eq!(found, None, "{table}"),
-            Some(words) => assert!(found.as_ref().is_some_and(|found| found.contains(words)), "{words}: {found:?}"),
+            Some(words) => assert!(
+                found.as_ref().is_some_and(|found| found.contains(words)),
+                "{words}: {found:?}"
+            ),
         }
     }
 
@@ -149,7 +202,10 @@ mod tests {
         project: (&'static str, &'static str),
         compose: (&'static str, &'static str),
     ) -> [(&'static str, &'static str, &'static str); 2] {
-        [(project.0, project.1, "/setup/project"), (compose.0, compose.1, "/setup/compose")]
+        [
+            (project.0, project.1, "/setup/project"),
+            (compose.0, compose.1, "/setup/compose"),
+        ]
     }
 
     #[test]
@@ -158,11 +214,23 @@ mod tests {
         check(&two(("8:1", "/home/me/shop"), compose), None);
         check(&two(("8:1", "/home/me/shop-podba"), compose), None);
         check(&two(("8:1", "/home/me/shop-podbay2"), compose), None);
-        check(&two(compose, compose), Some("(/home/me/shop-podbay) is the folder"));
-        check(&two(("8:1", "/home/me"), compose), Some("(/home/me) contains the folder"));
+        check(
+            &two(compose, compose),
+            Some("(/home/me/shop-podbay) is the folder"),
+        );
+        check(
+            &two(("8:1", "/home/me"), compose),
+            Some("(/home/me) contains the folder"),
+        );
         check(&two(("8:1", "/"), compose), Some("contains"));
-        check(&two(("8:1", "/home/me/shop-podbay/docker"), compose), Some("lies in"));
-        check(&two(("8:1", "/home/me/shop-podbay/my\\040app"), compose), Some("(/home/me/shop-podbay/my app) lies in"));
+        check(
+            &two(("8:1", "/home/me/shop-podbay/docker"), compose),
+            Some("lies in"),
+        );
+        check(
+            &two(("8:1", "/home/me/shop-podbay/my\\040app"), compose),
+            Some("(/home/me/shop-podbay/my app) lies in"),
+        );
         // The same words on another file system are another place.
         check(&two(("8:2", "/home/me"), compose), None);
         check(&two(("8:2", "/"), ("8:1", "/")), None);
@@ -174,18 +242,39 @@ mod tests {
         let beside = two(("8:1", "/home/me/shop"), ("8:2", "/disk/compose"));
         check(&beside, None);
         let with = |mount| [&beside[..], &[mount]].concat();
-        check(&with(("8:2", "/", "/setup/project/disk")), Some("the project (/) contains the folder of compose.yaml (/disk/compose)"));
-        check(&with(("8:2", "/disk/compose/images", "/setup/project/x")), Some("shares files with"));
-        check(&with(("8:1", "/home/me", "/setup/compose/docker")), Some("lies in"));
-        check(&with(("8:1", "/home/me/shop/env", "/setup/compose/.env")), Some("shares files with"));
+        check(
+            &with(("8:2", "/", "/setup/project/disk")),
+            Some("the project (/) contains the folder of compose.yaml (/disk/compose)"),
+        );
+        check(
+            &with(("8:2", "/disk/compose/images", "/setup/project/x")),
+            Some("shares files with"),
+        );
+        check(
+            &with(("8:1", "/home/me", "/setup/compose/docker")),
+            Some("lies in"),
+        );
+        check(
+            &with(("8:1", "/home/me/shop/env", "/setup/compose/.env")),
+            Some("shares files with"),
+        );
         check(&with(("8:2", "/disk/other", "/setup/project/x")), None);
         check(&with(("8:2", "/disk/compose", "/setup/projects")), None);
     }
 
     #[test]
     fn what_is_not_mounted_is_refused() {
-        check(&[("8:1", "/a", "/setup/project")], Some("the folder of compose.yaml is not mounted at /setup/compose"));
-        check(&[("8:1", "/a", "/setup/compose"), ("8:1", "/b", "/setup/project/sub")], Some("the project is not mounted"));
+        check(
+            &[("8:1", "/a", "/setup/project")],
+            Some("the folder of compose.yaml is not mounted at /setup/compose"),
+        );
+        check(
+            &[
+                ("8:1", "/a", "/setup/compose"),
+                ("8:1", "/b", "/setup/project/sub"),
+            ],
+            Some("the project is not mounted"),
+        );
         check(&[], Some("the project is not mounted"));
     }
 
@@ -194,7 +283,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let compose = folder.path();
         fs::create_dir_all(compose.join("docker/more")).expect("made");
-        for name in ["compose.yaml", ".env", "docker/seccomp.json", "docker/more/file", "README.md"] {
+        for name in [
+            "compose.yaml",
+            ".env",
+            "docker/seccomp.json",
+            "docker/more/file",
+            "README.md",
+        ] {
             fs::write(compose.join(name), "").expect("written");
         }
         symlink("/elsewhere", compose.join("result")).expect("linked");
@@ -202,11 +297,22 @@ mod tests {
         look_through(compose).expect("nothing that compose reads");
         let refused = |name: &str, words: &str| {
             let error = look_through(compose).expect_err(name).to_string();
-            assert!(error.contains(&format!("`{name}`")) && error.contains(words) && error.contains("hint: "), "{error}");
+            assert!(
+                error.contains(&format!("`{name}`"))
+                    && error.contains(words)
+                    && error.contains("hint: "),
+                "{error}"
+            );
             fs::remove_file(compose.join(name)).expect("removed");
             look_through(compose).expect("as before");
         };
-        for name in ["compose.override.yaml", "docker-compose.override.yml", ".dockerignore", "images", "docker/more/link"] {
+        for name in [
+            "compose.override.yaml",
+            "docker-compose.override.yml",
+            ".dockerignore",
+            "images",
+            "docker/more/link",
+        ] {
             symlink("/elsewhere", compose.join(name)).expect("linked");
             refused(name, "is a link");
         }

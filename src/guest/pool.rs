@@ -1,7 +1,7 @@
 //! A few threads, made at the start, for what must block.
 //!
-//! A runtime's own pool makes threads when there is work. In a box whose process table a command has filled that fails, just when the
-//! guest has to keep working.
+//! A runtime's own pool makes threads when there is work. In a box whose process table a command
+//! has filled that fails, just when the guest has to keep working.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +19,8 @@ use tokio::sync::oneshot;
 /// Threads made at the start, and work of the long kind that is done at once.
 const N_WORKERS: usize = 4;
 
-/// Threads at the most. Those above [`N_WORKERS`] are made when all others are busy, and only short work ever needs them.
+/// Threads at the most. Those above [`N_WORKERS`] are made when all others are busy, and only short
+/// work ever needs them.
 const MAX_WORKERS: usize = 2 * N_WORKERS;
 
 /// Touched pages count, not reserved ones; the regex compiler and tree walks need some.
@@ -31,7 +32,8 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Short,
-    /// It goes through what may be without end, such as the whole project. Some threads are left to the short work meanwhile.
+    /// It goes through what may be without end, such as the whole project. Some threads are left to
+    /// the short work meanwhile.
     Long,
 }
 
@@ -49,8 +51,9 @@ pub(super) struct Task<T> {
     receiver: oneshot::Receiver<T>,
 }
 
-/// Each piece of work wakes one thread and no other, where there are few processors a second one would take the first one's; and of those that
-/// wait the one that worked last, which the processor still knows.
+/// Each piece of work wakes one thread and no other, where there are few processors a second one
+/// would take the first one's; and of those that wait the one that worked last, which the processor
+/// still knows.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -72,7 +75,9 @@ struct State {
 
 impl Pool {
     pub(super) fn start() -> io::Result<Self> {
-        let pool = Self { queue: Arc::default() };
+        let pool = Self {
+            queue: Arc::default(),
+        };
         pool.queue.lock().n_workers = N_WORKERS;
         for _ in 0..N_WORKERS {
             pool.queue.start_worker()?;
@@ -81,19 +86,31 @@ impl Pool {
     }
 
     /// Runs `job` on one of the threads; `None`: it panicked.
-    pub(super) async fn run<T: Send + 'static>(&self, kind: Kind, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         self.begin(kind, job).end().await
     }
 
     /// Brings `job` to the threads. What waits is bounded by the calls under way on the stream.
-    pub(super) fn begin<T: Send + 'static>(&self, kind: Kind, job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+    pub(super) fn begin<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Task<T> {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move || {
             if let Ok(value) = catch_unwind(AssertUnwindSafe(job)) {
                 let _ = sender.send(value);
             }
         });
-        Task { number: self.queue.push(kind, job), queue: Arc::clone(&self.queue), receiver }
+        Task {
+            number: self.queue.push(kind, job),
+            queue: Arc::clone(&self.queue),
+            receiver,
+        }
     }
 }
 
@@ -127,7 +144,11 @@ impl State {
 
     /// Takes the work that is to be done next, if a thread may.
     fn take(&mut self) -> Option<(Kind, Job)> {
-        let kind = if self.short.is_empty() { Kind::Long } else { Kind::Short };
+        let kind = if self.short.is_empty() {
+            Kind::Long
+        } else {
+            Kind::Short
+        };
         if kind == Kind::Long && self.n_long >= N_WORKERS {
             return None;
         }
@@ -161,7 +182,10 @@ impl Queue {
                 done = Some(kind);
             }
         };
-        std::thread::Builder::new().name("podbay-worker".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
+        std::thread::Builder::new()
+            .name("podbay-worker".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(work)?;
         Ok(())
     }
 
@@ -198,7 +222,8 @@ impl Queue {
         found.is_some()
     }
 
-    /// Waits for a piece of work, and is woken by its own `woken`; `None`: there is none and none will come. `done` is what was done last.
+    /// Waits for a piece of work, and is woken by its own `woken`; `None`: there is none and none
+    /// will come. `done` is what was done last.
     fn next(&self, woken: &Arc<Condvar>, done: Option<Kind>) -> Option<(Kind, Job)> {
         let mut state = self.lock();
         if let Some(kind) = done {
@@ -213,8 +238,15 @@ impl Queue {
             }
             state.waiting.push(Arc::clone(woken));
             // Whoever takes it off the list means it; a thread may also wake for nothing.
-            let waits = |state: &mut State| state.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, woken));
-            state = woken.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+            let waits = |state: &mut State| {
+                state
+                    .waiting
+                    .iter()
+                    .any(|waiting| Arc::ptr_eq(waiting, woken))
+            };
+            state = woken
+                .wait_while(state, waits)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -255,7 +287,11 @@ mod tests {
     async fn a_panic_costs_one_job_and_no_thread() {
         let pool = Pool::start().expect("threads");
         for _ in 0..2 * MAX_WORKERS {
-            assert_eq!(pool.run(Kind::Short, || -> u8 { panic!("as the test wants it") }).await, None);
+            assert_eq!(
+                pool.run(Kind::Short, || -> u8 { panic!("as the test wants it") })
+                    .await,
+                None
+            );
         }
         assert_eq!(pool.run(Kind::Short, || 7).await, Some(7));
     }
@@ -273,7 +309,9 @@ mod tests {
                     n
                 })
             });
-            let done = tokio::time::timeout(PATIENCE, futures::future::join_all(jobs)).await.expect("none is forgotten");
+            let done = tokio::time::timeout(PATIENCE, futures::future::join_all(jobs))
+                .await
+                .expect("none is forgotten");
             assert_eq!(done, (0..5 * n_threads).map(Some).collect::<Vec<_>>());
         }
     }

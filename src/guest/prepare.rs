@@ -1,7 +1,9 @@
-//! What has to be in place before a box that compose keeps can start: done once, by uid 0 without any capability, on volumes alone.
+//! What has to be in place before a box that compose keeps can start: done once, by uid 0 without
+//! any capability, on volumes alone.
 //!
-//! A fresh volume belongs to root. Root needs no capability to write what is its own, so nothing here changes an owner: the program stays
-//! root's, as it must, and folders that others shall use are opened to all who can reach them, like `/tmp`.
+//! A fresh volume belongs to root. Root needs no capability to write what is its own, so nothing
+//! here changes an owner: the program stays root's, as it must, and folders that others shall use
+//! are opened to all who can reach them, like `/tmp`.
 
 use std::fs;
 use std::fs::File;
@@ -22,9 +24,15 @@ const OPENED: &str = ".opened-by-podbay";
 /// Random bytes of a key.
 const KEY_BYTES: usize = 32;
 
-/// Puts this very program into a folder: nobody but its owner can read it, everybody can run it, and its name appears when it is whole.
+/// Puts this very program into a folder: nobody but its owner can read it, everybody can run it,
+/// and its name appears when it is whole.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("put the program into {}: {error}", folder.display()));
+    let failed = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("put the program into {}: {error}", folder.display()),
+        )
+    };
     let part = folder.join(format!("{PROGRAM}.new"));
     let copy = || {
         match fs::remove_file(&part) {
@@ -33,7 +41,11 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
         }
         // The path may have been replaced meanwhile; the link leads to the file that runs.
         let mut from = File::open("/proc/self/exe")?;
-        let mut to = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+        let mut to = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)?;
         io::copy(&mut from, &mut to)?;
         to.set_permissions(fs::Permissions::from_mode(0o711))?;
         to.sync_all()?;
@@ -44,29 +56,55 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
 
 /// Lets everybody who can reach a volume make things in it, and nobody remove another's.
 pub(super) fn open(folder: &Path) -> io::Result<()> {
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display()));
+    let failed = |error: io::Error| {
+        io::Error::new(error.kind(), format!("open {}: {error}", folder.display()))
+    };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)).map_err(failed)?;
     if fs::read_dir(folder).map_err(failed)?.next().is_none() {
-        // The engine gives a volume that is empty the mode of the folder it is mounted on, each time, and so would close it again.
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(folder.join(OPENED)).map_err(failed)?;
+        // The engine gives a volume that is empty the mode of the folder it is mounted on, each
+        // time, and so would close it again.
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o444)
+            .open(folder.join(OPENED))
+            .map_err(failed)?;
     }
     Ok(())
 }
 
-/// Opens a folder like [`open`], unless what is mounted there is a folder of the person's own in place of a volume: they say who may use it,
-/// also where it is root's. Compose takes for a path what begins like one, and nothing else.
+/// Opens a folder like [`open`], unless what is mounted there is a folder of the person's own in
+/// place of a volume: they say who may use it, also where it is root's. Compose takes for a path
+/// what begins like one, and nothing else.
 pub(super) fn open_volume(source: &str, folder: &Path) -> io::Result<()> {
-    if source.starts_with(['/', '.', '~']) { Ok(()) } else { open(folder) }
+    if source.starts_with(['/', '.', '~']) {
+        Ok(())
+    } else {
+        open(folder)
+    }
 }
 
-/// Refuses a path that belongs to somebody else than the user whom the services run as: none of them could use it, and each would say so in
-/// words of its own. What is not there yet is made for them; what is root's was put there by hand.
+/// Refuses a path that belongs to somebody else than the user whom the services run as: none of
+/// them could use it, and each would say so in words of its own. What is not there yet is made for
+/// them; what is root's was put there by hand.
 pub(super) fn check(path: &Path, uid: u32) -> io::Result<()> {
     let owner = match fs::symlink_metadata(path) {
         Ok(facts) => facts.uid(),
         // A folder of the person's own may be closed to all others: they say who may use it.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => return Ok(()),
-        Err(error) => return Err(io::Error::new(error.kind(), format!("look at {}: {error}", path.display()))),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            return Ok(());
+        }
+        Err(error) => {
+            return Err(io::Error::new(
+                error.kind(),
+                format!("look at {}: {error}", path.display()),
+            ));
+        }
     };
     if [0, uid].contains(&owner) {
         return Ok(());
@@ -81,7 +119,12 @@ pub(super) fn check(path: &Path, uid: u32) -> io::Result<()> {
 
 /// Writes a key that nobody else can read, unless there is one.
 pub(super) fn key(file: &Path) -> io::Result<()> {
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("write the key {}: {error}", file.display()));
+    let failed = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("write the key {}: {error}", file.display()),
+        )
+    };
     if fs::symlink_metadata(file).is_ok_and(|facts| facts.is_file() && facts.len() > 0) {
         return Ok(());
     }
@@ -89,8 +132,13 @@ pub(super) fn key(file: &Path) -> io::Result<()> {
         let mut bytes = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut out =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(file)?;
+        let mut out = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(file)?;
         writeln!(out, "{text}")?;
         out.sync_all()
     };
@@ -115,8 +163,17 @@ mod tests {
             outcome.expect("root's");
             std::os::unix::fs::chown(&file, Some(7), None).expect("root");
         }
-        let (owner, error) = (if own == 0 { 7 } else { own }, check(&file, own + 1).expect_err("somebody else's").to_string());
-        for words in [format!("uid {owner}, and PODBAY_UID is {}", own + 1), format!("PODBAY_UID={owner}"), "down -v".to_owned()] {
+        let (owner, error) = (
+            if own == 0 { 7 } else { own },
+            check(&file, own + 1)
+                .expect_err("somebody else's")
+                .to_string(),
+        );
+        for words in [
+            format!("uid {owner}, and PODBAY_UID is {}", own + 1),
+            format!("PODBAY_UID={owner}"),
+            "down -v".to_owned(),
+        ] {
             assert!(error.contains(&words), "{words}: {error}");
         }
         fs::remove_file(file).expect("removed");
@@ -131,7 +188,11 @@ mod tests {
         let mode = || fs::metadata(&folder).expect("there").mode() & 0o7777;
         for own in ["/srv/models", "./models", "../models", "~/models", "."] {
             open_volume(own, &folder).expect("left alone");
-            assert_eq!((mode(), fs::read_dir(&folder).expect("readable").count()), (0o755, 0), "{own}");
+            assert_eq!(
+                (mode(), fs::read_dir(&folder).expect("readable").count()),
+                (0o755, 0),
+                "{own}"
+            );
         }
         open_volume("models", &folder).expect("opened");
         assert_eq!(mode(), 0o1777);
@@ -144,8 +205,14 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder");
         open(&folder).expect("opened");
-        assert_eq!(fs::metadata(&folder).expect("there").mode() & 0o7777, 0o1777);
-        assert!(folder.join(OPENED).is_file(), "an empty volume would be closed again");
+        assert_eq!(
+            fs::metadata(&folder).expect("there").mode() & 0o7777,
+            0o1777
+        );
+        assert!(
+            folder.join(OPENED).is_file(),
+            "an empty volume would be closed again"
+        );
         open(&folder).expect("opened again");
         for _ in 0..2 {
             install(&folder).expect("installed");
@@ -156,7 +223,9 @@ mod tests {
         let file = folder.join("key");
         key(&file).expect("made");
         let first = fs::read_to_string(&file).expect("readable");
-        assert!(first.trim().len() == 64 && fs::metadata(&file).expect("there").mode() & 0o777 == 0o600);
+        assert!(
+            first.trim().len() == 64 && fs::metadata(&file).expect("there").mode() & 0o777 == 0o600
+        );
         key(&file).expect("kept");
         assert_eq!(fs::read_to_string(&file).expect("readable"), first);
         fs::remove_dir_all(folder).expect("removed");

@@ -1,7 +1,8 @@
 //! The kernel's folder of processes, held open.
 //!
-//! A path from the root is looked up in the image's file system, name by name. Where that is served by a process of its own, as fuse-overlayfs
-//! does it, each `/proc/…` costs a call more than its own work.
+//! A path from the root is looked up in the image's file system, name by name. Where that is served
+//! by a process of its own, as fuse-overlayfs does it, each `/proc/…` costs a call more than its
+//! own work.
 
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -16,12 +17,17 @@ use nix::sys::stat::Mode;
 
 static PROC: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Returns `/proc`. What `self` is in it is found out anew each time, so a forked process may go on with it.
+/// Returns `/proc`. What `self` is in it is found out anew each time, so a forked process may go on
+/// with it.
 fn folder() -> Result<BorrowedFd<'static>, Errno> {
     if let Some(folder) = PROC.get() {
         return Ok(folder.as_fd());
     }
-    let opened = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let opened = open(
+        "/proc",
+        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?;
     Ok(PROC.get_or_init(|| opened).as_fd())
 }
 

@@ -35,10 +35,13 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// Takes this end of a [`super::spawner_pair`]; the other end is a running spawner's. Must be called inside a runtime.
+    /// Takes this end of a [`super::spawner_pair`]; the other end is a running spawner's. Must be
+    /// called inside a runtime.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&socket)?;
-        Ok(Self { socket: watch(socket)? })
+        Ok(Self {
+            socket: watch(socket)?,
+        })
     }
 
     /// Starts a program. Whether that worked is the first report.
@@ -49,16 +52,29 @@ impl Spawner {
         }
         let (ours, theirs) = pair()?;
         let mut fds: Vec<RawFd> = vec![theirs.as_raw_fd()];
-        fds.extend([&stdio.stdin, &stdio.stdout, &stdio.stderr, &stdio.directory].map(AsRawFd::as_raw_fd));
+        fds.extend(
+            [&stdio.stdin, &stdio.stdout, &stdio.stderr, &stdio.directory].map(AsRawFd::as_raw_fd),
+        );
         fds.extend(stdio.report.as_ref().map(AsRawFd::as_raw_fd));
-        self.socket.async_io(Interest::WRITABLE, |socket| send(socket.as_fd(), &bytes, &fds)).await?;
+        self.socket
+            .async_io(Interest::WRITABLE, |socket| {
+                send(socket.as_fd(), &bytes, &fds)
+            })
+            .await?;
         set_nonblocking(&ours)?;
-        Ok(Control { socket: watch(ours)? })
+        Ok(Control {
+            socket: watch(ours)?,
+        })
     }
 
     /// Returns when the spawner is gone. It never sends anything, so that readable means ended.
     pub(super) async fn gone(&self) {
-        let _ = self.socket.async_io(Interest::READABLE, |socket| receive(socket.as_fd(), &mut [0; 1])).await;
+        let _ = self
+            .socket
+            .async_io(Interest::READABLE, |socket| {
+                receive(socket.as_fd(), &mut [0; 1])
+            })
+            .await;
     }
 }
 
@@ -72,36 +88,59 @@ impl Control {
     /// Returns the next report; `None`: the supervisor is gone.
     pub(super) async fn next(&self) -> Option<Report> {
         let mut receive_report = |socket: &OwnedFd| match receive_whole(socket.as_fd()) {
-            // A supervisor that ends with an order unread resets the socket, and the kernel tells that before the last report.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive_whole(socket.as_fd()),
+            // A supervisor that ends with an order unread resets the socket, and the kernel tells
+            // that before the last report.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                receive_whole(socket.as_fd())
+            }
             result => result,
         };
-        let message = self.socket.async_io(Interest::READABLE, &mut receive_report).await.ok()?;
+        let message = self
+            .socket
+            .async_io(Interest::READABLE, &mut receive_report)
+            .await
+            .ok()?;
         Report::decode(&message)
     }
 
-    /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if it is gone there is nothing to end.
+    /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if
+    /// it is gone there is nothing to end.
     pub(super) fn order(&self, stop: Stop) {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
     }
 
     /// Answers a question of the supervisor's.
     pub(super) fn answer(&self, question: u32, go_on: bool) {
-        let _ = send(self.socket.get_ref().as_fd(), &Answered { question, go_on }.encode(), &[]);
+        let _ = send(
+            self.socket.get_ref().as_fd(),
+            &Answered { question, go_on }.encode(),
+            &[],
+        );
     }
 
-    /// Tells the supervisor to end what it owns, which was asked to and did not: that may be making processes without end by now.
+    /// Tells the supervisor to end what it owns, which was asked to and did not: that may be making
+    /// processes without end by now.
     pub(super) fn kill(&self) {
-        if is_in_own_box() { self.kill_at_once() } else { self.order(Stop::Kill) }
+        if is_in_own_box() {
+            self.kill_at_once()
+        } else {
+            self.order(Stop::Kill)
+        }
     }
 
-    /// Tells the supervisor to end what it owns where that makes processes without end, and to hold all others meanwhile.
+    /// Tells the supervisor to end what it owns where that makes processes without end, and to hold
+    /// all others meanwhile.
     pub(super) fn kill_at_once(&self) {
-        self.order(if is_in_a_box() { Stop::KillAtOnce } else { Stop::Kill });
+        self.order(if is_in_a_box() {
+            Stop::KillAtOnce
+        } else {
+            Stop::Kill
+        });
     }
 
-    /// Does so where what was told to end did not end in the time that was `waited` for it. In a box that several share somebody's shell may see
-    /// its own program stopped and take the terminal back, so there it is put off.
+    /// Does so where what was told to end did not end in the time that was `waited` for it. In a
+    /// box that several share somebody's shell may see its own program stopped and take the
+    /// terminal back, so there it is put off.
     pub(super) fn insist(&self, waited: Duration) {
         if is_in_own_box() || waited >= HOLD_LATE {
             self.kill_at_once();
@@ -117,8 +156,13 @@ mod tests {
     async fn the_last_report_is_read_though_an_order_was_left_unread() {
         let (ours, theirs) = pair().expect("sockets");
         set_nonblocking(&ours).expect("a socket");
-        let control = Control { socket: watch(ours).expect("a socket") };
-        let report = Report::Ended { status: 0, n_survivors: 0 };
+        let control = Control {
+            socket: watch(ours).expect("a socket"),
+        };
+        let report = Report::Ended {
+            status: 0,
+            n_survivors: 0,
+        };
         control.order(Stop::Term);
         send(theirs.as_fd(), &report.encode(), &[]).expect("is queued");
         drop(theirs);

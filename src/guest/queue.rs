@@ -1,7 +1,7 @@
 //! Work for several threads that find more of it while they do it, such as folders in folders.
 //!
-//! The last in is the first out, so that little of it lies around: of a tree that is a walk in depth. What can wait may be put behind all of it:
-//! then the tree is walked in breadth.
+//! The last in is the first out, so that little of it lies around: of a tree that is a walk in
+//! depth. What can wait may be put behind all of it: then the tree is walked in breadth.
 
 use std::collections::VecDeque;
 use std::sync::Condvar;
@@ -13,10 +13,12 @@ use std::thread;
 /// Threads at the most; more only wait for each other in the kernel.
 const MAX_THREADS: usize = 8;
 
-/// Work that must lie ready before other threads are started: a small tree is walked sooner than they are.
+/// Work that must lie ready before other threads are started: a small tree is walked sooner than
+/// they are.
 const WORTH_A_THREAD: usize = 4;
 
-/// Work not yet taken, until there is none and none will come, or somebody ends it for a reason of type `E`.
+/// Work not yet taken, until there is none and none will come, or somebody ends it for a reason of
+/// type `E`.
 pub(super) struct Queue<W, E = ()> {
     state: Mutex<State<W, E>>,
     changed: Condvar,
@@ -31,17 +33,28 @@ struct State<W, E> {
 
 impl<W, E> Default for Queue<W, E> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { work: VecDeque::new(), n_busy: 0, ended: None }), changed: Condvar::new() }
+        Self {
+            state: Mutex::new(State {
+                work: VecDeque::new(),
+                n_busy: 0,
+                ended: None,
+            }),
+            changed: Condvar::new(),
+        }
     }
 }
 
 impl<W: Send, E: Send> Queue<W, E> {
-    /// Does all of the work, by `step`, and returns what the threads have made of it, each with a value of its own.
+    /// Does all of the work, by `step`, and returns what the threads have made of it, each with a
+    /// value of its own.
     ///
-    /// Where no thread can be started, as at a box's limit of processes, the caller's own does it alone.
+    /// Where no thread can be started, as at a box's limit of processes, the caller's own does it
+    /// alone.
     pub(super) fn work<S: Default + Send>(&self, step: impl Fn(&mut S, W) + Sync) -> Vec<S> {
         let next = |state: &mut S| {
-            let Some((work, _taken)) = self.take() else { return false };
+            let Some((work, _taken)) = self.take() else {
+                return false;
+            };
             step(state, work);
             true
         };
@@ -49,16 +62,24 @@ impl<W: Send, E: Send> Queue<W, E> {
         let mut states = Vec::new();
         while self.len() < WORTH_A_THREAD && next(&mut own) {}
         if self.len() >= WORTH_A_THREAD {
-            let n_threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+            let n_threads = thread::available_parallelism()
+                .map_or(1, usize::from)
+                .min(MAX_THREADS);
             thread::scope(|scope| {
                 let work = || {
                     let mut state = S::default();
                     while next(&mut state) {}
                     state
                 };
-                let others: Vec<_> = (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+                let others: Vec<_> = (1..n_threads)
+                    .map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
+                    .collect();
                 while next(&mut own) {}
-                states.extend(others.into_iter().map(|other| other.join().expect("a step does not panic")));
+                states.extend(
+                    others
+                        .into_iter()
+                        .map(|other| other.join().expect("a step does not panic")),
+                );
             });
         }
         states.push(own);
@@ -91,7 +112,8 @@ impl<W: Send, E: Send> Queue<W, E> {
         }
     }
 
-    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none will come.
+    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none
+    /// will come.
     fn take(&self) -> Option<(W, Taken<'_, W, E>)> {
         let mut state = self.lock();
         loop {
@@ -105,7 +127,10 @@ impl<W: Send, E: Send> Queue<W, E> {
             if state.n_busy == 0 {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -121,12 +146,19 @@ impl<W: Send, E: Send> Queue<W, E> {
 
     /// Returns why it was ended, if it was.
     pub(super) fn into_end(self) -> Option<E> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).ended
+        self.state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ended
     }
 
     fn len(&self) -> usize {
         let state = self.lock();
-        if state.ended.is_some() { 0 } else { state.work.len() }
+        if state.ended.is_some() {
+            0
+        } else {
+            state.work.len()
+        }
     }
 }
 
@@ -136,7 +168,8 @@ impl<W, E> Queue<W, E> {
     }
 }
 
-/// Stands for one piece of work that is being done. Also when that panics the others must learn that no more work comes from there.
+/// Stands for one piece of work that is being done. Also when that panics the others must learn
+/// that no more work comes from there.
 struct Taken<'a, W, E>(&'a Queue<W, E>);
 
 impl<W, E> Drop for Taken<'_, W, E> {
@@ -160,7 +193,12 @@ mod tests {
         queue.push(vec![1]);
         let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
             done.push(number);
-            queue.push([2 * number, 2 * number + 1].into_iter().filter(|&next| next < 2000).collect());
+            queue.push(
+                [2 * number, 2 * number + 1]
+                    .into_iter()
+                    .filter(|&next| next < 2000)
+                    .collect(),
+            );
         });
         let mut all = states.concat();
         all.sort_unstable();
@@ -177,7 +215,10 @@ mod tests {
         assert_eq!(take(), Some(2));
         queue.push_behind(vec![4, 5]);
         queue.push(vec![6]);
-        assert_eq!([take(), take(), take(), take(), take()], [Some(6), Some(3), Some(4), Some(5), None]);
+        assert_eq!(
+            [take(), take(), take(), take(), take()],
+            [Some(6), Some(3), Some(4), Some(5), None]
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What PID 1 does for serving processes that commands stop, and those for who starts commands: all are of the same user, and PID 1 alone
-//! cannot be stopped.
+//! What PID 1 does for serving processes that commands stop, and those for who starts commands: all
+//! are of the same user, and PID 1 alone cannot be stopped.
 //!
-//! One that was stopped is woken. Where that does not last, because a command stops it again and again, all commands are ended; where even
-//! that does not help, the serving processes are, and with them everything below.
+//! One that was stopped is woken. Where that does not last, because a command stops it again and
+//! again, all commands are ended; where even that does not help, the serving processes are, and
+//! with them everything below.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -52,7 +53,8 @@ impl Rescue {
         self.last = Some(Instant::now());
         self.n_found += 1;
         if self.n_found >= 2 * TOO_OFTEN {
-            // A command that got rid of its supervisor stands in its place, where it is not looked for below.
+            // A command that got rid of its supervisor stands in its place, where it is not looked
+            // for below.
             kill_trees(|| serving.to_vec());
             *self = Self::default();
         } else if self.n_found.is_multiple_of(TOO_OFTEN) {
@@ -75,19 +77,24 @@ impl Rescue {
     }
 }
 
-/// What a serving process does itself while a command does not start, or not end: in a run's own box it is PID 1, and nobody else looks.
+/// What a serving process does itself while a command does not start, or not end: in a run's own
+/// box it is PID 1, and nobody else looks.
 #[derive(Debug, Default)]
 pub(super) struct Below {
     n_found: u32,
 }
 
 impl Below {
-    /// Wakes who is stopped below this process. Where that does not last the commands are ended, and in the end who starts them, and with
-    /// that the box. Returns whether the commands were.
+    /// Wakes who is stopped below this process. Where that does not last the commands are ended,
+    /// and in the end who starts them, and with that the box. Returns whether the commands were.
     pub(super) fn look(&mut self) -> bool {
         let spawners = own_children();
         let supervisors: Vec<i32> = spawners.iter().flat_map(|&pid| children(pid)).collect();
-        if !spawners.iter().chain(&supervisors).any(|&pid| is_stopped(pid)) {
+        if !spawners
+            .iter()
+            .chain(&supervisors)
+            .any(|&pid| is_stopped(pid))
+        {
             return false;
         }
         self.n_found += 1;
@@ -95,7 +102,13 @@ impl Below {
             kill_trees(|| spawners.clone());
         } else if self.n_found == TOO_OFTEN {
             // The one that is to start is not a command yet, and is spared.
-            kill_trees(|| supervisors.iter().flat_map(|&pid| children(pid)).filter(|&pid| is_command(pid)).collect());
+            kill_trees(|| {
+                supervisors
+                    .iter()
+                    .flat_map(|&pid| children(pid))
+                    .filter(|&pid| is_command(pid))
+                    .collect()
+            });
             N_ENDED.fetch_add(1, Ordering::Relaxed);
         }
         wake(&supervisors);
@@ -110,9 +123,13 @@ fn wake(pids: &[i32]) {
     }
 }
 
-/// Takes in PID 1's word that it has ended the commands of this process. Nobody else can send it with that number.
+/// Takes in PID 1's word that it has ended the commands of this process. Nobody else can send it
+/// with that number.
 pub(super) fn heard(signal: &siginfo) {
-    if signal.ssi_signo == libc::SIGURG as u32 && signal.ssi_code == libc::SI_USER && signal.ssi_pid == 1 {
+    if signal.ssi_signo == libc::SIGURG as u32
+        && signal.ssi_code == libc::SI_USER
+        && signal.ssi_pid == 1
+    {
         N_ENDED.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -144,7 +161,11 @@ mod tests {
         signal.ssi_pid = 1;
         signal.ssi_code = libc::SI_QUEUE;
         heard(&signal);
-        assert_eq!(n_ended(), before, "anybody can write a number into a signal that is queued");
+        assert_eq!(
+            n_ended(),
+            before,
+            "anybody can write a number into a signal that is queued"
+        );
         signal.ssi_code = libc::SI_USER;
         heard(&signal);
         assert_eq!(n_ended(), before + 1);
@@ -155,6 +176,9 @@ mod tests {
         let mut rescue = Rescue::default();
         assert!(!rescue.look(&[std::process::id() as i32]));
         assert_eq!(rescue.n_found, 0);
-        assert_eq!((Rescue::pause(false, CALM), Rescue::pause(true, CALM)), (CALM, SOON));
+        assert_eq!(
+            (Rescue::pause(false, CALM), Rescue::pause(true, CALM)),
+            (CALM, SOON)
+        );
     }
 }

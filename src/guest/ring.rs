@@ -13,7 +13,12 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(limit: usize) -> Self {
-        Self { bytes: VecDeque::new(), limit, n_dropped: 0, n_dropped_lines: 0 }
+        Self {
+            bytes: VecDeque::new(),
+            limit,
+            n_dropped: 0,
+            n_dropped_lines: 0,
+        }
     }
 
     pub(super) fn push(&mut self, data: &[u8]) {

@@ -10,8 +10,9 @@
 //! | `attack` | a command of `podbay doctor --attack` | when it has found out |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
 //!
-//! The order matters: nobody may look into this process before it holds anything; signals are blocked before there is a thread that
-//! could take one; the spawner is forked while there is one thread and little memory; threads come last.
+//! The order matters: nobody may look into this process before it holds anything; signals are
+//! blocked before there is a thread that could take one; the spawner is forked while there is one
+//! thread and little memory; threads come last.
 
 use std::ffi::OsString;
 use std::io;
@@ -65,10 +66,21 @@ const SPAWNER_ENDS: Duration = Duration::from_secs(3);
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 enum Role {
-    Serve { workspace: PathBuf },
-    Init { lease: Duration },
-    Listen { socket: PathBuf, workspace: PathBuf },
-    Keep { workspace: PathBuf, state: PathBuf, layer: PathBuf },
+    Serve {
+        workspace: PathBuf,
+    },
+    Init {
+        lease: Duration,
+    },
+    Listen {
+        socket: PathBuf,
+        workspace: PathBuf,
+    },
+    Keep {
+        workspace: PathBuf,
+        state: PathBuf,
+        layer: PathBuf,
+    },
     Prepare(Vec<Step>),
     Spawner,
 }
@@ -87,8 +99,11 @@ enum Step {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let result = match arguments.as_slice() {
-        // An ordinary command: with what the guest does for itself it would try something else than commands can.
-        [role, id, arguments @ ..] if role == "attack" => attack::run(&id.to_string_lossy(), arguments).map_err(|error| error.to_string()),
+        // An ordinary command: with what the guest does for itself it would try something else than
+        // commands can.
+        [role, id, arguments @ ..] if role == "attack" => {
+            attack::run(&id.to_string_lossy(), arguments).map_err(|error| error.to_string())
+        }
         _ => serve_as(arguments),
     };
     match result {
@@ -113,7 +128,14 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 /// What `prepare` can be told to do.
-const STEPS: [&str; 6] = ["--apart", "--install", "--open", "--open-volume", "--check", "--key"];
+const STEPS: [&str; 6] = [
+    "--apart",
+    "--install",
+    "--open",
+    "--open-volume",
+    "--check",
+    "--key",
+];
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
@@ -123,27 +145,55 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
     match (role.to_str(), options.as_slice()) {
-        (Some("serve"), []) => Ok(Role::Serve { workspace: PathBuf::from("/workspace") }),
-        (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve { workspace: PathBuf::from(folder) }),
+        (Some("serve"), []) => Ok(Role::Serve {
+            workspace: PathBuf::from("/workspace"),
+        }),
+        (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve {
+            workspace: PathBuf::from(folder),
+        }),
         (Some("keep"), []) => Ok(keep_in_sandbox(PathBuf::new())),
-        (Some("keep"), [name, layer]) if name == "--layer" => Ok(keep_in_sandbox(PathBuf::from(layer))),
-        (Some("keep"), [name, folder, other, state]) if name == "--workspace" && other == "--state" => {
-            Ok(Role::Keep { workspace: PathBuf::from(folder), state: PathBuf::from(state), layer: PathBuf::new() })
+        (Some("keep"), [name, layer]) if name == "--layer" => {
+            Ok(keep_in_sandbox(PathBuf::from(layer)))
+        }
+        (Some("keep"), [name, folder, other, state])
+            if name == "--workspace" && other == "--state" =>
+        {
+            Ok(Role::Keep {
+                workspace: PathBuf::from(folder),
+                state: PathBuf::from(state),
+                layer: PathBuf::new(),
+            })
         }
         (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
         (Some("init"), [name, seconds]) if name == "--lease" => {
-            let seconds = seconds.to_str().and_then(|text| text.parse().ok()).ok_or(USAGE)?;
-            Ok(Role::Init { lease: Duration::from_secs(seconds) })
+            let seconds = seconds
+                .to_str()
+                .and_then(|text| text.parse().ok())
+                .ok_or(USAGE)?;
+            Ok(Role::Init {
+                lease: Duration::from_secs(seconds),
+            })
         }
-        (Some("listen"), [name, socket]) if name == "--socket" => {
-            Ok(Role::Listen { socket: PathBuf::from(socket), workspace: PathBuf::from("/workspace") })
-        }
-        (Some("listen"), [name, socket, at, folder]) if name == "--socket" && at == "--workspace" => {
-            Ok(Role::Listen { socket: PathBuf::from(socket), workspace: PathBuf::from(folder) })
+        (Some("listen"), [name, socket]) if name == "--socket" => Ok(Role::Listen {
+            socket: PathBuf::from(socket),
+            workspace: PathBuf::from("/workspace"),
+        }),
+        (Some("listen"), [name, socket, at, folder])
+            if name == "--socket" && at == "--workspace" =>
+        {
+            Ok(Role::Listen {
+                socket: PathBuf::from(socket),
+                workspace: PathBuf::from(folder),
+            })
         }
         (Some("prepare"), steps @ [_, ..]) => {
-            // A compose.yaml of a newer Podbay than this one, whose image nobody has made anew since.
-            if let Some(unknown) = steps.iter().step_by(2).find(|step| !STEPS.iter().any(|known| *step == known)) {
+            // A compose.yaml of a newer Podbay than this one, whose image nobody has made anew
+            // since.
+            if let Some(unknown) = steps
+                .iter()
+                .step_by(2)
+                .find(|step| !STEPS.iter().any(|known| *step == known))
+            {
                 return Err(format!(
                     "this build ({}) knows no step `{}`: the image is older than compose.yaml, or not of the same Podbay\nhint: make the \
                      images anew with `podbay images build` or `docker compose build`, and start again",
@@ -151,9 +201,12 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
                     unknown.to_string_lossy().escape_debug()
                 ));
             }
-            // Without a guest nothing starts. So a compose.yaml that does not let us see where the project lies gets none.
+            // Without a guest nothing starts. So a compose.yaml that does not let us see where the
+            // project lies gets none.
             let place = |name: &str| steps.iter().step_by(2).position(|step| step == name);
-            if place("--install").is_some_and(|install| place("--apart").is_none_or(|apart| apart > install)) {
+            if place("--install")
+                .is_some_and(|install| place("--apart").is_none_or(|apart| apart > install))
+            {
                 return Err(format!(
                     "this compose.yaml does not have `--apart` before `--install`: it is older than the image (build {}), or was changed, and \
                      whether commands could write it is not looked at\nhint: take the compose.yaml of this Podbay, from a checkout or by \
@@ -164,23 +217,44 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
             let step = |pair: &[OsString]| match pair {
                 [name, pair] if name == "--apart" => {
                     let (project, compose) = pair.to_str()?.split_once(':')?;
-                    Some(Step::Apart { project: PathBuf::from(project), compose: PathBuf::from(compose) })
+                    Some(Step::Apart {
+                        project: PathBuf::from(project),
+                        compose: PathBuf::from(compose),
+                    })
                 }
-                [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
-                [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
+                [name, folder] if name == "--install" => Some(Step::Install {
+                    folder: PathBuf::from(folder),
+                }),
+                [name, folder] if name == "--open" => Some(Step::Open {
+                    folder: PathBuf::from(folder),
+                }),
                 [name, mount] if name == "--open-volume" => {
-                    // What is mounted may have a colon in its name; where it is mounted is compose.yaml's to say.
+                    // What is mounted may have a colon in its name; where it is mounted is
+                    // compose.yaml's to say.
                     let (source, folder) = mount.to_str()?.rsplit_once(':')?;
-                    Some(Step::OpenVolume { source: source.to_owned(), folder: PathBuf::from(folder) })
+                    Some(Step::OpenVolume {
+                        source: source.to_owned(),
+                        folder: PathBuf::from(folder),
+                    })
                 }
                 [name, owner] if name == "--check" => {
                     let (uid, path) = owner.to_str()?.split_once(':')?;
-                    Some(Step::Check { uid: uid.parse().ok()?, path: PathBuf::from(path) })
+                    Some(Step::Check {
+                        uid: uid.parse().ok()?,
+                        path: PathBuf::from(path),
+                    })
                 }
-                [name, file] if name == "--key" => Some(Step::Key { file: PathBuf::from(file) }),
+                [name, file] if name == "--key" => Some(Step::Key {
+                    file: PathBuf::from(file),
+                }),
                 _ => None,
             };
-            steps.chunks(2).map(step).collect::<Option<Vec<_>>>().map(Role::Prepare).ok_or_else(|| USAGE.to_owned())
+            steps
+                .chunks(2)
+                .map(step)
+                .collect::<Option<Vec<_>>>()
+                .map(Role::Prepare)
+                .ok_or_else(|| USAGE.to_owned())
         }
         (Some("spawner"), []) => Ok(Role::Spawner),
         _ => Err(USAGE.to_owned()),
@@ -189,7 +263,11 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
 
 /// `layer`: where below a session's own changes those of the copy lie that it works on now.
 fn keep_in_sandbox(layer: PathBuf) -> Role {
-    Role::Keep { workspace: PathBuf::from("/workspace"), state: PathBuf::from("/keep/state"), layer }
+    Role::Keep {
+        workspace: PathBuf::from("/workspace"),
+        state: PathBuf::from("/keep/state"),
+        layer,
+    }
 }
 
 fn run(role: Role) -> io::Result<()> {
@@ -220,7 +298,11 @@ fn run(role: Role) -> io::Result<()> {
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
-        Role::Keep { workspace, state, layer } => {
+        Role::Keep {
+            workspace,
+            state,
+            layer,
+        } => {
             let places = keep::Places {
                 workspace,
                 state,
@@ -234,8 +316,15 @@ fn run(role: Role) -> io::Result<()> {
             keep::run(&places, io::stdin(), io::stdout().lock(), || exit_now(0))
         }
         Role::Serve { workspace } => {
-            let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-            let sharing = if family::is_in_a_box() && !family::is_in_own_box() { Sharing::Shared } else { Sharing::Alone };
+            let (input, output) = (
+                io::stdin().as_fd().try_clone_to_owned()?,
+                io::stdout().as_fd().try_clone_to_owned()?,
+            );
+            let sharing = if family::is_in_a_box() && !family::is_in_own_box() {
+                Sharing::Shared
+            } else {
+                Sharing::Alone
+            };
             run_serve(workspace, environment, sharing, input, output)
         }
     }
@@ -268,8 +357,14 @@ pub(super) fn run_serve(
     };
     drop(theirs);
     // Not before the fork: the lock on it would be the spawner's as well.
-    let home = if sharing == Sharing::Shared { Some(Home::begin(&mut environment)?) } else { None };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let home = if sharing == Sharing::Shared {
+        Some(Home::begin(&mut environment)?)
+    } else {
+        None
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(serve_stream(workspace, environment, ours, input, output));
     drop(runtime);
     if std::process::id() != 1 {
@@ -280,10 +375,22 @@ pub(super) fn run_serve(
     result
 }
 
-async fn serve_stream(workspace: PathBuf, environment: Vec<Vec<u8>>, spawner: OwnedFd, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
+async fn serve_stream(
+    workspace: PathBuf,
+    environment: Vec<Vec<u8>>,
+    spawner: OwnedFd,
+    input: OwnedFd,
+    output: OwnedFd,
+) -> io::Result<()> {
     let input = Pipe::new(input)?;
     let output = Pipe::new(output)?;
-    let setup = Setup { workspace, scratch: PathBuf::from("/tmp"), environment, spawner: Spawner::new(spawner)?, build: build_id() };
+    let setup = Setup {
+        workspace,
+        scratch: PathBuf::from("/tmp"),
+        environment,
+        spawner: Spawner::new(spawner)?,
+        build: build_id(),
+    };
     let signals = watch(init::signals()?)?;
     tokio::select! {
         served = serve(input, output, setup) => served.map_err(io::Error::other),
@@ -303,7 +410,8 @@ async fn listen(signals: &AsyncFd<SignalFd>) -> io::Result<()> {
     }
 }
 
-/// Its socket is closed by now, so it ends what it started; PID 1 need not wait, the kernel does the same and faster.
+/// Its socket is closed by now, so it ends what it started; PID 1 need not wait, the kernel does
+/// the same and faster.
 fn wait_for_spawner(pid: i32) {
     let end = Instant::now() + SPAWNER_ENDS;
     while Instant::now() < end {
@@ -318,24 +426,40 @@ fn wait_for_spawner(pid: i32) {
 
 /// Returns what commands shall find in their environment, and forgets it all.
 ///
-/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`) is what it was chosen for, as far as it
-/// is [passed on](variables::passed_on).
-#[expect(unsafe_code, reason = "clearing the environment is unsafe where other threads could read it")]
+/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`)
+/// is what it was chosen for, as far as it is [passed on](variables::passed_on).
+#[expect(
+    unsafe_code,
+    reason = "clearing the environment is unsafe where other threads could read it"
+)]
 fn take_environment() -> Vec<Vec<u8>> {
     let passed = std::env::vars_os().filter_map(|(name, value)| {
         let value = variables::passed_on(&name.to_string_lossy(), value.as_bytes())?;
         Some((name.into_vec(), value))
     });
-    let mut environment: Vec<(Vec<u8>, Vec<u8>)> = passed.filter(|(_, value)| !value.is_empty()).collect();
-    // What python keeps of a module in the project would be run on the person's machine in its place, unseen by git, and wait with each review.
-    for (name, default) in [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8"), ("PYTHONDONTWRITEBYTECODE", "1")] {
-        if environment.iter().all(|(found, _)| found != name.as_bytes()) {
+    let mut environment: Vec<(Vec<u8>, Vec<u8>)> =
+        passed.filter(|(_, value)| !value.is_empty()).collect();
+    // What python keeps of a module in the project would be run on the person's machine in its
+    // place, unseen by git, and wait with each review.
+    for (name, default) in [
+        ("PATH", DEFAULT_PATH),
+        ("HOME", "/"),
+        ("LANG", "C.UTF-8"),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ] {
+        if environment
+            .iter()
+            .all(|(found, _)| found != name.as_bytes())
+        {
             environment.push((name.into(), default.into()));
         }
     }
     // SAFETY: this process has one thread yet.
     unsafe { libc::clearenv() };
-    environment.into_iter().map(|(name, value)| [name, b"=".to_vec(), value].concat()).collect()
+    environment
+        .into_iter()
+        .map(|(name, value)| [name, b"=".to_vec(), value].concat())
+        .collect()
 }
 
 #[cfg(test)]
@@ -344,27 +468,73 @@ mod tests {
 
     #[test]
     fn a_step_of_a_newer_compose_file_is_said_to_be_one() {
-        let told = |words: &[&str]| parse(words.iter().map(OsString::from)).err().unwrap_or_default();
+        let told = |words: &[&str]| {
+            parse(words.iter().map(OsString::from))
+                .err()
+                .unwrap_or_default()
+        };
         for step in STEPS {
-            let value = if step == "--check" { "1000:/x" } else { "models:/x" };
-            assert_eq!(told(&["prepare", "--apart", "/a:/b", step, value]), "", "{step}");
-            assert!(told(&["prepare", "--apart", "/a:/b", step]).starts_with("usage:"), "{step} without what it is about");
+            let value = if step == "--check" {
+                "1000:/x"
+            } else {
+                "models:/x"
+            };
+            assert_eq!(
+                told(&["prepare", "--apart", "/a:/b", step, value]),
+                "",
+                "{step}"
+            );
+            assert!(
+                told(&["prepare", "--apart", "/a:/b", step]).starts_with("usage:"),
+                "{step} without what it is about"
+            );
         }
         let error = told(&["prepare", "--open", "/x", "--seal", "/y"]);
         assert!(
-            error.contains("no step `--seal`") && error.contains("older than compose.yaml") && error.contains("podbay images build"),
+            error.contains("no step `--seal`")
+                && error.contains("older than compose.yaml")
+                && error.contains("podbay images build"),
             "{error}"
         );
     }
 
     #[test]
     fn an_older_compose_file_that_does_not_show_where_the_project_lies_gets_no_guest() {
-        let told = |words: &[&str]| parse(words.iter().map(OsString::from)).err().unwrap_or_default();
-        for words in [&["prepare", "--install", "/x"][..], &["prepare", "--open", "/y", "--install", "/x", "--apart", "/a:/b"]] {
+        let told = |words: &[&str]| {
+            parse(words.iter().map(OsString::from))
+                .err()
+                .unwrap_or_default()
+        };
+        for words in [
+            &["prepare", "--install", "/x"][..],
+            &[
+                "prepare",
+                "--open",
+                "/y",
+                "--install",
+                "/x",
+                "--apart",
+                "/a:/b",
+            ],
+        ] {
             let error = told(words);
-            assert!(error.contains("`--apart` before `--install`") && error.contains("podbay init"), "{error}");
+            assert!(
+                error.contains("`--apart` before `--install`") && error.contains("podbay init"),
+                "{error}"
+            );
         }
-        assert_eq!(told(&["prepare", "--apart", "/a:/b", "--open", "/y", "--install", "/x"]), "");
+        assert_eq!(
+            told(&[
+                "prepare",
+                "--apart",
+                "/a:/b",
+                "--open",
+                "/y",
+                "--install",
+                "/x"
+            ]),
+            ""
+        );
         assert_eq!(told(&["prepare", "--key", "/x"]), "");
     }
 }

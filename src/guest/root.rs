@@ -42,25 +42,39 @@ const MOST_BESIDE: usize = 12;
 #[derive(Debug)]
 pub struct Root {
     beneath: Beneath,
-    /// The absolute name of the folder as the model knows it. Stripping it only makes a path relative; whether that path
-    /// stays inside is the kernel's word.
+    /// The absolute name of the folder as the model knows it. Stripping it only makes a path
+    /// relative; whether that path stays inside is the kernel's word.
     mount: Vec<u8>,
 }
 
 impl Root {
     pub fn open(path: &Path) -> io::Result<Self> {
-        let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(Self { beneath: Beneath::new(fd), mount: MOUNT.as_bytes().to_vec() })
+        let fd = nix::fcntl::open(
+            path,
+            OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?;
+        Ok(Self {
+            beneath: Beneath::new(fd),
+            mount: MOUNT.as_bytes().to_vec(),
+        })
     }
 
     /// The same, with no link followed: a path leads where its letters say, or nowhere.
     pub(crate) fn by_name(&self) -> io::Result<Self> {
-        Ok(Self { beneath: self.beneath.without_links()?, mount: self.mount.clone() })
+        Ok(Self {
+            beneath: self.beneath.without_links()?,
+            mount: self.mount.clone(),
+        })
     }
 
     /// Refuses a link that was found on the way, where none is followed.
     pub(crate) fn refuse_link(&self, path: &BytesPath) -> Result<(), Fault> {
-        if self.beneath.refuses_links() { Err(self.led_elsewhere(path)) } else { Ok(()) }
+        if self.beneath.refuses_links() {
+            Err(self.led_elsewhere(path))
+        } else {
+            Ok(())
+        }
     }
 
     fn led_elsewhere(&self, path: &BytesPath) -> Fault {
@@ -73,14 +87,22 @@ impl Root {
                 match followed.open(there, OFlag::O_PATH, Links::Follow) {
                     Err(Errno::ENOENT) if !there.is_empty() => {
                         let (parent, name) = split(there);
-                        behind = if behind.is_empty() { name.to_vec() } else { join(name, &behind) };
+                        behind = if behind.is_empty() {
+                            name.to_vec()
+                        } else {
+                            join(name, &behind)
+                        };
                         there = parent;
                     }
                     other => break other.ok()?,
                 }
             };
             let real = self.real(path, opened).ok()?;
-            let real = if behind.is_empty() { real } else { BytesPath::from_bytes(join(real.as_bytes(), &behind)) };
+            let real = if behind.is_empty() {
+                real
+            } else {
+                BytesPath::from_bytes(join(real.as_bytes(), &behind))
+            };
             Some(real).filter(|real| !real.is_empty() && *real != relative)
         };
         let (to, remedy) = match real() {
@@ -90,14 +112,21 @@ impl Root {
         let problem = format!(
             "is a symbolic link, or leads through one{to}, and what may be done is said of paths by their names here, by rules or by a person: {remedy}"
         );
-        Fault::Refused { path: path.clone(), problem }
+        Fault::Refused {
+            path: path.clone(),
+            problem,
+        }
     }
 
-    /// Returns the path as seen from the project's folder, without `.` and doubled slashes; `..` stays for the kernel to judge.
+    /// Returns the path as seen from the project's folder, without `.` and doubled slashes; `..`
+    /// stays for the kernel to judge.
     pub fn relative(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
         let mut bytes = path.as_bytes();
         if bytes.contains(&0) {
-            return Err(Fault::Invalid { field: shown(path), problem: "holds a NUL byte, which no file name can".into() });
+            return Err(Fault::Invalid {
+                field: shown(path),
+                problem: "holds a NUL byte, which no file name can".into(),
+            });
         }
         if bytes.starts_with(b"/") {
             bytes = match bytes.strip_prefix(self.mount.as_slice()) {
@@ -106,29 +135,41 @@ impl Root {
             };
         }
         let mut relative = Vec::with_capacity(bytes.len());
-        for name in bytes.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
+        for name in bytes
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty() && *name != b".")
+        {
             if !relative.is_empty() {
                 relative.push(b'/');
             }
             relative.extend_from_slice(name);
         }
-        // The slash at the end says "this must be a folder", which is the kernel's to check as well.
+        // The slash at the end says "this must be a folder", which is the kernel's to check as
+        // well.
         if !relative.is_empty() && (bytes.ends_with(b"/") || bytes.ends_with(b"/.")) {
             relative.push(b'/');
         }
         Ok(BytesPath::from_bytes(relative))
     }
 
-    /// Opens a folder for reading its names or for `fchdir`; an empty path is the project's own folder.
+    /// Opens a folder for reading its names or for `fchdir`; an empty path is the project's own
+    /// folder.
     pub fn open_directory(&self, path: &BytesPath) -> Result<OwnedFd, Fault> {
         let relative = self.relative(path)?;
-        self.beneath.open(relative.as_bytes(), OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow).map_err(|errno| self.fault(path, errno))
+        self.beneath
+            .open(
+                relative.as_bytes(),
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+                Links::Follow,
+            )
+            .map_err(|errno| self.fault(path, errno))
     }
 
     /// Opens a folder for a command to start in, which needs no permission to read its names.
     ///
-    /// A link with an absolute target inside the project is followed here: a command may stand anywhere, so nothing is lost if somebody
-    /// swaps it meanwhile, and the kernel judges its target like any other path.
+    /// A link with an absolute target inside the project is followed here: a command may stand
+    /// anywhere, so nothing is lost if somebody swaps it meanwhile, and the kernel judges its
+    /// target like any other path.
     pub(crate) fn open_place(&self, path: &BytesPath) -> Result<OwnedFd, Fault> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
         let mut way = path.clone();
@@ -148,7 +189,9 @@ impl Root {
     /// Opens a folder as a place that a walk cannot leave.
     pub(crate) fn descend(&self, path: &BytesPath) -> Result<Beneath, Fault> {
         let relative = self.relative(path)?;
-        self.beneath.descend(relative.as_bytes()).map_err(|errno| self.fault(path, errno))
+        self.beneath
+            .descend(relative.as_bytes())
+            .map_err(|errno| self.fault(path, errno))
     }
 
     /// Opens a regular file for reading; anything else is a fault and is never waited for.
@@ -158,7 +201,10 @@ impl Root {
             return Err(not_a_file(path));
         }
         let fault = |errno| self.fault(path, errno);
-        let fd = self.beneath.open(relative.as_bytes(), OFlag::O_RDONLY, Links::Follow).map_err(fault)?;
+        let fd = self
+            .beneath
+            .open(relative.as_bytes(), OFlag::O_RDONLY, Links::Follow)
+            .map_err(fault)?;
         let stat = fstat(&fd).map_err(fault)?;
         check_regular(path, &stat)?;
         Ok((File::from(fd), stat))
@@ -167,7 +213,10 @@ impl Root {
     /// Looks at what a path leads to without opening it.
     pub(crate) fn look(&self, path: &BytesPath) -> Result<FileStat, Fault> {
         let relative = self.relative(path)?;
-        let fd = self.beneath.open(relative.as_bytes(), OFlag::O_PATH, Links::Follow).map_err(|errno| self.fault(path, errno))?;
+        let fd = self
+            .beneath
+            .open(relative.as_bytes(), OFlag::O_PATH, Links::Follow)
+            .map_err(|errno| self.fault(path, errno))?;
         fstat(&fd).map_err(|errno| self.fault(path, errno))
     }
 
@@ -185,10 +234,18 @@ impl Root {
             Errno::ELOOP if self.beneath.refuses_links() => self.led_elsewhere(path),
             Errno::ENOENT => {
                 if let Some((link, target)) = self.dangling_link(path) {
-                    return Fault::DanglingLink { path: path.clone(), link, target };
+                    return Fault::DanglingLink {
+                        path: path.clone(),
+                        link,
+                        target,
+                    };
                 }
                 let (similar, beside) = self.similar(path);
-                Fault::NotFound { path: path.clone(), similar, beside }
+                Fault::NotFound {
+                    path: path.clone(),
+                    similar,
+                    beside,
+                }
             }
             Errno::EXDEV => match self.absolute_link(path) {
                 Some((target, _)) => self.outside(path, &target),
@@ -198,31 +255,50 @@ impl Root {
         }
     }
 
-    /// The fault for a path that leads through a link with an absolute target: such a one is never followed, but may well mean a file of
-    /// the project.
+    /// The fault for a path that leads through a link with an absolute target: such a one is never
+    /// followed, but may well mean a file of the project.
     pub(crate) fn outside(&self, path: &BytesPath, target: &[u8]) -> Fault {
         let target = BytesPath::from_bytes(target);
         match self.relative(&target) {
-            Ok(_) => Fault::AbsoluteLink { path: path.clone(), target },
+            Ok(_) => Fault::AbsoluteLink {
+                path: path.clone(),
+                target,
+            },
             Err(_) => Fault::Outside { path: path.clone() },
         }
     }
 
-    /// Returns a path that goes on from the target of the absolute link that made the kernel refuse this one, if such a link it was.
+    /// Returns a path that goes on from the target of the absolute link that made the kernel refuse
+    /// this one, if such a link it was.
     fn past_absolute_link(&self, path: &BytesPath) -> Option<BytesPath> {
         let (target, rest) = self.absolute_link(path)?;
         Some(BytesPath::from_bytes([target, rest].concat()))
     }
 
-    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link it was, and what of the path follows it.
+    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link
+    /// it was, and what of the path follows it.
     fn absolute_link(&self, path: &BytesPath) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut way = self.relative(path).ok()?.as_bytes().to_vec();
         for _ in 0..MAX_LINKS {
-            let ends = way.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-            let refused = |end: usize| self.beneath.open(&way[..end], OFlag::O_PATH, Links::Follow).err() == Some(Errno::EXDEV);
-            let end = ends.chain([way.len()]).find(|&end| end > 0 && refused(end))?;
+            let ends = way
+                .iter()
+                .enumerate()
+                .filter(|(_, byte)| **byte == b'/')
+                .map(|(at, _)| at);
+            let refused = |end: usize| {
+                self.beneath
+                    .open(&way[..end], OFlag::O_PATH, Links::Follow)
+                    .err()
+                    == Some(Errno::EXDEV)
+            };
+            let end = ends
+                .chain([way.len()])
+                .find(|&end| end > 0 && refused(end))?;
             let (parent, name) = split(&way[..end]);
-            let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow).ok()?;
+            let folder = self
+                .beneath
+                .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow)
+                .ok()?;
             let target = readlinkat(&folder, name).ok()?.into_encoded_bytes();
             if target.starts_with(b"/") {
                 return Some((target, way[end..].to_vec()));
@@ -232,49 +308,95 @@ impl Root {
         None
     }
 
-    /// Returns the link that leads a path to nothing, if one does, and its target; of several links the last one.
+    /// Returns the link that leads a path to nothing, if one does, and its target; of several links
+    /// the last one.
     fn dangling_link(&self, path: &BytesPath) -> Option<(BytesPath, BytesPath)> {
         let mut way = self.relative(path).ok()?.as_bytes().to_vec();
         let mut found = None;
         for _ in 0..MAX_LINKS {
-            let ends = way.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-            let is_missing = |end: usize| self.beneath.open(&way[..end], OFlag::O_PATH, Links::Follow).err() == Some(Errno::ENOENT);
-            let Some(end) = ends.chain([way.len()]).find(|&end| end > 0 && is_missing(end)) else { break };
+            let ends = way
+                .iter()
+                .enumerate()
+                .filter(|(_, byte)| **byte == b'/')
+                .map(|(at, _)| at);
+            let is_missing = |end: usize| {
+                self.beneath
+                    .open(&way[..end], OFlag::O_PATH, Links::Follow)
+                    .err()
+                    == Some(Errno::ENOENT)
+            };
+            let Some(end) = ends
+                .chain([way.len()])
+                .find(|&end| end > 0 && is_missing(end))
+            else {
+                break;
+            };
             let (parent, name) = split(&way[..end]);
-            let Ok(folder) = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow) else { break };
-            let Ok(target) = readlinkat(&folder, name) else { break };
+            let Ok(folder) =
+                self.beneath
+                    .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow)
+            else {
+                break;
+            };
+            let Ok(target) = readlinkat(&folder, name) else {
+                break;
+            };
             let target = target.into_encoded_bytes();
-            found = Some((BytesPath::from_bytes(&way[..end]), BytesPath::from_bytes(target.as_slice())));
+            found = Some((
+                BytesPath::from_bytes(&way[..end]),
+                BytesPath::from_bytes(target.as_slice()),
+            ));
             way = [join(parent, &target), way[end..].to_vec()].concat();
         }
         found
     }
 
-    /// Refuses what was opened if its name says that it holds a secret, whatever path led there; `approved` is what policy said of that path.
-    /// Returns where it lies, as [`Root::real`] does.
-    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd, approved: bool) -> Result<BytesPath, Fault> {
+    /// Refuses what was opened if its name says that it holds a secret, whatever path led there;
+    /// `approved` is what policy said of that path. Returns where it lies, as [`Root::real`] does.
+    pub(crate) fn refuse_secret(
+        &self,
+        path: &BytesPath,
+        opened: impl AsFd,
+        approved: bool,
+    ) -> Result<BytesPath, Fault> {
         let name = self.real(path, opened)?;
         match protected_name(&name) {
             Some(protected) if protected.is_secret && !(approved && names(path, &protected)) => {
-                Err(Fault::Protected { path: path.clone(), name })
+                Err(Fault::Protected {
+                    path: path.clone(),
+                    name,
+                })
             }
             _ => Ok(name),
         }
     }
 
-    /// Refuses a name in an open folder if it must not be changed, whatever path led there; `approved` is what policy said of that path.
-    pub(crate) fn refuse_protected(&self, path: &BytesPath, folder: impl AsFd, name: &[u8], approved: bool) -> Result<(), Fault> {
+    /// Refuses a name in an open folder if it must not be changed, whatever path led there;
+    /// `approved` is what policy said of that path.
+    pub(crate) fn refuse_protected(
+        &self,
+        path: &BytesPath,
+        folder: impl AsFd,
+        name: &[u8],
+        approved: bool,
+    ) -> Result<(), Fault> {
         let folder = self.real(path, folder)?;
         let name = BytesPath::from_bytes(join(folder.as_bytes(), name));
         match protected_name(&name) {
-            Some(protected) if !(approved && names(path, &protected)) => Err(Fault::Protected { path: path.clone(), name }),
+            Some(protected) if !(approved && names(path, &protected)) => Err(Fault::Protected {
+                path: path.clone(),
+                name,
+            }),
             _ => Ok(()),
         }
     }
 
     /// Returns where something that is open lies, from the project's folder, as the kernel says.
     pub(crate) fn real(&self, path: &BytesPath, opened: impl AsFd) -> Result<BytesPath, Fault> {
-        let failed = |errno: Errno| Fault::Io { doing: format!("find out where {path} leads"), problem: errno.desc().into() };
+        let failed = |errno: Errno| Fault::Io {
+            doing: format!("find out where {path} leads"),
+            problem: errno.desc().into(),
+        };
         let root = where_is(&self.beneath).map_err(failed)?;
         let found = where_is(opened).map_err(failed)?;
         let inside = match found.strip_prefix(root.as_slice()) {
@@ -286,17 +408,27 @@ impl Root {
         Ok(BytesPath::from_bytes(inside))
     }
 
-    /// Names that stand where `path` leads to nothing and look like it: files of the same folder or, where that is what is
-    /// missing, folders beside it. Then some of all names there, where none looks like it.
+    /// Names that stand where `path` leads to nothing and look like it: files of the same folder
+    /// or, where that is what is missing, folders beside it. Then some of all names there, where
+    /// none looks like it.
     fn similar(&self, path: &BytesPath) -> (Vec<BytesPath>, Vec<BytesPath>) {
-        let Ok(relative) = self.relative(path) else { return (Vec::new(), Vec::new()) };
-        if let Some(slashed) = with_slashes(&relative).filter(|slashed| self.look(slashed).is_ok()) {
+        let Ok(relative) = self.relative(path) else {
+            return (Vec::new(), Vec::new());
+        };
+        if let Some(slashed) = with_slashes(&relative).filter(|slashed| self.look(slashed).is_ok())
+        {
             return (vec![slashed], Vec::new());
         }
-        let mut missing = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
+        let mut missing = relative
+            .as_bytes()
+            .strip_suffix(b"/")
+            .unwrap_or(relative.as_bytes());
         loop {
             let (parent, name) = split(missing);
-            match self.beneath.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
+            match self
+                .beneath
+                .open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)
+            {
                 Ok(fd) => return names_like(fd, parent, name),
                 Err(Errno::ENOENT) if !parent.is_empty() => missing = parent,
                 Err(_) => return (Vec::new(), Vec::new()),
@@ -308,8 +440,15 @@ impl Root {
 /// Returns what a path would be where a backslash parts names, as it does not here.
 pub(crate) fn with_slashes(path: &BytesPath) -> Option<BytesPath> {
     let bytes = path.as_bytes();
-    let slashed = || bytes.iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect::<Vec<u8>>();
-    bytes.contains(&b'\\').then(|| BytesPath::from_bytes(slashed()))
+    let slashed = || {
+        bytes
+            .iter()
+            .map(|byte| if *byte == b'\\' { b'/' } else { *byte })
+            .collect::<Vec<u8>>()
+    };
+    bytes
+        .contains(&b'\\')
+        .then(|| BytesPath::from_bytes(slashed()))
 }
 
 /// Splits off the last name; the parent of a single name is empty.
@@ -343,24 +482,35 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
         SFlag::S_IFIFO => "named pipe",
         SFlag::S_IFSOCK => "socket",
         SFlag::S_IFBLK => "block device",
-        // What the engine mounts over a file that is to be hidden; nobody in a box can make a device.
-        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => return Err(Fault::Hidden { path: path.clone() }),
+        // What the engine mounts over a file that is to be hidden; nobody in a box can make a
+        // device.
+        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => {
+            return Err(Fault::Hidden { path: path.clone() });
+        }
         SFlag::S_IFCHR => "character device",
         _ => "special file",
     };
-    Err(Fault::NotRegular { path: path.clone(), kind: kind.into() })
+    Err(Fault::NotRegular {
+        path: path.clone(),
+        kind: kind.into(),
+    })
 }
 
 /// Returns the name of an open file or folder; of one that was removed meanwhile, the name it had.
 pub(super) fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
     let name = proc::link(&format!("self/fd/{}", opened.as_fd().as_raw_fd()))?;
-    Ok(name.strip_suffix(b" (deleted)").map_or_else(|| name.clone(), <[u8]>::to_vec))
+    Ok(name
+        .strip_suffix(b" (deleted)")
+        .map_or_else(|| name.clone(), <[u8]>::to_vec))
 }
 
 /// The fault for a path that names the project's folder, or nothing, where a file is needed.
 pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
     if path.is_empty() {
-        Fault::Invalid { field: "path".into(), problem: "is empty; name a file".into() }
+        Fault::Invalid {
+            field: "path".into(),
+            problem: "is empty; name a file".into(),
+        }
     } else {
         Fault::IsDirectory { path: path.clone() }
     }
@@ -400,7 +550,9 @@ pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
 }
 
 fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, Vec<BytesPath>) {
-    let Ok(folder) = Dir::from_fd(folder) else { return (Vec::new(), Vec::new()) };
+    let Ok(folder) = Dir::from_fd(folder) else {
+        return (Vec::new(), Vec::new());
+    };
     let mut similar = SimilarNames::to(name);
     let mut all: Vec<Vec<u8>> = Vec::new();
     for entry in folder.into_iter().take(MAX_NAMES).flatten() {
@@ -414,11 +566,19 @@ fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, V
         }
     }
     all.sort();
-    let whole =
-        |names: Vec<Vec<u8>>| -> Vec<BytesPath> { names.into_iter().map(|found| BytesPath::from_bytes(join(parent, &found))).collect() };
+    let whole = |names: Vec<Vec<u8>>| -> Vec<BytesPath> {
+        names
+            .into_iter()
+            .map(|found| BytesPath::from_bytes(join(parent, &found)))
+            .collect()
+    };
     let similar = whole(similar.best());
     // A few names are a hint; a whole folder would be a listing that nobody asked for.
-    let beside = if similar.is_empty() && all.len() <= MOST_BESIDE { whole(all) } else { Vec::new() };
+    let beside = if similar.is_empty() && all.len() <= MOST_BESIDE {
+        whole(all)
+    } else {
+        Vec::new()
+    };
     (similar, beside)
 }
 
@@ -432,8 +592,8 @@ impl AsFd for Root {
 pub(crate) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
-/// Returns whether a path says itself that it leads to this protected name. Whoever allowed a call saw its paths: what a link led to, or another
-/// path of the same call, nobody was asked about.
+/// Returns whether a path says itself that it leads to this protected name. Whoever allowed a call
+/// saw its paths: what a link led to, or another path of the same call, nobody was asked about.
 pub(crate) fn names(path: &BytesPath, protected: &Protected) -> bool {
     protected_name(path).is_some_and(|named| named.name.eq_ignore_ascii_case(&protected.name))
 }

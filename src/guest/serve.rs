@@ -49,8 +49,8 @@ use podbay_wire::message::ToHost;
 /// How long the last words may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Without calls for so long, the program's own pages are let go; the next call gets those that it needs back as it touches them, which
-/// costs it a fraction of a millisecond.
+/// Without calls for so long, the program's own pages are let go; the next call gets those that it
+/// needs back as it touches them, which costs it a fraction of a millisecond.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Why serving ended other than by the end of the stream.
@@ -64,8 +64,14 @@ pub enum Error {
     Frame(#[from] frame::Error),
     #[error("look through the project")]
     Look(#[source] io::Error),
-    #[error("the host speaks protocol {protocol} of build {build}; this guest is {PROTOCOL} of {own_build}")]
-    Mismatch { protocol: u32, build: String, own_build: String },
+    #[error(
+        "the host speaks protocol {protocol} of build {build}; this guest is {PROTOCOL} of {own_build}"
+    )]
+    Mismatch {
+        protocol: u32,
+        build: String,
+        own_build: String,
+    },
     #[error("the first frame of the host is not its hello")]
     NoHello,
     #[error("{0}")]
@@ -83,7 +89,9 @@ where
     writer.spawn(write(output, queue));
     let result = talk(input, &outgoing, setup).await;
     if let Err(error) = &result {
-        let _ = outgoing.send(ToHost::Closing { reason: error.to_string() });
+        let _ = outgoing.send(ToHost::Closing {
+            reason: error.to_string(),
+        });
     }
     drop(outgoing);
     if result.is_err() {
@@ -92,17 +100,26 @@ where
     result
 }
 
-async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<ToHost>, setup: Setup) -> Result<(), Error> {
+async fn talk<R: AsyncRead + Unpin>(
+    input: R,
+    outgoing: &mpsc::UnboundedSender<ToHost>,
+    setup: Setup,
+) -> Result<(), Error> {
     let cgroup = Cgroup::find();
     let build = setup.build.clone();
     let shell = Shell::find();
     let facts = facts::find(&setup.workspace, &cgroup);
     let covered: BTreeSet<BytesPath> = facts.mounts.iter().cloned().collect();
-    let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
+    let _ = outgoing.send(ToHost::Hello(GuestHello {
+        protocol: PROTOCOL,
+        build: build.clone(),
+        facts,
+    }));
     let path = setup.workspace.display().to_string();
     let workspace = setup.workspace.clone();
     let (fatal, reasons) = mpsc::channel(1);
-    let mut session = Session::open(setup, shell, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
+    let mut session = Session::open(setup, shell, cgroup, fatal)
+        .map_err(|source| Error::Workspace { path, source })?;
     let mut frames = FramedRead::new(input, frame::codec());
     match frames.next().await {
         None => return Ok(()),
@@ -145,8 +162,19 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
 
 fn greet(first: ToGuest, own_build: String) -> Result<(DiskLimits, Option<Find>), Error> {
     match first {
-        ToGuest::Hello(HostHello { protocol, build, disk, find }) if protocol == PROTOCOL && build == own_build => Ok((disk, find)),
-        ToGuest::Hello(HostHello { protocol, build, .. }) => Err(Error::Mismatch { protocol, build, own_build }),
+        ToGuest::Hello(HostHello {
+            protocol,
+            build,
+            disk,
+            find,
+        }) if protocol == PROTOCOL && build == own_build => Ok((disk, find)),
+        ToGuest::Hello(HostHello {
+            protocol, build, ..
+        }) => Err(Error::Mismatch {
+            protocol,
+            build,
+            own_build,
+        }),
         _ => Err(Error::NoHello),
     }
 }
@@ -173,8 +201,14 @@ struct Serving<'stream> {
 }
 
 impl Serving<'_> {
-    async fn next<R: AsyncRead + Unpin>(&mut self, frames: &mut FramedRead<R, LengthDelimitedCodec>) -> Result<Next, Error> {
-        let quiet = self.busy_until.filter(|_| self.calls.is_empty()).map(|at| at + QUIET);
+    async fn next<R: AsyncRead + Unpin>(
+        &mut self,
+        frames: &mut FramedRead<R, LengthDelimitedCodec>,
+    ) -> Result<Next, Error> {
+        let quiet = self
+            .busy_until
+            .filter(|_| self.calls.is_empty())
+            .map(|at| at + QUIET);
         tokio::select! {
             frame = frames.next() => match frame {
                 Some(frame) => Ok(Next::Frame(frame::decode(&frame.map_err(Error::Read)?)?)),
@@ -208,7 +242,8 @@ impl Serving<'_> {
                 return Err(Error::Closed(SPAWNER_KILLED.to_owned()));
             }
             Next::Done(id, output) => {
-                // The box ends for a reason that waits to be told; a host that heard of the call first might not listen for it.
+                // The box ends for a reason that waits to be told; a host that heard of the call
+                // first might not listen for it.
                 if matches!(output, Output::Fault(Fault::BoxEnded { .. }))
                     && let Ok(reason) = self.reasons.try_recv()
                 {
@@ -222,8 +257,14 @@ impl Serving<'_> {
             Next::Frame(ToGuest::Call { id, call }) => self.begin(id, call),
             Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, Word::Credit(bytes)),
             Next::Frame(ToGuest::Input { id, data }) => self.tell(id, Word::Input(data.0)),
-            Next::Frame(ToGuest::Resize { id, rows, columns }) => self.tell(id, Word::Resize { rows, columns }),
-            Next::Frame(ToGuest::Answer { id, question, go_on }) => self.tell(id, Word::Answer { question, go_on }),
+            Next::Frame(ToGuest::Resize { id, rows, columns }) => {
+                self.tell(id, Word::Resize { rows, columns })
+            }
+            Next::Frame(ToGuest::Answer {
+                id,
+                question,
+                go_on,
+            }) => self.tell(id, Word::Answer { question, go_on }),
             Next::Frame(ToGuest::Cancel { id }) => self.tell(id, Word::Cancel),
         }
         Ok(true)
@@ -236,7 +277,10 @@ impl Serving<'_> {
             } else {
                 format!("{MAX_CALLS} calls are under way; wait for one to end")
             };
-            let output = Output::Fault(Fault::Invalid { field: "id".to_owned(), problem });
+            let output = Output::Fault(Fault::Invalid {
+                field: "id".to_owned(),
+                problem,
+            });
             return self.send(ToHost::Done { id, output });
         }
         // Words come from the host, which is trusted, and it keeps to the windows.
@@ -245,12 +289,16 @@ impl Serving<'_> {
         let line = Line::new(id, self.outgoing.clone(), receiver);
         let session = Arc::clone(&self.session);
         self.running.spawn(async move {
-            let output = AssertUnwindSafe(session.run(call, line)).catch_unwind().await.unwrap_or_else(|_panic| {
-                Output::Fault(Fault::Io {
-                    doing: "carry out the call".to_owned(),
-                    problem: "the guest failed; this is a bug of Podbay, so try another way".to_owned(),
-                })
-            });
+            let output = AssertUnwindSafe(session.run(call, line))
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_panic| {
+                    Output::Fault(Fault::Io {
+                        doing: "carry out the call".to_owned(),
+                        problem: "the guest failed; this is a bug of Podbay, so try another way"
+                            .to_owned(),
+                    })
+                });
             (id, output)
         });
     }
@@ -272,7 +320,10 @@ impl Serving<'_> {
 async fn write<W: AsyncWrite + Unpin>(output: W, mut queue: mpsc::UnboundedReceiver<ToHost>) {
     let mut frames = FramedWrite::new(output, frame::codec());
     while let Some(message) = queue.recv().await {
-        if write_all_queued(&mut frames, message, &mut queue).await.is_err() {
+        if write_all_queued(&mut frames, message, &mut queue)
+            .await
+            .is_err()
+        {
             // The host reads no more; its end of the other direction ends the loop.
             return;
         }
@@ -291,14 +342,22 @@ async fn write_all_queued<W: AsyncWrite + Unpin>(
     SinkExt::<bytes::Bytes>::flush(frames).await
 }
 
-/// Encodes a message. An output too long for a frame becomes a fault, so that the call still has its end.
+/// Encodes a message. An output too long for a frame becomes a fault, so that the call still has
+/// its end.
 fn encode(message: &ToHost) -> bytes::Bytes {
     let or_fault = |message: &ToHost| match (frame::encode(message), message) {
         (Err(error), ToHost::Done { id, .. }) => {
-            let fault = Fault::Io { doing: "send the result".to_owned(), problem: error.to_string() };
-            frame::encode(&ToHost::Done { id: *id, output: Output::Fault(fault) })
+            let fault = Fault::Io {
+                doing: "send the result".to_owned(),
+                problem: error.to_string(),
+            };
+            frame::encode(&ToHost::Done {
+                id: *id,
+                output: Output::Fault(fault),
+            })
         }
         (result, _) => result,
     };
-    or_fault(message).expect("only outputs have no bound of their own, and plain data always has a JSON form")
+    or_fault(message)
+        .expect("only outputs have no bound of their own, and plain data always has a JSON form")
 }

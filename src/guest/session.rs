@@ -69,13 +69,15 @@ const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
 /// Between two looks at whether a supervisor, which is to end one, was stopped.
 const BACKGROUND_AGAIN: Duration = Duration::from_millis(50);
 
-/// Between two looks at what background commands have printed: one that prints as fast as it can fills `/tmp` within half a second.
+/// Between two looks at what background commands have printed: one that prints as fast as it can
+/// fills `/tmp` within half a second.
 const LOG_LOOK: Duration = Duration::from_millis(50);
 
 /// Between two looks at what background commands take of the disk.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 
-/// What is kept of the output of one, and how large a part of the folder that it lies in that may be.
+/// What is kept of the output of one, and how large a part of the folder that it lies in that may
+/// be.
 const MAX_LOG: u64 = 64 << 20;
 const LOG_PART: u64 = 4;
 
@@ -123,7 +125,8 @@ fn is_overlay(workspace: &Path) -> bool {
     statfs(workspace).is_ok_and(|found| found.filesystem_type() == OVERLAY)
 }
 
-/// A command that outlives its call. Dropping this ends it, because its supervisor then finds itself alone.
+/// A command that outlives its call. Dropping this ends it, because its supervisor then finds
+/// itself alone.
 struct Background {
     control: Arc<Control>,
     supervisor: i32,
@@ -132,7 +135,12 @@ struct Background {
 
 impl Session {
     /// Opens what the calls need; `fatal` takes the reason why the box must end.
-    pub(super) fn open(setup: Setup, shell: Option<Shell>, cgroup: Cgroup, fatal: mpsc::Sender<String>) -> io::Result<Self> {
+    pub(super) fn open(
+        setup: Setup,
+        shell: Option<Shell>,
+        cgroup: Cgroup,
+        fatal: mpsc::Sender<String>,
+    ) -> io::Result<Self> {
         Ok(Self {
             directories: Directories::open(&setup.workspace)?,
             scratch: setup.scratch,
@@ -182,38 +190,67 @@ impl Session {
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
             Call::Hook(hook) => tools::hook::run(&self, hook, &mut line).await,
             Call::Git(git) => tools::git::run(&self, &git, &mut line).await,
-            Call::Env(env) => tools::env::run(&self.environment, &env).map_or_else(Output::Fault, Output::Environment),
-            Call::Cd(cd) => self.directories.go(&cd.path).map_or_else(Output::Fault, |path| Output::Moved(Moved { path })),
+            Call::Env(env) => tools::env::run(&self.environment, &env)
+                .map_or_else(Output::Fault, Output::Environment),
+            Call::Cd(cd) => self
+                .directories
+                .go(&cd.path)
+                .map_or_else(Output::Fault, |path| Output::Moved(Moved { path })),
             Call::Processes(call) => {
-                let served = self.jobs.serve(&call, self.cgroup.has_no_free_process()).await;
+                let served = self
+                    .jobs
+                    .serve(&call, self.cgroup.has_no_free_process())
+                    .await;
                 let directory = (call == Processes::List).then(|| self.directories.current());
-                served.map_or_else(Output::Fault, |served| Output::Background(podbay_wire::Background { directory, ..served }))
+                served.map_or_else(Output::Fault, |served| {
+                    Output::Background(podbay_wire::Background {
+                        directory,
+                        ..served
+                    })
+                })
             }
             call => {
                 if adds(&call)
                     && let Some(shut) = self.shut().await
                 {
-                    let problem = format!("{shut}: nothing was changed; remove what is not needed first, with a command");
-                    return Output::Fault(Fault::Io { doing: "write the file".to_owned(), problem });
+                    let problem = format!(
+                        "{shut}: nothing was changed; remove what is not needed first, with a command"
+                    );
+                    return Output::Fault(Fault::Io {
+                        doing: "write the file".to_owned(),
+                        problem,
+                    });
                 }
                 self.run_file_tool(call, line).await
             }
         }
     }
 
-    /// Refuses a link on the way to what git is asked about, or to the folder that is gone to, where none is to be followed. All other tools see
-    /// to that themselves.
+    /// Refuses a link on the way to what git is asked about, or to the folder that is gone to,
+    /// where none is to be followed. All other tools see to that themselves.
     fn without_links(&self, call: Call) -> Result<Call, Fault> {
-        let Call::ByName { call: named } = call else { return Ok(call) };
+        let Call::ByName { call: named } = call else {
+            return Ok(call);
+        };
         let paths = match named.as_ref() {
             Call::Cd(cd) => vec![&cd.path],
             Call::Git(git) => {
-                let files: &[BytesPath] = if let GitQuery::Commit { files, .. } = &git.query { files } else { &[] };
-                [&git.path].into_iter().chain(git.query.file()).chain(files).collect()
+                let files: &[BytesPath] = if let GitQuery::Commit { files, .. } = &git.query {
+                    files
+                } else {
+                    &[]
+                };
+                [&git.path]
+                    .into_iter()
+                    .chain(git.query.file())
+                    .chain(files)
+                    .collect()
             }
             _ => return Ok(Call::ByName { call: named }),
         };
-        paths.into_iter().try_for_each(|path| self.directories.refuse_link(path))?;
+        paths
+            .into_iter()
+            .try_for_each(|path| self.directories.refuse_link(path))?;
         Ok(*named)
     }
 
@@ -222,7 +259,8 @@ impl Session {
         let mut job = {
             let workspace = Arc::clone(&self.workspace);
             let stop = Arc::clone(&stop);
-            self.pool.begin(kind(&call), move || tools::run(&workspace, &call, &stop))
+            self.pool
+                .begin(kind(&call), move || tools::run(&workspace, &call, &stop))
         };
         loop {
             let word = tokio::select! {
@@ -232,7 +270,8 @@ impl Session {
             match word {
                 Word::Cancel => {
                     stop.store(true, Ordering::Relaxed);
-                    // While it waits for a thread it does not see that, and the host waits for a short time only.
+                    // While it waits for a thread it does not see that, and the host waits for a
+                    // short time only.
                     if job.take_back() {
                         return Output::Fault(Fault::Cancelled);
                     }
@@ -247,7 +286,11 @@ impl Session {
 
     /// Says which of the box's own folders nothing more goes into.
     pub(super) fn full(&self) -> Option<String> {
-        let home = self.environment.iter().find_map(|pair| pair.strip_prefix(b"HOME=")).map(|path| Path::new(OsStr::from_bytes(path)));
+        let home = self
+            .environment
+            .iter()
+            .find_map(|pair| pair.strip_prefix(b"HOME="))
+            .map(|path| Path::new(OsStr::from_bytes(path)));
         [Some(self.scratch.as_path()), home, Some(Path::new(SHARED_MEMORY))].into_iter().flatten().find_map(|path| {
             let room = Room::of(path).filter(Room::is_full)?;
             let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
@@ -270,7 +313,8 @@ impl Session {
     pub(super) fn keep(self: &Arc<Self>, control: Arc<Control>, job: Job) {
         let (id, supervisor) = (job.id, job.supervisor);
         let log = job.log.try_clone().ok();
-        let most = Room::of(&self.scratch).map_or(MAX_LOG, |room| (room.all_bytes / LOG_PART).min(MAX_LOG));
+        let most = Room::of(&self.scratch)
+            .map_or(MAX_LOG, |room| (room.all_bytes / LOG_PART).min(MAX_LOG));
         self.jobs.add(job);
         let session = Arc::downgrade(self);
         let watched = Arc::clone(&control);
@@ -282,7 +326,8 @@ impl Session {
                 tokio::select! {
                     report = watched.next() => match report {
                         Some(Report::Ended { status, .. }) => break how(status),
-                        // The call that started it is over, and with it everybody who could be asked.
+                        // The call that started it is over, and with it everybody who could be
+                        // asked.
                         Some(Report::Asks { question, .. }) => watched.answer(question, false),
                         None => break End::Signaled { signal: libc::SIGKILL },
                         Some(_) => {}
@@ -309,14 +354,21 @@ impl Session {
                 // It may have been over before a look.
                 session.bound_log(id, log.as_ref(), most);
                 session.jobs.ended(&watched, end);
-                session.background().retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
+                session
+                    .background()
+                    .retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
                 session.background_ended.notify_waiters();
             }
         });
-        self.background().push(Background { control, supervisor, _watch: AbortOnDropHandle::new(watch) });
+        self.background().push(Background {
+            control,
+            supervisor,
+            _watch: AbortOnDropHandle::new(watch),
+        });
     }
 
-    /// Drops the oldest part of what a background command has printed where that is more than is kept, and lets the next command tell so.
+    /// Drops the oldest part of what a background command has printed where that is more than is
+    /// kept, and lets the next command tell so.
     fn bound_log(&self, id: i32, log: Option<&File>, most: u64) {
         if log.is_some_and(|log| drop_oldest(log, most)) {
             self.tell(format!(
@@ -333,26 +385,41 @@ impl Session {
         self.is_ours(limit, now).await.then_some(limit)
     }
 
-    /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time to look, it was.
+    /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time
+    /// to look, it was.
     pub(super) async fn is_ours(&self, limit: Limit, now: Room) -> bool {
-        !is_growth(limit) || self.grown(limit).await.is_none_or(|grown| self.disk.is_ours(&grown, now))
+        !is_growth(limit)
+            || self
+                .grown(limit)
+                .await
+                .is_none_or(|grown| self.disk.is_ours(&grown, now))
     }
 
     async fn grown(&self, limit: Limit) -> Option<Grown> {
         let (folder, since) = self.disk.place();
         let by_files = matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. });
-        self.pool.run(pool::Kind::Short, move || grown(&folder, since, by_files)).await
+        self.pool
+            .run(pool::Kind::Short, move || grown(&folder, since, by_files))
+            .await
     }
 
     /// Returns why nothing more may be written, whoever took it; `None`: there is room.
     pub(super) async fn shut(&self) -> Option<Shut> {
         let now = self.disk.room()?;
-        // What turns out to be others' changes what the project is held against, by all of it at once.
+        // What turns out to be others' changes what the project is held against, by all of it at
+        // once.
         for _ in 0..3 {
             let limit = self.disk.crossed(Part::None, now)?;
             let grown = self.grown(limit).await;
-            if !is_growth(limit) || grown.as_ref().is_none_or(|grown| self.disk.is_ours(grown, now)) {
-                return Some(Shut { limit, most: grown.and_then(|grown| grown.most) });
+            if !is_growth(limit)
+                || grown
+                    .as_ref()
+                    .is_none_or(|grown| self.disk.is_ours(grown, now))
+            {
+                return Some(Shut {
+                    limit,
+                    most: grown.and_then(|grown| grown.most),
+                });
             }
         }
         None
@@ -360,12 +427,16 @@ impl Session {
 
     /// Returns whether no limit of the disk is crossed, by what is free alone.
     pub(super) fn has_room(&self) -> bool {
-        self.disk.room().is_none_or(|now| self.disk.crossed(Part::None, now).is_none())
+        self.disk
+            .room()
+            .is_none_or(|now| self.disk.crossed(Part::None, now).is_none())
     }
 
     /// Returns what has happened since the last command and nobody was told.
     pub(super) fn told(&self) -> Option<String> {
-        std::mem::take(&mut *self.notices()).into_iter().reduce(|all, note| format!("{all}; {note}"))
+        std::mem::take(&mut *self.notices())
+            .into_iter()
+            .reduce(|all, note| format!("{all}; {note}"))
     }
 
     /// Lets the next command tell that those in the background were ended, and for which limit.
@@ -387,7 +458,10 @@ impl Session {
 
     /// Opens the project's own folder again if a command closed it; the next one is told.
     pub(super) fn keep_open(&self) {
-        self.own_folder.open_again().into_iter().for_each(|said| self.tell(said));
+        self.own_folder
+            .open_again()
+            .into_iter()
+            .for_each(|said| self.tell(said));
     }
 
     fn notices(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
@@ -401,7 +475,11 @@ impl Session {
             let background = self.background();
             for kept in background.iter() {
                 // Two that do it at once stop each other; they are woken below.
-                if is_crowded { kept.control.kill_at_once() } else { kept.control.kill() }
+                if is_crowded {
+                    kept.control.kill_at_once()
+                } else {
+                    kept.control.kill()
+                }
             }
             background.len()
         };
@@ -409,7 +487,11 @@ impl Session {
         let told = Instant::now();
         loop {
             let changed = self.background_ended.notified();
-            let supervisors: Vec<i32> = self.background().iter().map(|kept| kept.supervisor).collect();
+            let supervisors: Vec<i32> = self
+                .background()
+                .iter()
+                .map(|kept| kept.supervisor)
+                .collect();
             if supervisors.is_empty() || told.elapsed() >= BACKGROUND_ENDS {
                 return n_ended;
             }
@@ -426,8 +508,17 @@ impl Session {
 
     /// Says which background commands still hold the box's processes after they were told to end.
     pub(super) fn not_ended(&self) -> String {
-        let names: Vec<String> = self.jobs.supervisors().into_iter().filter_map(|supervisor| self.jobs.named(supervisor)).collect();
-        format!("no process is free, and {} could not be ended within {} s", names.join(", "), BACKGROUND_ENDS.as_secs())
+        let names: Vec<String> = self
+            .jobs
+            .supervisors()
+            .into_iter()
+            .filter_map(|supervisor| self.jobs.named(supervisor))
+            .collect();
+        format!(
+            "no process is free, and {} could not be ended within {} s",
+            names.join(", "),
+            BACKGROUND_ENDS.as_secs()
+        )
     }
 
     pub(super) fn n_background(&self) -> usize {
@@ -435,7 +526,9 @@ impl Session {
     }
 
     fn background(&self) -> std::sync::MutexGuard<'_, Vec<Background>> {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+        self.background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -443,15 +536,31 @@ impl Session {
 fn adds(call: &Call) -> bool {
     let call = call.plain();
     let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
-    let is_edit = matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::MultiEdit(_) | Call::ApplyPatch(_) | Call::EditLines(_));
-    let is_new = matches!(call, Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_));
+    let is_edit = matches!(
+        call,
+        Call::WriteFile(_)
+            | Call::EditFile(_)
+            | Call::MultiEdit(_)
+            | Call::ApplyPatch(_)
+            | Call::EditLines(_)
+    );
+    let is_new = matches!(
+        call,
+        Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_)
+    );
     is_edit || is_new || matches!(call, Call::Archive(archive) if makes(archive))
 }
 
-/// Returns whether a call goes through whole trees or archives; a file that it is to find there may be without end.
+/// Returns whether a call goes through whole trees or archives; a file that it is to find there may
+/// be without end.
 fn kind(call: &Call) -> pool::Kind {
     match call.plain() {
-        Call::Grep(_) | Call::Glob(_) | Call::Tree(_) | Call::Archive(_) | Call::CopyFile(_) | Call::DeleteFile(_) => pool::Kind::Long,
+        Call::Grep(_)
+        | Call::Glob(_)
+        | Call::Tree(_)
+        | Call::Archive(_)
+        | Call::CopyFile(_)
+        | Call::DeleteFile(_) => pool::Kind::Long,
         _ => pool::Kind::Short,
     }
 }
@@ -461,13 +570,16 @@ pub(super) fn how(status: i32) -> End {
     let status = ExitStatus::from_raw(status);
     match status.code() {
         Some(code) => End::Exited { code },
-        None => End::Signaled { signal: status.signal().unwrap_or(libc::SIGKILL) },
+        None => End::Signaled {
+            signal: status.signal().unwrap_or(libc::SIGKILL),
+        },
     }
 }
 
 fn bug() -> Fault {
     Fault::Io {
         doing: "carry out the call".to_owned(),
-        problem: "the tool failed unexpectedly; this is a bug of Podbay, so try another way".to_owned(),
+        problem: "the tool failed unexpectedly; this is a bug of Podbay, so try another way"
+            .to_owned(),
     }
 }

@@ -1,7 +1,9 @@
-//! The process that forks: one thread, small, under the stricter filter from its start, but for what each call's supervisor decides.
+//! The process that forks: one thread, small, under the stricter filter from its start, but for
+//! what each call's supervisor decides.
 //!
-//! It is forked before the guest has threads or a runtime, so that forking stays simple and cheap for as long as the box lives. It
-//! forks one supervisor per order and is a subreaper itself: when a command kills its supervisor, the orphans come here and are ended.
+//! It is forked before the guest has threads or a runtime, so that forking stays simple and cheap
+//! for as long as the box lives. It forks one supervisor per order and is a subreaper itself: when
+//! a command kills its supervisor, the orphans come here and are ended.
 
 use std::collections::HashSet;
 use std::io;
@@ -51,7 +53,12 @@ const ORPHANS_GONE: Duration = Duration::from_secs(2);
 
 /// Returns a connected pair of sockets: the serving process's end, and the spawner's.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+    Ok(socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?)
 }
 
 /// Serves orders until the other end of the socket is closed, then ends everything it started.
@@ -61,12 +68,23 @@ pub(super) fn run(socket: OwnedFd) -> io::Result<()> {
     default_signals();
     filter::begin()?;
     let domain = Domain::find()?;
-    let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let mut spawner = Spawner { socket: Some(socket), signals: Some(signals), domain, supervisors: HashSet::new(), orphans_since: None };
+    let signals = SignalFd::with_flags(
+        &SigSet::from(Signal::SIGCHLD),
+        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+    )?;
+    let mut spawner = Spawner {
+        socket: Some(socket),
+        signals: Some(signals),
+        domain,
+        supervisors: HashSet::new(),
+        orphans_since: None,
+    };
     let mut buffer = vec![0; MAX_ORDER];
     loop {
         if !spawner.sweep() {
-            return Err(io::Error::other("processes without their supervisor do not end"));
+            return Err(io::Error::other(
+                "processes without their supervisor do not end",
+            ));
         }
         match spawner.wait(&mut buffer)? {
             Next::Order(length, fds) => spawner.fork(&buffer[..length], fds),
@@ -89,7 +107,8 @@ struct Spawner {
     /// Both are there in the spawner and closed in what it forks.
     socket: Option<OwnedFd>,
     signals: Option<SignalFd>,
-    /// What each supervisor takes a copy of to enter a domain of its call's own; `None`: the kernel has none.
+    /// What each supervisor takes a copy of to enter a domain of its call's own; `None`: the kernel
+    /// has none.
     domain: Option<Domain>,
     supervisors: HashSet<i32>,
     /// Since when there are children that nobody supervises.
@@ -105,13 +124,23 @@ impl Spawner {
                 self.orphans_since.get_or_insert_with(Instant::now);
             }
         }
-        let Some(since) = self.orphans_since else { return true };
-        let orphans = || own_children().into_iter().filter(|pid| !self.supervisors.contains(pid)).collect::<Vec<_>>();
+        let Some(since) = self.orphans_since else {
+            return true;
+        };
+        let orphans = || {
+            own_children()
+                .into_iter()
+                .filter(|pid| !self.supervisors.contains(pid))
+                .collect::<Vec<_>>()
+        };
         kill_trees(orphans);
         while let Reaped::Ended(ended) = reap() {
             self.supervisors.remove(&ended.pid);
         }
-        if own_children().iter().all(|pid| self.supervisors.contains(pid)) {
+        if own_children()
+            .iter()
+            .all(|pid| self.supervisors.contains(pid))
+        {
             self.orphans_since = None;
             return true;
         }
@@ -119,9 +148,18 @@ impl Spawner {
     }
 
     fn wait(&self, buffer: &mut [u8]) -> io::Result<Next> {
-        let (Some(socket), Some(signals)) = (&self.socket, &self.signals) else { return Ok(Next::End) };
-        let timeout = if self.orphans_since.is_some() { PollTimeout::from(5_u8) } else { PollTimeout::NONE };
-        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+        let (Some(socket), Some(signals)) = (&self.socket, &self.signals) else {
+            return Ok(Next::End);
+        };
+        let timeout = if self.orphans_since.is_some() {
+            PollTimeout::from(5_u8)
+        } else {
+            PollTimeout::NONE
+        };
+        let mut fds = [
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+        ];
         match poll(&mut fds, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
@@ -144,10 +182,24 @@ impl Spawner {
         let mut fds = fds.into_iter();
         // An order without its control socket cannot be answered at all.
         let Some(control) = fds.next() else { return };
-        let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) = (fds.next(), fds.next(), fds.next(), fds.next()) else {
-            return tell(&control, &Report::Failed { stage: Stage::Order, errno: libc::EINVAL });
+        let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) =
+            (fds.next(), fds.next(), fds.next(), fds.next())
+        else {
+            return tell(
+                &control,
+                &Report::Failed {
+                    stage: Stage::Order,
+                    errno: libc::EINVAL,
+                },
+            );
         };
-        let stdio = Stdio { stdin, stdout, stderr, directory, report: fds.next() };
+        let stdio = Stdio {
+            stdin,
+            stdout,
+            stderr,
+            directory,
+            report: fds.next(),
+        };
         match fork_single_threaded() {
             Ok(Fork::Parent(pid)) => {
                 self.supervisors.insert(pid);
@@ -159,24 +211,43 @@ impl Spawner {
                 // A panic must not unwind into the loop of the spawner, of which this is a copy.
                 let _ = catch_unwind(AssertUnwindSafe(|| match Order::decode(order) {
                     Some(order) => supervise(&order, stdio, &control, domain),
-                    None => tell(&control, &Report::Failed { stage: Stage::Order, errno: libc::EINVAL }),
+                    None => tell(
+                        &control,
+                        &Report::Failed {
+                            stage: Stage::Order,
+                            errno: libc::EINVAL,
+                        },
+                    ),
                 }));
                 exit_now(1)
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                tell(&control, &Report::Failed { stage: Stage::Fork, errno });
+                tell(
+                    &control,
+                    &Report::Failed {
+                        stage: Stage::Fork,
+                        errno,
+                    },
+                );
             }
         }
     }
 }
 
-/// Keeps the protocol's own pipes out of the spawner: they would stay open in it when the serving process is gone.
+/// Keeps the protocol's own pipes out of the spawner: they would stay open in it when the serving
+/// process is gone.
 pub(super) fn detach_stdio() -> io::Result<()> {
-    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     nix::unistd::dup2_stdin(&null)?;
     nix::unistd::dup2_stdout(&null)?;
     nix::unistd::dup2_stderr(&null)?;
-    debug_assert!(null.as_raw_fd() > 2, "the guest is started with its three standard descriptors open");
+    debug_assert!(
+        null.as_raw_fd() > 2,
+        "the guest is started with its three standard descriptors open"
+    );
     Ok(())
 }

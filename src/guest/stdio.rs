@@ -29,7 +29,9 @@ impl Pipe {
     /// Takes a descriptor that can be waited on; a regular file cannot.
     pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
-        Ok(Self { fd: watch(File::from(fd))? })
+        Ok(Self {
+            fd: watch(File::from(fd))?,
+        })
     }
 
     /// Returns when there may be something to read; nothing is lost when this is dropped.
@@ -47,16 +49,19 @@ impl Pipe {
 
     /// Reads what is there now; `WouldBlock`: nothing.
     pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.fd.try_io(Interest::READABLE, |mut file| file.read(buffer))
+        self.fd
+            .try_io(Interest::READABLE, |mut file| file.read(buffer))
     }
 
-    /// Reads even where no readiness was noted yet: the last bytes of a process come just before the news of its end.
+    /// Reads even where no readiness was noted yet: the last bytes of a process come just before
+    /// the news of its end.
     pub(super) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.fd.get_ref().read(buffer)
     }
 
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.fd.try_io(Interest::WRITABLE, |mut file| file.write(bytes))
+        self.fd
+            .try_io(Interest::WRITABLE, |mut file| file.write(bytes))
     }
 
     pub(super) fn file(&self) -> &File {
@@ -65,7 +70,11 @@ impl Pipe {
 }
 
 impl AsyncRead for Pipe {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             let mut guard = ready!(self.fd.poll_read_ready(context))?;
             let unfilled = buffer.initialize_unfilled();
@@ -81,7 +90,11 @@ impl AsyncRead for Pipe {
 }
 
 impl AsyncWrite for Pipe {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.fd.poll_write_ready(context))?;
             match guard.try_io(|fd| fd.get_ref().write(bytes)) {

@@ -1,9 +1,11 @@
 //! One process per call: it starts the command, owns everything that comes of it, and ends it all.
 //!
-//! It first enters a domain of its own, in which the whole call then is. Its first child puts on the last filter before it becomes the command:
-//! no command can undo either. What that filter leaves undecided this process is asked about, so that it is not under the filter itself.
-//! It is a subreaper in a session of its own: a process that leaves its group, its session or its parent still ends up below it. It
-//! holds no descriptor of the command's, so that an output ends when the last process of the call does.
+//! It first enters a domain of its own, in which the whole call then is. Its first child puts on
+//! the last filter before it becomes the command: no command can undo either. What that filter
+//! leaves undecided this process is asked about, so that it is not under the filter itself. It is a
+//! subreaper in a session of its own: a process that leaves its group, its session or its parent
+//! still ends up below it. It holds no descriptor of the command's, so that an output ends when the
+//! last process of the call does.
 
 use std::fs::File;
 use std::io;
@@ -58,7 +60,8 @@ use super::unix::reap;
 use super::unix::receive;
 use super::unix::send;
 
-/// How long what a command leaves behind may go on by itself: the end of `tee >(sort)` belongs to the output.
+/// How long what a command leaves behind may go on by itself: the end of `tee >(sort)` belongs to
+/// the output.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Between two rounds of KILL.
@@ -71,7 +74,12 @@ const HOLD_PAUSE: Duration = Duration::from_millis(20);
 const ORPHANED: Duration = Duration::from_secs(10);
 
 /// Runs the order to its end, in a process forked for it alone.
-pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>) -> ! {
+pub(super) fn supervise(
+    order: &Order,
+    stdio: Stdio,
+    control: &OwnedFd,
+    domain: Option<Domain>,
+) -> ! {
     match start(order, stdio, control, domain) {
         Ok(begun) => watch(begun, control),
         Err(report) => tell(control, &report),
@@ -84,36 +92,62 @@ struct Begun {
     pid: i32,
     signals: SignalFd,
     gate: Arc<Gate>,
-    /// Says why it could not become the command, as one [`Report`]; closed without a word when it did.
+    /// Says why it could not become the command, as one [`Report`]; closed without a word when it
+    /// did.
     failure: File,
 }
 
-/// Starts the command. It is reported before it may run: its first act could be to stop this process, which is of the same user.
-fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>) -> Result<Begun, Report> {
-    let failed = |stage| move |error: io::Error| Report::Failed { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) };
+/// Starts the command. It is reported before it may run: its first act could be to stop this
+/// process, which is of the same user.
+fn start(
+    order: &Order,
+    stdio: Stdio,
+    control: &OwnedFd,
+    domain: Option<Domain>,
+) -> Result<Begun, Report> {
+    let failed = |stage| {
+        move |error: io::Error| Report::Failed {
+            stage,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    };
     let prepare = || -> io::Result<_> {
         nix::unistd::setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
-        let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        let signals = SignalFd::with_flags(
+            &SigSet::from(Signal::SIGCHLD),
+            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+        )?;
         let (failure, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let start = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let filtered = pair()?;
-        let tracing = if domain.is_some() { Tracing::Own } else { Tracing::Refused };
+        let tracing = if domain.is_some() {
+            Tracing::Own
+        } else {
+            Tracing::Refused
+        };
         domain.map_or(Ok(()), Domain::enter)?;
         Ok((signals, failure, writer, start, filtered, tracing))
     };
-    let (signals, failure, writer, (start, starter), (told, teller), tracing) = prepare().map_err(failed(Stage::Prepare))?;
+    let (signals, failure, writer, (start, starter), (told, teller), tracing) =
+        prepare().map_err(failed(Stage::Prepare))?;
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
         Fork::Child => {
             drop((starter, told));
             let (execs, writes) = (!order.rules.is_empty(), order.write_gate.is_some());
-            let watched = Watched { begun: order.gated, execs, renames: order.may_rename(), writes };
+            let watched = Watched {
+                begun: order.gated,
+                execs,
+                renames: order.may_rename(),
+                writes,
+            };
             if let Err((stage, error)) = put_on_filter(tracing, watched, teller) {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 let _ = nix::unistd::write(&writer, &Report::Failed { stage, errno }.encode());
                 exit_now(127);
             }
-            // Opened, or closed because this process's parent is gone: then the command must not run at all.
+            // Opened, or closed because this process's parent is gone: then the command must not
+            // run at all.
             match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
                 _ => exit_now(127),
@@ -122,38 +156,64 @@ fn start(order: &Order, stdio: Stdio, control: &OwnedFd, domain: Option<Domain>)
         Fork::Parent(pid) => pid,
     };
     drop((teller, writer));
-    // Another command can stop the one that is to become this one before it says anything, so that a thread waits for it, and nobody else. To the
-    // limit that the box has for processes a thread is one.
+    // Another command can stop the one that is to become this one before it says anything, so that
+    // a thread waits for it, and nobody else. To the limit that the box has for processes a thread
+    // is one.
     let teller = control.try_clone().map_err(failed(Stage::Prepare))?;
     let (begin, may_begin) = mpsc::channel();
     let first = move || {
-        let listener = may_begin.recv().map_err(io::Error::other).and_then(|()| listener_of_child(&told));
+        let listener = may_begin
+            .recv()
+            .map_err(io::Error::other)
+            .and_then(|()| listener_of_child(&told));
         (listener, starter)
     };
     let gate = Gate::open(first, pid, order, teller).map_err(failed(Stage::Fork))?;
-    tell(control, &Report::Started { supervisor: std::process::id() as i32, pid });
+    tell(
+        control,
+        &Report::Started {
+            supervisor: std::process::id() as i32,
+            pid,
+        },
+    );
     let _ = begin.send(());
     // An output ends when the last process of the call does, and this one is none of them.
     drop(stdio);
-    Ok(Begun { pid, signals, gate, failure: File::from(failure) })
+    Ok(Begun {
+        pid,
+        signals,
+        gate,
+        failure: File::from(failure),
+    })
 }
 
-/// Puts the last filter on this process, which is to become the command, and hands to its parent where the kernel asks.
-fn put_on_filter(tracing: Tracing, watched: Watched, teller: OwnedFd) -> Result<(), (Stage, io::Error)> {
+/// Puts the last filter on this process, which is to become the command, and hands to its parent
+/// where the kernel asks.
+fn put_on_filter(
+    tracing: Tracing,
+    watched: Watched,
+    teller: OwnedFd,
+) -> Result<(), (Stage, io::Error)> {
     let failed = |error| (Stage::Prepare, error);
-    let listener = call_filter::apply(tracing, watched).map_err(failed)?.map(Listener::new);
+    let listener = call_filter::apply(tracing, watched)
+        .map_err(failed)?
+        .map(Listener::new);
     // What is to be held at its first write must not run where nothing holds it.
     if watched.writes && !listener.as_ref().is_some_and(Listener::can_hand_over) {
         return Err((Stage::Hold, Errno::ENOSYS.into()));
     }
-    let fds: Vec<RawFd> = listener.iter().map(|listener| listener.as_fd().as_raw_fd()).collect();
+    let fds: Vec<RawFd> = listener
+        .iter()
+        .map(|listener| listener.as_fd().as_raw_fd())
+        .collect();
     send(teller.as_fd(), &[1], &fds).map_err(failed)?;
     // The command must never have either: whoever holds the listener answers the kernel.
     drop((listener, teller));
     Ok(())
 }
 
-/// Waits until the child has its filter. Returns where the kernel asks about its calls, if it asks about any; an error: it did not get so far.
+/// Waits until the child has its filter. Returns where the kernel asks about its calls, if it asks
+/// about any; an error: it did not get so far.
 fn listener_of_child(told: &OwnedFd) -> io::Result<Option<Listener>> {
     match receive(told.as_fd(), &mut [0; 1])? {
         (1, fds) => Ok(fds.into_iter().next().map(Listener::new)),
@@ -174,7 +234,15 @@ struct Watch {
 }
 
 /// Waits for the end of everything and reports it.
-fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &OwnedFd) {
+fn watch(
+    Begun {
+        pid: main,
+        signals,
+        gate,
+        mut failure,
+    }: Begun,
+    control: &OwnedFd,
+) {
     let mut watch = Watch::default();
     loop {
         while let Ok(Some(_)) = signals.read_signal() {}
@@ -188,8 +256,12 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
                 Reaped::Running => break,
                 Reaped::NoChildren => {
                     let status = watch.status.unwrap_or(libc::SIGKILL);
-                    let ended = Report::Ended { status, n_survivors: watch.n_survivors as i32 };
-                    // Asked only now, when nobody is left who could make this wait: other commands can stop a process that is to become one.
+                    let ended = Report::Ended {
+                        status,
+                        n_survivors: watch.n_survivors as i32,
+                    };
+                    // Asked only now, when nobody is left who could make this wait: other commands
+                    // can stop a process that is to become one.
                     let why_not = why_not(&mut failure);
                     let _ended = gate.end_renames();
                     if why_not.is_none() {
@@ -207,8 +279,13 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
         if watch.at_once {
             kill_at_once();
         } else if watch.killing {
-            // The number of its group is the command's as long as that was not taken, or anybody is left in it.
-            if watch.status.is_none() || own_children().into_iter().any(|pid| stat(pid).is_some_and(|stat| stat.group == main)) {
+            // The number of its group is the command's as long as that was not taken, or anybody is
+            // left in it.
+            if watch.status.is_none()
+                || own_children()
+                    .into_iter()
+                    .any(|pid| stat(pid).is_some_and(|stat| stat.group == main))
+            {
                 // The whole group at once: the kernel lets none of it fork meanwhile.
                 kill(-main, libc::SIGKILL);
             }
@@ -219,7 +296,9 @@ fn watch(Begun { pid: main, signals, gate, mut failure }: Begun, control: &Owned
         } else if watch.killing {
             Some(KILL_PAUSE)
         } else {
-            watch.linger.map(|end| end.saturating_duration_since(Instant::now()))
+            watch
+                .linger
+                .map(|end| end.saturating_duration_since(Instant::now()))
         };
         match wait(&signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
@@ -254,9 +333,13 @@ enum Told {
 
 /// Waits for a signal, a word from the serving process or the end of the pause.
 fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
-    let timeout =
-        pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX));
-    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(control.as_fd(), PollFlags::POLLIN)];
+    let timeout = pause.map_or(PollTimeout::NONE, |pause| {
+        PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+    });
+    let mut fds = [
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        PollFd::new(control.as_fd(), PollFlags::POLLIN),
+    ];
     poll(&mut fds, timeout).ok()?;
     if fds[1].revents().is_none_or(|events| events.is_empty()) {
         return None;

@@ -46,10 +46,12 @@ pub(super) enum Fork {
 
 /// Forks a process that has one thread.
 ///
-/// With one thread the child may allocate and call whatever it likes; so this refuses to run in a process with more.
+/// With one thread the child may allocate and call whatever it likes; so this refuses to run in a
+/// process with more.
 #[expect(unsafe_code, reason = "fork has no safe form")]
 pub(super) fn fork_single_threaded() -> io::Result<Fork> {
-    // SAFETY: callers are the guest's start before any thread exists, the spawner and the supervisor, which never make threads.
+    // SAFETY: callers are the guest's start before any thread exists, the spawner and the
+    // supervisor, which never make threads.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Fork::Child),
@@ -59,8 +61,9 @@ pub(super) fn fork_single_threaded() -> io::Result<Fork> {
 
 /// Takes one ended child, without waiting.
 ///
-/// nix's form fails for a child that a real-time signal killed, which any command can arrange. So it can to be traced by its parent, and where
-/// that is this process, the kernel tells that it has stopped; then it is let go, as if nobody traced it.
+/// nix's form fails for a child that a real-time signal killed, which any command can arrange. So
+/// it can to be traced by its parent, and where that is this process, the kernel tells that it has
+/// stopped; then it is let go, as if nobody traced it.
 #[expect(unsafe_code, reason = "raw waitpid")]
 pub(super) fn reap() -> Reaped {
     loop {
@@ -75,16 +78,27 @@ pub(super) fn reap() -> Reaped {
     }
 }
 
-/// Stops to trace a child, and lets the signal take effect that it has stopped for; the one that only tells its tracer of an exec has none.
+/// Stops to trace a child, and lets the signal take effect that it has stopped for; the one that
+/// only tells its tracer of an exec has none.
 #[expect(unsafe_code, reason = "raw ptrace")]
 fn let_go(pid: i32, signal: i32) {
     let signal = if signal == libc::SIGTRAP { 0 } else { signal };
     // SAFETY: takes plain numbers; a child that is gone meanwhile is an error.
-    unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, std::ptr::null_mut::<libc::c_void>(), signal as usize as *mut libc::c_void) };
+    unsafe {
+        libc::ptrace(
+            libc::PTRACE_DETACH,
+            pid,
+            std::ptr::null_mut::<libc::c_void>(),
+            signal as usize as *mut libc::c_void,
+        )
+    };
 }
 
 /// Sends a signal; a process that is gone already is none of our worries.
-#[expect(unsafe_code, reason = "raw kill: signal numbers that nix does not name must pass")]
+#[expect(
+    unsafe_code,
+    reason = "raw kill: signal numbers that nix does not name must pass"
+)]
 pub(super) fn kill(pid: i32, signal: i32) {
     // SAFETY: kill takes plain numbers.
     unsafe { libc::kill(pid, signal) };
@@ -98,14 +112,19 @@ pub(super) fn exit_now(code: i32) -> ! {
 }
 
 /// Closes every file descriptor from `first` on.
-#[expect(unsafe_code, reason = "close_range closes descriptors that Rust may believe to own")]
+#[expect(
+    unsafe_code,
+    reason = "close_range closes descriptors that Rust may believe to own"
+)]
 pub(super) fn close_from(first: RawFd) {
-    // SAFETY: used only between fork and exec (or `_exit`) on descriptors that nothing of this process uses again.
+    // SAFETY: used only between fork and exec (or `_exit`) on descriptors that nothing of this
+    // process uses again.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
     if done == 0 {
         return;
     }
-    // A kernel before 5.9, or a filter that does not know the call. The limit may be a million, so only what is there is closed.
+    // A kernel before 5.9, or a filter that does not know the call. The limit may be a million, so
+    // only what is there is closed.
     let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")
         .into_iter()
         .flatten()
@@ -113,25 +132,41 @@ pub(super) fn close_from(first: RawFd) {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     for fd in open.into_iter().filter(|&fd| fd >= first) {
-        // SAFETY: as above; the folder that was read is closed already, which only gives an error here.
+        // SAFETY: as above; the folder that was read is closed already, which only gives an error
+        // here.
         unsafe { libc::close(fd) };
     }
 }
 
 /// Blocks every signal that can be blocked, for this thread and all that come from it.
 pub(super) fn block_signals() -> io::Result<()> {
-    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?)
+    Ok(sigprocmask(
+        SigmaskHow::SIG_SETMASK,
+        Some(&SigSet::all()),
+        None,
+    )?)
 }
 
-/// Gives every signal its default effect, also one that whoever started us ignores: that would pass to all commands.
+/// Gives every signal its default effect, also one that whoever started us ignores: that would pass
+/// to all commands.
 #[expect(unsafe_code, reason = "signal dispositions")]
 pub(super) fn default_signals() {
-    // The kernel's own form: handler, flags, restorer and mask, of which all zeros is the default. The C library's form leaves out the
-    // two signals it keeps for itself, which can be inherited as ignored like any other.
+    // The kernel's own form: handler, flags, restorer and mask, of which all zeros is the default.
+    // The C library's form leaves out the two signals it keeps for itself, which can be inherited
+    // as ignored like any other.
     let default = [0_u64; 4];
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: `default` is as long as the kernel's structure; numbers that cannot be changed only return an error.
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), size_of::<u64>()) };
+        // SAFETY: `default` is as long as the kernel's structure; numbers that cannot be changed
+        // only return an error.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                std::ptr::null_mut::<u64>(),
+                size_of::<u64>(),
+            )
+        };
     }
 }
 
@@ -143,23 +178,45 @@ pub(super) fn set_dumpable(dumpable: bool) -> io::Result<()> {
 /// Sends one message with file descriptors.
 pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> io::Result<()> {
     let rights = [ControlMessage::ScmRights(fds)];
-    let control = if fds.is_empty() { &rights[..0] } else { &rights[..] };
-    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_NOSIGNAL, None)?;
+    let control = if fds.is_empty() {
+        &rights[..0]
+    } else {
+        &rights[..]
+    };
+    sendmsg::<()>(
+        socket.as_raw_fd(),
+        &[IoSlice::new(bytes)],
+        control,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
     Ok(())
 }
 
-/// Receives one message into `buffer`; returns its length and descriptors. Length 0 means that the other side is gone.
-pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+/// Receives one message into `buffer`; returns its length and descriptors. Length 0 means that the
+/// other side is gone.
+pub(super) fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
     let mut slices = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let message = recvmsg::<()>(
+        socket.as_raw_fd(),
+        &mut slices,
+        Some(&mut space),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
     let mut fds = Vec::new();
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(received) = control {
             fds.extend(received.into_iter().map(own));
         }
     }
-    if message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
+    if message
+        .flags
+        .intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC)
+    {
         return Err(Errno::EMSGSIZE.into());
     }
     Ok((message.bytes, fds))
@@ -168,7 +225,11 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(
 /// Receives one message of whatever length. None of its bytes: the other side is gone.
 pub(super) fn receive_whole(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     // Of a message that is only looked at, the kernel tells the length.
-    let length = nix::sys::socket::recv(socket.as_raw_fd(), &mut [0; 1], MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC)?;
+    let length = nix::sys::socket::recv(
+        socket.as_raw_fd(),
+        &mut [0; 1],
+        MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC,
+    )?;
     let mut message = vec![0; length];
     if length > 0 {
         let (length, _) = receive(socket, &mut message)?;
@@ -197,7 +258,8 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel means with "No space left on device" where something is to be waited for: it counts by user, not by container.
+/// What the kernel means with "No space left on device" where something is to be waited for: it
+/// counts by user, not by container.
 pub const NO_WATCHES: &str = "the kernel gives this user no more epoll watches (`fs.epoll.max_user_watches`): some program of the same user \
                               holds them all, such as a command in another sandbox; end it, or raise that number";
 
@@ -207,15 +269,27 @@ pub(super) fn watch<T: AsFd + AsRawFd + 'static>(fd: T) -> io::Result<AsyncFd<T>
 }
 
 /// Like [`watch`], for what is named alone.
-#[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays the same")]
-pub(super) fn watch_for<T: AsFd + AsRawFd + 'static>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // SAFETY: used with `OwnedFd`, `File` and `SignalFd`, which own one descriptor and never exchange it.
-    unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| not_watched(error.into()))
+#[expect(
+    unsafe_code,
+    reason = "the runtime cannot know that the descriptor stays the same"
+)]
+pub(super) fn watch_for<T: AsFd + AsRawFd + 'static>(
+    fd: T,
+    interest: Interest,
+) -> io::Result<AsyncFd<T>> {
+    // SAFETY: used with `OwnedFd`, `File` and `SignalFd`, which own one descriptor and never
+    // exchange it.
+    unsafe { AsyncFd::register_with_interest(fd, interest) }
+        .map_err(|error| not_watched(error.into()))
 }
 
 /// Says in words of our own why there is nothing more to be waited with.
 pub fn not_watched(error: io::Error) -> io::Error {
-    if error.raw_os_error() == Some(libc::ENOSPC) { io::Error::other(NO_WATCHES) } else { error }
+    if error.raw_os_error() == Some(libc::ENOSPC) {
+        io::Error::other(NO_WATCHES)
+    } else {
+        error
+    }
 }
 
 #[cfg(test)]
@@ -225,6 +299,9 @@ mod tests {
     #[test]
     fn a_wait_that_finds_no_room_is_not_told_as_a_full_disk() {
         assert_eq!(not_watched(Errno::ENOSPC.into()).to_string(), NO_WATCHES);
-        assert_eq!(not_watched(Errno::EPERM.into()).raw_os_error(), Some(libc::EPERM));
+        assert_eq!(
+            not_watched(Errno::EPERM.into()).raw_os_error(),
+            Some(libc::EPERM)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Files of the project that have lost their names and still take room, because a command has them open or mapped, runs them, or has them on
-//! their way through a socket.
+//! Files of the project that have lost their names and still take room, because a command has them
+//! open or mapped, runs them, or has them on their way through a socket.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,40 +21,54 @@ use super::family;
 pub(super) struct Unlinked {
     pub(super) bytes: u64,
     pub(super) files: u64,
-    /// Whether every process could be looked into, in time, and all that was found could be measured.
+    /// Whether every process could be looked into, in time, and all that was found could be
+    /// measured.
     pub(super) whole: bool,
 }
 
 /// What the kernel writes behind the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
 
-/// How often is looked, and at most how many microseconds after each look: who hands a file from one process to another, or into a socket and out again,
-/// can have luck once.
+/// How often is looked, and at most how many microseconds after each look: who hands a file from
+/// one process to another, or into a socket and out again, can have luck once.
 const LOOKS: u32 = 4;
 const MOST_BETWEEN: u64 = 8000;
 
 /// Counts what the commands below this process hold, until `end`.
 ///
-/// A process that lets nobody look into it may hold anything, and so may a socket with descriptors on their way.
+/// A process that lets nobody look into it may hold anything, and so may a socket with descriptors
+/// on their way.
 pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
     let serving = std::process::id() as i32;
     // The spawner and the supervisors are ours and closed to us: commands begin below them.
     let commands = || {
-        let supervisors = family::children(serving).into_iter().flat_map(family::children);
+        let supervisors = family::children(serving)
+            .into_iter()
+            .flat_map(family::children);
         family::below(supervisors.flat_map(family::children).collect())
     };
-    let mut seen = Unlinked { bytes: 0, files: 0, whole: true };
+    let mut seen = Unlinked {
+        bytes: 0,
+        files: 0,
+        whole: true,
+    };
     for n in 0..LOOKS {
         if n > 0 {
             // Nobody is to know when.
-            std::thread::sleep(Duration::from_micros(RandomState::new().hash_one(n) % MOST_BETWEEN));
+            std::thread::sleep(Duration::from_micros(
+                RandomState::new().hash_one(n) % MOST_BETWEEN,
+            ));
         }
         let pids = commands();
         if pids.is_empty() {
             break;
         }
         let now = count(pids, workspace, end);
-        seen = Unlinked { bytes: seen.bytes.max(now.bytes), files: seen.files.max(now.files), whole: seen.whole && now.whole };
+        seen = Unlinked {
+            bytes: seen.bytes.max(now.bytes),
+            files: seen.files.max(now.files),
+            whole: seen.whole && now.whole,
+        };
         if !seen.whole {
             break;
         }
@@ -69,7 +83,10 @@ struct Place<'path> {
 }
 
 fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
-    let place = Place { path: workspace, device: fs::metadata(workspace).ok().map(|facts| facts.dev()) };
+    let place = Place {
+        path: workspace,
+        device: fs::metadata(workspace).ok().map(|facts| facts.dev()),
+    };
     // By inode: many processes may hold one file.
     let mut open: HashMap<u64, u64> = HashMap::new();
     let mut mapped: HashMap<u64, u64> = HashMap::new();
@@ -79,7 +96,8 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
             whole = false;
             break;
         }
-        // A thread can have descriptors of its own, and the first of them can have ended: then it has nothing that could be read.
+        // A thread can have descriptors of its own, and the first of them can have ended: then it
+        // has nothing that could be read.
         for thread in threads(pid) {
             if Instant::now() > end {
                 whole = false;
@@ -89,16 +107,29 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
         }
         whole &= look_at_maps(pid, workspace, &mut mapped);
     }
-    // Of what is only mapped the kernel tells us the length of the mapping, not what the file takes, which may be more.
+    // Of what is only mapped the kernel tells us the length of the mapping, not what the file
+    // takes, which may be more.
     mapped.retain(|inode, _| !open.contains_key(inode));
     whole &= mapped.is_empty();
     let files = (open.len() + mapped.len()) as u64;
-    Unlinked { bytes: open.values().chain(mapped.values()).fold(0, |sum, &bytes| sum.saturating_add(bytes)), files, whole }
+    Unlinked {
+        bytes: open
+            .values()
+            .chain(mapped.values())
+            .fold(0, |sum, &bytes| sum.saturating_add(bytes)),
+        files,
+        whole,
+    }
 }
 
 /// Returns the threads of a process: their folders in `/proc`, which look like that of a process.
 fn threads(pid: i32) -> Vec<PathBuf> {
-    fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// Returns whether the thread let itself be looked into, or is gone.
@@ -108,7 +139,9 @@ fn look_at_descriptors(thread: &Path, place: &Place<'_>, found: &mut HashMap<u64
         Err(error) => return is_gone(thread, error.kind()),
     };
     for entry in entries {
-        let Ok(entry) = entry else { return is_gone(thread, ErrorKind::Other) };
+        let Ok(entry) = entry else {
+            return is_gone(thread, ErrorKind::Other);
+        };
         if !look_at_link(&entry.path(), thread, place, found) {
             return false;
         }
@@ -118,8 +151,14 @@ fn look_at_descriptors(thread: &Path, place: &Place<'_>, found: &mut HashMap<u64
 }
 
 /// Looks at what a link in a thread's folder leads to; returns whether that could be seen.
-fn look_at_link(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
-    // The name says which file system it is on, whatever that calls itself; the facts are the open file's own.
+fn look_at_link(
+    link: &Path,
+    thread: &Path,
+    place: &Place<'_>,
+    found: &mut HashMap<u64, u64>,
+) -> bool {
+    // The name says which file system it is on, whatever that calls itself; the facts are the open
+    // file's own.
     let name = match fs::read_link(link) {
         Ok(name) => name.into_os_string(),
         // It was closed meanwhile.
@@ -127,7 +166,11 @@ fn look_at_link(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashM
         // A path that is longer than a page is not told. Whoever goes deep enough has one.
         Err(_) => return look_without_name(link, thread, place, found),
     };
-    if is_full_socket(name.as_bytes(), thread, link.file_name().unwrap_or_default()) {
+    if is_full_socket(
+        name.as_bytes(),
+        thread,
+        link.file_name().unwrap_or_default(),
+    ) {
         return false;
     }
     if is_deleted(name.as_bytes(), place.path)
@@ -139,9 +182,15 @@ fn look_at_link(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashM
     true
 }
 
-/// Looks at a file by its facts alone: one without a name on the project's device is the project's, and one on another device may be, because
-/// some file systems tell of one for folders and of another for files.
-fn look_without_name(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
+/// Looks at a file by its facts alone: one without a name on the project's device is the project's,
+/// and one on another device may be, because some file systems tell of one for folders and of
+/// another for files.
+fn look_without_name(
+    link: &Path,
+    thread: &Path,
+    place: &Place<'_>,
+    found: &mut HashMap<u64, u64>,
+) -> bool {
     let facts = match fs::metadata(link) {
         Ok(facts) => facts,
         Err(error) => return is_gone(thread, error.kind()),
@@ -156,12 +205,15 @@ fn look_without_name(link: &Path, thread: &Path, place: &Place<'_>, found: &mut 
     is_ours
 }
 
-/// Returns whether an open file is a socket in which descriptors wait to be received, also those sent before a connection was accepted. What
-/// they are nobody can see. A kernel before 5.6 does not tell.
+/// Returns whether an open file is a socket in which descriptors wait to be received, also those
+/// sent before a connection was accepted. What they are nobody can see. A kernel before 5.6 does
+/// not tell.
 fn is_full_socket(name: &[u8], thread: &Path, number: &OsStr) -> bool {
     name.starts_with(b"socket:")
         && fs::read(thread.join("fdinfo").join(number)).is_ok_and(|text| {
-            text.split(|&byte| byte == b'\n').filter_map(|line| line.strip_prefix(b"scm_fds:")).any(|count| count.trim_ascii() != b"0")
+            text.split(|&byte| byte == b'\n')
+                .filter_map(|line| line.strip_prefix(b"scm_fds:"))
+                .any(|count| count.trim_ascii() != b"0")
         })
 }
 
@@ -180,7 +232,10 @@ fn look_at_maps(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bo
         }
     }
     let mut own: HashMap<u64, u64> = HashMap::new();
-    for (inode, bytes) in text.split(|&byte| byte == b'\n').filter_map(|line| mapping(line, workspace)) {
+    for (inode, bytes) in text
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| mapping(line, workspace))
+    {
         let sum = own.entry(inode).or_default();
         *sum = sum.saturating_add(bytes);
     }
@@ -191,26 +246,34 @@ fn look_at_maps(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bo
     true
 }
 
-/// Returns inode and length of a line of `/proc/PID/maps`, if it is a file of the project without a name.
+/// Returns inode and length of a line of `/proc/PID/maps`, if it is a file of the project without a
+/// name.
 fn mapping(line: &[u8], workspace: &Path) -> Option<(u64, u64)> {
     let at = line.iter().position(|&byte| byte == b'/')?;
     if !is_deleted(&line[at..], workspace) {
         return None;
     }
-    let mut fields = std::str::from_utf8(&line[..at]).ok()?.split_ascii_whitespace();
+    let mut fields = std::str::from_utf8(&line[..at])
+        .ok()?
+        .split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
-    let bytes = u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)?;
+    let bytes = u64::from_str_radix(end, 16)
+        .ok()?
+        .checked_sub(u64::from_str_radix(start, 16).ok()?)?;
     Some((fields.nth(3)?.parse().ok()?, bytes))
 }
 
 fn is_deleted(name: &[u8], workspace: &Path) -> bool {
-    let below = name.strip_prefix(workspace.as_os_str().as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    let below = name
+        .strip_prefix(workspace.as_os_str().as_bytes())
+        .is_some_and(|rest| rest.starts_with(b"/"));
     below && name.ends_with(DELETED)
 }
 
 /// Returns whether what could not be read was that of a thread that has ended meanwhile.
 fn is_gone(thread: &Path, kind: ErrorKind) -> bool {
-    kind == ErrorKind::NotFound || family::stat_in(thread).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+    kind == ErrorKind::NotFound
+        || family::stat_in(thread).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 #[cfg(test)]
@@ -225,7 +288,13 @@ mod tests {
 
     /// Counts until there are so many: other tests of this process have such files for a while.
     fn settled(folder: &Path, files: u64) -> Unlinked {
-        let count_now = || count(vec![std::process::id() as i32], folder, Instant::now() + Duration::from_secs(10));
+        let count_now = || {
+            count(
+                vec![std::process::id() as i32],
+                folder,
+                Instant::now() + Duration::from_secs(10),
+            )
+        };
         let mut seen = count_now();
         for _ in 0..500 {
             if seen.files == files {
@@ -259,7 +328,10 @@ mod tests {
         std::thread::sleep(Duration::from_millis(1));
         let late = count(vec![std::process::id() as i32], &folder, over);
         fs::remove_dir_all(&folder).expect("removed");
-        assert!(seen.bytes >= 1 << 20 && seen.bytes < 2 << 20 && seen.files == 1 && seen.whole, "{seen:?}");
+        assert!(
+            seen.bytes >= 1 << 20 && seen.bytes < 2 << 20 && seen.files == 1 && seen.whole,
+            "{seen:?}"
+        );
         assert_eq!((gone.bytes, gone.files), (0, 0));
         assert!(!late.whole, "who had no time may have missed something");
     }
@@ -272,8 +344,15 @@ mod tests {
         fs::create_dir_all(&folder).expect("made");
         let seen = std::thread::scope(|scope| {
             let own = scope.spawn(|| {
-                // SAFETY: this thread uses no descriptor of the others', and has none of them any more: what other tests had open stays theirs.
-                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) | libc::close_range(3, libc::c_uint::MAX, 0) }, 0);
+                // SAFETY: this thread uses no descriptor of the others', and has none of them any
+                // more: what other tests had open stays theirs.
+                assert_eq!(
+                    unsafe {
+                        libc::unshare(libc::CLONE_FILES)
+                            | libc::close_range(3, libc::c_uint::MAX, 0)
+                    },
+                    0
+                );
                 let file = fs::File::create(folder.join("hidden")).expect("made");
                 fs::remove_file(folder.join("hidden")).expect("removed");
                 let seen = settled(&folder, 1);
@@ -288,11 +367,15 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "what is looked at here is a process")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is looked at here is a process"
+    )]
     fn what_is_on_its_way_through_a_socket_makes_the_count_unsure() {
         let folder = std::env::temp_dir().join(format!("podbay-socket-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        // Each step waits for a line: sockets alone, a descriptor sent, received again, sent to one who has not accepted yet, and gone.
+        // Each step waits for a line: sockets alone, a descriptor sent, received again, sent to one
+        // who has not accepted yet, and gone.
         let script = "import os, socket
 def step():
     print('.', flush=True); input()
@@ -320,14 +403,22 @@ step()";
         let mut go_on = child.stdin.take().expect("a pipe");
         let mut look = || {
             std::io::BufRead::read_line(&mut steps, &mut String::new()).expect("a line");
-            let seen = count(vec![child.id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+            let seen = count(
+                vec![child.id() as i32],
+                &folder,
+                Instant::now() + Duration::from_secs(10),
+            );
             go_on.write_all(b"\n").expect("it waits");
             (seen.files, seen.whole)
         };
         let seen: Vec<_> = (0..5).map(|_| look()).collect();
         child.wait().expect("ends");
         fs::remove_dir_all(&folder).expect("removed");
-        assert_eq!(seen[0], (1, true), "who has sockets and sends nothing is seen whole");
+        assert_eq!(
+            seen[0],
+            (1, true),
+            "who has sockets and sends nothing is seen whole"
+        );
         assert!(!seen[1].1, "sent: {seen:?}");
         assert_eq!(seen[2], (1, true), "received");
         assert!(!seen[3].1, "sent to one who has not accepted: {seen:?}");
@@ -343,25 +434,41 @@ step()";
         use nix::unistd::unlinkat;
         let folder = std::env::temp_dir().join(format!("podbay-far-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let look = || {
+            count(
+                vec![std::process::id() as i32],
+                &folder,
+                Instant::now() + Duration::from_secs(10),
+            )
+        };
         let name = "x".repeat(250);
         let mut here = vec![fs::File::open(&folder).expect("opened")];
         for _ in 0..20 {
             let above = here.last().expect("the first");
             nix::sys::stat::mkdirat(above, name.as_str(), Mode::S_IRWXU).expect("made");
             let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-            here.push(openat(above, name.as_str(), flags, Mode::empty()).expect("opened").into());
+            here.push(
+                openat(above, name.as_str(), flags, Mode::empty())
+                    .expect("opened")
+                    .into(),
+            );
         }
         let deepest = here.last().expect("the last");
         let flags = OFlag::O_CREAT | OFlag::O_RDWR | OFlag::O_CLOEXEC;
-        let mut file = fs::File::from(openat(deepest, "hidden", flags, Mode::S_IRWXU).expect("made"));
+        let mut file =
+            fs::File::from(openat(deepest, "hidden", flags, Mode::S_IRWXU).expect("made"));
         file.write_all(&vec![1; 1 << 20]).expect("written");
         file.sync_all().expect("synced");
         let told = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let named = look();
         unlinkat(deepest, "hidden", UnlinkatFlags::NoRemoveDir).expect("removed");
         while here.pop().is_some() && !here.is_empty() {
-            unlinkat(here.last().expect("the one above"), name.as_str(), UnlinkatFlags::RemoveDir).expect("removed");
+            unlinkat(
+                here.last().expect("the one above"),
+                name.as_str(),
+                UnlinkatFlags::RemoveDir,
+            )
+            .expect("removed");
         }
         let seen = look();
         drop(file);
@@ -370,19 +477,28 @@ step()";
         assert!(told.is_err(), "the kernel tells it all the same: {told:?}");
         assert_eq!((named.files, named.whole), (0, true), "it has a name");
         // Where the file system tells of another device for files, nobody can be sure.
-        assert!((seen.files == 1 && seen.bytes >= 1 << 20) || !seen.whole, "{seen:?}");
+        assert!(
+            (seen.files == 1 && seen.bytes >= 1 << 20) || !seen.whole,
+            "{seen:?}"
+        );
         assert_eq!((gone.files, gone.whole), (0, true));
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "what is looked at here is a process")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is looked at here is a process"
+    )]
     fn a_program_without_a_name_is_seen_while_it_runs() {
         let folder = std::env::temp_dir().join(format!("podbay-runs-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
         let path = folder.join("program");
         fs::copy("/bin/sleep", &path).expect("copied");
         // Of what lies behind the program nothing is ever mapped.
-        let mut file = fs::File::options().append(true).open(&path).expect("opened");
+        let mut file = fs::File::options()
+            .append(true)
+            .open(&path)
+            .expect("opened");
         file.write_all(&vec![1; 1 << 20]).expect("written");
         file.sync_all().expect("synced");
         drop(file);
@@ -390,19 +506,30 @@ step()";
             match std::process::Command::new(&path).arg("30").spawn() {
                 Ok(child) => return child,
                 // Another test's child has it open for a moment, between fork and exec.
-                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
                 Err(error) => panic!("{error}"),
             }
         };
         let mut child = start();
-        let look = || count(vec![child.id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let look = || {
+            count(
+                vec![child.id() as i32],
+                &folder,
+                Instant::now() + Duration::from_secs(10),
+            )
+        };
         let named = look();
         fs::remove_file(&path).expect("removed");
         let seen = look();
         child.kill().and_then(|()| child.wait()).expect("ends");
         fs::remove_dir_all(&folder).expect("removed");
         assert_eq!((named.files, named.whole), (0, true), "it has a name");
-        assert!(seen.files == 1 && seen.bytes >= 1 << 20 && seen.whole, "{seen:?}");
+        assert!(
+            seen.files == 1 && seen.bytes >= 1 << 20 && seen.whole,
+            "{seen:?}"
+        );
     }
 
     #[test]
@@ -410,12 +537,32 @@ step()";
     fn a_file_without_a_name_that_is_only_mapped_is_seen_and_makes_the_count_unsure() {
         let folder = std::env::temp_dir().join(format!("podbay-mapped-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let look = || {
+            count(
+                vec![std::process::id() as i32],
+                &folder,
+                Instant::now() + Duration::from_secs(10),
+            )
+        };
         let path = folder.join("hidden");
-        let file = fs::File::options().read(true).write(true).create_new(true).open(&path).expect("made");
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .expect("made");
         file.set_len(3 << 20).expect("sized");
         // SAFETY: a new mapping of a file that nobody else has; nothing reads or writes through it.
-        let place = unsafe { libc::mmap(std::ptr::null_mut(), 2 << 20, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let place = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                2 << 20,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
         assert_ne!(place, libc::MAP_FAILED);
         fs::remove_file(&path).expect("removed");
         let both = look();
@@ -425,17 +572,37 @@ step()";
         assert_eq!(unsafe { libc::munmap(place, 2 << 20) }, 0);
         let gone = look();
         fs::remove_dir_all(&folder).expect("removed");
-        assert!(both.whole && both.files == 1, "open as well, it counts once, by its blocks: {both:?}");
-        assert_eq!((mapped.bytes, mapped.files, mapped.whole), (2 << 20, 1, false), "by the length of the mapping, and it may take more");
+        assert!(
+            both.whole && both.files == 1,
+            "open as well, it counts once, by its blocks: {both:?}"
+        );
+        assert_eq!(
+            (mapped.bytes, mapped.files, mapped.whole),
+            (2 << 20, 1, false),
+            "by the length of the mapping, and it may take more"
+        );
         assert_eq!((gone.bytes, gone.files, gone.whole), (0, 0, true));
     }
 
     #[test]
     fn a_mapping_counts_with_its_length() {
         let workspace = Path::new("/workspace");
-        let line = |name: &str| format!("7f0000000000-7f0000100000 rw-s 00000000 00:2f 1234                       {name}");
-        assert_eq!(mapping(line("/workspace/a b (deleted)").as_bytes(), workspace), Some((1234, 1 << 20)));
-        for name in ["/workspace/a", "/workspaces/a (deleted)", "/tmp/a (deleted)", "[heap]", ""] {
+        let line = |name: &str| {
+            format!(
+                "7f0000000000-7f0000100000 rw-s 00000000 00:2f 1234                       {name}"
+            )
+        };
+        assert_eq!(
+            mapping(line("/workspace/a b (deleted)").as_bytes(), workspace),
+            Some((1234, 1 << 20))
+        );
+        for name in [
+            "/workspace/a",
+            "/workspaces/a (deleted)",
+            "/tmp/a (deleted)",
+            "[heap]",
+            "",
+        ] {
             assert_eq!(mapping(line(name).as_bytes(), workspace), None, "{name}");
         }
     }

@@ -1,9 +1,11 @@
 //! Which variables of an image commands get.
 //!
-//! An image is chosen for its programs, and what it sets for them is part of it. But what it sets must not make a program that only
-//! reads run something else first, least of all something that a command can have put there: that is not asked about.
+//! An image is chosen for its programs, and what it sets for them is part of it. But what it sets
+//! must not make a program that only reads run something else first, least of all something that a
+//! command can have put there: that is not asked about.
 
-/// Variables by which a loader, a C library, a shell or an interpreter runs or loads something before a command does, or which are ours.
+/// Variables by which a loader, a C library, a shell or an interpreter runs or loads something
+/// before a command does, or which are ours.
 const REFUSED: [&str; 33] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -44,10 +46,12 @@ const REFUSED_BEGINNINGS: [&str; 4] = ["LD_", "BASH_FUNC_", "GIT_CONFIG", "MALLO
 /// Those of the refused ones that every image may have and nobody misses: the sandbox sets its own.
 const OURS: [&str; 6] = ["HOSTNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "HOME"];
 
-/// Lists of folders in which programs or libraries are looked for, beside all those whose names end with `PATH`.
+/// Lists of folders in which programs or libraries are looked for, beside all those whose names end
+/// with `PATH`.
 const LISTS: [&str; 3] = ["PERL5LIB", "PERLLIB", "RUBYLIB"];
 
-/// Where commands can write: what lies there is theirs, and may be made by one for the next one to run.
+/// Where commands can write: what lies there is theirs, and may be made by one for the next one to
+/// run.
 const PROJECT: &[u8] = b"/workspace";
 const WRITABLE: [&[u8]; 4] = [PROJECT, b"/tmp", b"/dev/shm", b"/home/agent"];
 
@@ -56,26 +60,38 @@ const PLACES: [&str; 4] = ["HOME", "TEMP", "TMP", "TMPDIR"];
 
 /// Returns the value that commands get of an image's variable; `None` where they do not get it.
 ///
-/// Of a list of folders what is relative or lies where commands can write is taken out. Any other value that names such a place is not passed
-/// on, unless all that it says is where data go.
+/// Of a list of folders what is relative or lies where commands can write is taken out. Any other
+/// value that names such a place is not passed on, unless all that it says is where data go.
 pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
-    if REFUSED.contains(&name) || REFUSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) {
+    if REFUSED.contains(&name)
+        || REFUSED_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+    {
         return None;
     }
     if name.ends_with("PATH") || LISTS.contains(&name) {
-        let kept: Vec<&[u8]> = value.split(|&byte| byte == b':').filter(|folder| is_outside(folder)).collect();
+        let kept: Vec<&[u8]> = value
+            .split(|&byte| byte == b':')
+            .filter(|folder| is_outside(folder))
+            .collect();
         return (!kept.is_empty()).then(|| kept.join(&b':'));
     }
-    (PLACES.contains(&name) && !names(value, PROJECT) || !WRITABLE.iter().any(|place| names(value, place))).then(|| value.to_vec())
+    (PLACES.contains(&name) && !names(value, PROJECT)
+        || !WRITABLE.iter().any(|place| names(value, place)))
+    .then(|| value.to_vec())
 }
 
-/// Names the variables of an image (`NAME=value`) that commands do not get as the image sets them; not those that the sandbox sets itself.
+/// Names the variables of an image (`NAME=value`) that commands do not get as the image sets them;
+/// not those that the sandbox sets itself.
 pub fn not_passed_on(env: &[String]) -> Vec<&str> {
     let mut names: Vec<&str> = env
         .iter()
         .filter_map(|pair| pair.split_once('='))
         .filter(|(name, value)| !value.is_empty() && !OURS.contains(name))
-        .filter(|(name, value)| passed_on(name, value.as_bytes()).is_none_or(|passed| passed != value.as_bytes()))
+        .filter(|(name, value)| {
+            passed_on(name, value.as_bytes()).is_none_or(|passed| passed != value.as_bytes())
+        })
         .map(|(name, _)| name)
         .collect();
     names.sort_unstable();
@@ -83,9 +99,13 @@ pub fn not_passed_on(env: &[String]) -> Vec<&str> {
     names
 }
 
-/// Returns whether a folder of a list is an absolute path that does not lie where commands can write, however it is written.
+/// Returns whether a folder of a list is an absolute path that does not lie where commands can
+/// write, however it is written.
 fn is_outside(folder: &[u8]) -> bool {
-    folder.starts_with(b"/") && !WRITABLE.iter().any(|place| parts(folder).starts_with(&parts(place)))
+    folder.starts_with(b"/")
+        && !WRITABLE
+            .iter()
+            .any(|place| parts(folder).starts_with(&parts(place)))
 }
 
 /// Returns the parts of an absolute path, without `.`, `..` and doubled slashes.
@@ -103,7 +123,8 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns whether a path below a place stands anywhere in a value: alone, in a list, behind `--option=`.
+/// Returns whether a path below a place stands anywhere in a value: alone, in a list, behind
+/// `--option=`.
 fn names(value: &[u8], place: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
     value.windows(place.len()).enumerate().any(|(at, window)| {
@@ -121,7 +142,8 @@ mod tests {
     #[track_caller]
     fn check(pair: &str, expected: Option<&str>) {
         let (name, value) = pair.split_once('=').expect("a pair");
-        let passed = passed_on(name, value.as_bytes()).map(|value| String::from_utf8(value).expect("text"));
+        let passed =
+            passed_on(name, value.as_bytes()).map(|value| String::from_utf8(value).expect("text"));
         assert_eq!(passed.as_deref(), expected, "{pair}");
     }
 
@@ -130,11 +152,20 @@ mod tests {
         check("PATH=/workspace/bin:/usr/bin:/bin", Some("/usr/bin:/bin"));
         check("PATH=/usr/bin:/workspace", Some("/usr/bin"));
         check("PATH=:/usr/bin:.:bin:./x:../y", Some("/usr/bin"));
-        check("PATH=//workspace//bin:/./workspace:/usr/../workspace/bin:/opt/java/bin", Some("/opt/java/bin"));
-        check("PATH=/workspaces/bin:/srv/workspace/bin:/workspace/../bin", Some("/workspaces/bin:/srv/workspace/bin:/workspace/../bin"));
+        check(
+            "PATH=//workspace//bin:/./workspace:/usr/../workspace/bin:/opt/java/bin",
+            Some("/opt/java/bin"),
+        );
+        check(
+            "PATH=/workspaces/bin:/srv/workspace/bin:/workspace/../bin",
+            Some("/workspaces/bin:/srv/workspace/bin:/workspace/../bin"),
+        );
         check("PATH=/workspace/bin", None);
         check("PYTHONPATH=/workspace/src", None);
-        check("NODE_PATH=node_modules:/usr/lib/node_modules", Some("/usr/lib/node_modules"));
+        check(
+            "NODE_PATH=node_modules:/usr/lib/node_modules",
+            Some("/usr/lib/node_modules"),
+        );
         check("PERL5LIB=lib", None);
         check("GOPATH=/go", Some("/go"));
     }
@@ -163,18 +194,39 @@ mod tests {
         check("NODE_OPTIONS=--require=/workspace/x.js", None);
         check("JAVA_TOOL_OPTIONS=-javaagent:/workspace/a.jar", None);
         check("CARGO_HOME=/workspace", None);
-        for value in ["JAVA_TOOL_OPTIONS=-javaagent:/tmp/x", "PYTHONHOME=/home/agent/evil", "NODE_OPTIONS=--require=//dev/shm/x.js"] {
+        for value in [
+            "JAVA_TOOL_OPTIONS=-javaagent:/tmp/x",
+            "PYTHONHOME=/home/agent/evil",
+            "NODE_OPTIONS=--require=//dev/shm/x.js",
+        ] {
             check(value, None);
         }
-        for value in ["PYTHONPATH=/tmp/evil", "PATH=/home/agent/bin", "TERMINFO=/tmp/terminfo", "TMPDIR=/workspace/tmp"] {
+        for value in [
+            "PYTHONPATH=/tmp/evil",
+            "PATH=/home/agent/bin",
+            "TERMINFO=/tmp/terminfo",
+            "TMPDIR=/workspace/tmp",
+        ] {
             check(value, None);
         }
-        check("PATH=/tmp/../usr/bin:/tmp/bin:/usr/bin:/dev/./shm/bin", Some("/tmp/../usr/bin:/usr/bin"));
-        for value in ["HOME=/home/agent", "TMPDIR=/tmp", "ANY=/var/tmp/x", "ANY=/tmpl", "ANY=/home/agents"] {
+        check(
+            "PATH=/tmp/../usr/bin:/tmp/bin:/usr/bin:/dev/./shm/bin",
+            Some("/tmp/../usr/bin:/usr/bin"),
+        );
+        for value in [
+            "HOME=/home/agent",
+            "TMPDIR=/tmp",
+            "ANY=/var/tmp/x",
+            "ANY=/tmpl",
+            "ANY=/home/agents",
+        ] {
             check(value, value.split_once('=').map(|(_, value)| value));
         }
         check("ANY=a,/workspace/b", None);
-        check("NODE_OPTIONS=--max-old-space-size=512", Some("--max-old-space-size=512"));
+        check(
+            "NODE_OPTIONS=--max-old-space-size=512",
+            Some("--max-old-space-size=512"),
+        );
         check("ANY=/workspaces", Some("/workspaces"));
         check("ANY=/srv/workspace/x", Some("/srv/workspace/x"));
         check("JAVA_HOME=/opt/java", Some("/opt/java"));
@@ -182,9 +234,21 @@ mod tests {
 
     #[test]
     fn what_an_image_does_not_get_through_is_named_and_what_is_ours_is_not() {
-        let env =
-            ["PATH=/workspace/bin:/bin", "PATH=/bin", "PWD=/x", "TERM=xterm", "HOME=/workspace", "LD_PRELOAD=/x.so", "A=b", "ENV=", "odd"];
-        assert_eq!(not_passed_on(&env.map(str::to_owned)), ["LD_PRELOAD", "PATH"]);
+        let env = [
+            "PATH=/workspace/bin:/bin",
+            "PATH=/bin",
+            "PWD=/x",
+            "TERM=xterm",
+            "HOME=/workspace",
+            "LD_PRELOAD=/x.so",
+            "A=b",
+            "ENV=",
+            "odd",
+        ];
+        assert_eq!(
+            not_passed_on(&env.map(str::to_owned)),
+            ["LD_PRELOAD", "PATH"]
+        );
         assert_eq!(not_passed_on(&["PATH=/usr/bin:/bin".to_owned()]), [""; 0]);
     }
 }

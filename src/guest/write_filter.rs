@@ -1,6 +1,8 @@
-//! Which system calls of a command its supervisor is asked about where the command is held at its first write.
+//! Which system calls of a command its supervisor is asked about where the command is held at its
+//! first write.
 //!
-//! An open tells by its flags whether it may write: they are an argument, which a filter can see. So a command that only reads is never asked about.
+//! An open tells by its flags whether it may write: they are an argument, which a filter can see.
+//! So a command that only reads is never asked about.
 
 use libc::sock_filter;
 
@@ -23,9 +25,14 @@ const OPENS: &[(i64, u32)] = &[(libc::SYS_openat, 2), (libc::SYS_open, 1)];
 const OPENS: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
 
 /// Flags of an open that may change something.
-const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+const WRITES: u32 = (libc::O_WRONLY
+    | libc::O_RDWR
+    | libc::O_CREAT
+    | libc::O_TRUNC
+    | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
-/// Calls that change something by a path, or what a descriptor for reading leads to. Renames come besides.
+/// Calls that change something by a path, or what a descriptor for reading leads to. Renames come
+/// besides.
 const CHANGES: &[i64] = &[
     libc::SYS_truncate,
     libc::SYS_unlinkat,
@@ -66,7 +73,8 @@ const OLDER: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[i64] = &[];
 
-/// `setxattrat` and `removexattrat`, since Linux 6.13. Programs use the others where these are not there.
+/// `setxattrat` and `removexattrat`, since Linux 6.13. Programs use the others where these are not
+/// there.
 const NEWER: [i64; 2] = [463, 466];
 
 /// Returns all calls that change something, but for opens.
@@ -74,9 +82,13 @@ pub(super) fn changes() -> impl Iterator<Item = i64> {
     [CHANGES, OLDER, RENAMES].into_iter().flatten().copied()
 }
 
-/// Returns the steps that ask about all that may write. They begin and end with the number of the call at hand.
+/// Returns the steps that ask about all that may write. They begin and end with the number of the
+/// call at hand.
 pub(super) fn steps() -> Vec<sock_filter> {
-    let mut steps: Vec<sock_filter> = NEWER.iter().flat_map(|&call| answer_to(call, ENOSYS)).collect();
+    let mut steps: Vec<sock_filter> = NEWER
+        .iter()
+        .flat_map(|&call| answer_to(call, ENOSYS))
+        .collect();
     for &(call, flags) in OPENS {
         steps.extend([
             step(IS, call as u32, 0, 5),

@@ -21,26 +21,50 @@ pub enum Again {
 }
 
 impl ModelServer {
-    /// Waits until the server's container ends; an error, or an end of the wait, says nothing of the server.
+    /// Waits until the server's container ends; an error, or an end of the wait, says nothing of
+    /// the server.
     #[boxed]
-    pub async fn wait_ended(&self, serving: &Serving, cancel: &CancellationToken) -> Result<(), Error> {
-        self.engine.follow_log(&serving.container, 0, |_| (), cancel).await.map_err(Error::engine("watch the model server"))
+    pub async fn wait_ended(
+        &self,
+        serving: &Serving,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        self.engine
+            .follow_log(&serving.container, 0, |_| (), cancel)
+            .await
+            .map_err(Error::engine("watch the model server"))
     }
 
-    /// Starts the server's container again where it has ended by itself. It does not wait until the model is loaded: whoever asks next does.
+    /// Starts the server's container again where it has ended by itself. It does not wait until the
+    /// model is loaded: whoever asks next does.
     #[boxed]
-    pub async fn start_again(&self, serving: &Serving, cancel: &CancellationToken) -> Result<Again, Error> {
+    pub async fn start_again(
+        &self,
+        serving: &Serving,
+        cancel: &CancellationToken,
+    ) -> Result<Again, Error> {
         let folder = self.paths.locks();
         let lock = FileLock::wait(&folder, "model-server", || (), cancel);
-        let _lock = lock.await.map_err(Error::engine("wait for the start of the model server"))?;
-        let Some(state) = self.container(cancel).await?.filter(|state| state.id == serving.container) else { return Ok(Again::Gone) };
+        let _lock = lock
+            .await
+            .map_err(Error::engine("wait for the start of the model server"))?;
+        let Some(state) = self
+            .container(cancel)
+            .await?
+            .filter(|state| state.id == serving.container)
+        else {
+            return Ok(Again::Gone);
+        };
         if state.running {
             return Ok(Again::Runs);
         }
         let why = ending(Some(&state));
         // llama.cpp does not start where a file has its socket's name.
         file::remove(&self.paths.socket_folder().join(SOCKET))?;
-        self.engine.start(&state.id, cancel).await.map_err(Error::engine("start the model server again"))?;
+        self.engine
+            .start(&state.id, cancel)
+            .await
+            .map_err(Error::engine("start the model server again"))?;
         Ok(Again::Started { why })
     }
 }

@@ -9,9 +9,12 @@ use super::Store;
 use super::piece::Piece;
 
 impl Store {
-    /// Returns where a file that was brought along belongs: with the model of that name, where it is one of its files, else beside the others.
+    /// Returns where a file that was brought along belongs: with the model of that name, where it
+    /// is one of its files, else beside the others.
     pub fn place(&self, name: &str, file: &str, sha256: &str) -> PathBuf {
-        let piece = self.piece(name, file, sha256).map_or_else(|| PathBuf::from(file), |(_, piece)| piece.to);
+        let piece = self
+            .piece(name, file, sha256)
+            .map_or_else(|| PathBuf::from(file), |(_, piece)| piece.to);
         self.paths.models().join(piece)
     }
 
@@ -20,13 +23,17 @@ impl Store {
         // Whatever it calls itself: at this place it would be taken for that model.
         let place = self.place(name, file, sha256);
         self.catalogue.entries.iter().any(|entry| {
-            let is_there = self.pieces(entry).iter().any(|piece| self.paths.models().join(&piece.to) == place);
+            let is_there = self
+                .pieces(entry)
+                .iter()
+                .any(|piece| self.paths.models().join(&piece.to) == place);
             let known = entry.sha256.as_deref();
             is_there && known.is_some_and(|known| known != sha256 || entry.size != size)
         })
     }
 
-    /// Writes down a file that was brought along, once it is at its place, so that the model is found by its name.
+    /// Writes down a file that was brought along, once it is at its place, so that the model is
+    /// found by its name.
     pub fn adopt(&self, name: &str, file: &str, sha256: &str) -> Result<(), Error> {
         if let Some((entry, piece)) = self.piece(name, file, sha256) {
             Record::keep(&self.paths.models().join(&piece.to), entry, sha256, false)?;
@@ -34,17 +41,23 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what a file that was brought along is called from then on: a name of the list only where it is a file of that model.
+    /// Returns what a file that was brought along is called from then on: a name of the list only
+    /// where it is a file of that model.
     pub fn name_brought(&self, name: &str, file: &str, sha256: &str) -> String {
-        let is_other = self.catalogue.find(name).is_some() && self.piece(name, file, sha256).is_none();
+        let is_other =
+            self.catalogue.find(name).is_some() && self.piece(name, file, sha256).is_none();
         if is_other { file } else { name }.to_owned()
     }
 
-    /// Returns which file of a listed model it is: by its hash where that is known, whatever it is called, else by its name.
+    /// Returns which file of a listed model it is: by its hash where that is known, whatever it is
+    /// called, else by its name.
     fn piece(&self, name: &str, file: &str, sha256: &str) -> Option<(&Entry, Piece)> {
         let entry = self.catalogue.find(name)?;
         let is_it = entry.sha256.as_deref() == Some(sha256);
-        let piece = self.pieces(entry).into_iter().find(|piece| is_it || piece.to.file_name().is_some_and(|own| own == file))?;
+        let piece = self
+            .pieces(entry)
+            .into_iter()
+            .find(|piece| is_it || piece.to.file_name().is_some_and(|own| own == file))?;
         Some((entry, piece))
     }
 }

@@ -20,7 +20,8 @@ pub struct Entry {
     pub license: Option<String>,
     /// Billions of parameters.
     pub parameters: Option<f64>,
-    /// Those of them that compute each token, where that is not all: it decides how fast a processor is with it.
+    /// Those of them that compute each token, where that is not all: it decides how fast a
+    /// processor is with it.
     pub active: Option<f64>,
     pub quantization: Option<String>,
     /// Tokens it was made for.
@@ -57,7 +58,13 @@ pub enum Source {
     /// Files of this machine, which are copied.
     Path { files: Vec<PathBuf> },
     /// A file in a Python package, which is a zip archive.
-    Wheel { package: String, url: String, size: u64, sha256: String, member: String },
+    Wheel {
+        package: String,
+        url: String,
+        size: u64,
+        sha256: String,
+        member: String,
+    },
 }
 
 impl Entry {
@@ -100,7 +107,8 @@ struct Document {
 }
 
 static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let document: Document = toml::from_str(include_str!("models.toml")).expect("the file is part of the program and a test reads it");
+    let document: Document = toml::from_str(include_str!("models.toml"))
+        .expect("the file is part of the program and a test reads it");
     document.model
 });
 
@@ -111,29 +119,48 @@ pub(super) fn built_in() -> &'static [Entry] {
 
 /// Returns the model that proves a set-up.
 pub(super) fn smoke() -> &'static Entry {
-    built_in().iter().find(|entry| entry.smoke).expect("the catalogue has one, which a test checks")
+    built_in()
+        .iter()
+        .find(|entry| entry.smoke)
+        .expect("the catalogue has one, which a test checks")
 }
 
 impl Catalogue {
     /// Reads the person's own list beside the models that Podbay knows.
     pub fn load(options: &Options) -> Self {
-        let (own, mistakes) = own_list(options).map_or_else(Default::default, |(path, named)| own::read(&path, named, built_in()));
-        Self { entries: built_in().iter().cloned().chain(own).collect(), mistakes }
+        let (own, mistakes) = own_list(options).map_or_else(Default::default, |(path, named)| {
+            own::read(&path, named, built_in())
+        });
+        Self {
+            entries: built_in().iter().cloned().chain(own).collect(),
+            mistakes,
+        }
     }
 
     /// Returns the entry of a name, in whatever case it is written.
     pub fn find(&self, id: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.id.eq_ignore_ascii_case(id))
+        self.entries
+            .iter()
+            .find(|entry| entry.id.eq_ignore_ascii_case(id))
     }
 }
 
 /// Returns where the person's own list is, and whether a setting says so: then it has to be there.
 fn own_list(options: &Options) -> Option<(PathBuf, bool)> {
-    if let Some(path) = options.catalogue.as_deref().filter(|path| !path.trim().is_empty()) {
+    if let Some(path) = options
+        .catalogue
+        .as_deref()
+        .filter(|path| !path.trim().is_empty())
+    {
         return Some((super::reference::expand(path), true));
     }
-    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    let folder = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let config =
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
     Some((config.join("podbay/models.toml"), false))
 }
 
@@ -149,10 +176,21 @@ mod tests {
         let (mut ids, mut n_coding) = (HashSet::new(), 0);
         for entry in built_in() {
             assert!(ids.insert(&entry.id), "{} is there twice", entry.id);
-            let known = entry.license.is_some() && entry.quantization.is_some() && entry.context.is_some() && entry.kib_per_token.is_some();
-            assert!(known && !entry.title.is_empty() && entry.size > 0, "{}", entry.id);
+            let known = entry.license.is_some()
+                && entry.quantization.is_some()
+                && entry.context.is_some()
+                && entry.kib_per_token.is_some();
+            assert!(
+                known && !entry.title.is_empty() && entry.size > 0,
+                "{}",
+                entry.id
+            );
             own::check(entry).unwrap_or_else(|problem| panic!("{}: {}", entry.id, problem.0));
-            n_coding += usize::from(entry.parameters.is_some_and(|billions| (1.0..=31.0).contains(&billions)));
+            n_coding += usize::from(
+                entry
+                    .parameters
+                    .is_some_and(|billions| (1.0..=31.0).contains(&billions)),
+            );
         }
         assert!(n_coding >= 6, "{n_coding}");
     }

@@ -1,7 +1,8 @@
 //! Whether the server's limits are in force.
 //!
-//! Nobody of ours is in its container to read them back, as the guest does in a sandbox. So they are read from outside where this machine's
-//! kernel shows them, which is where the engine runs on it; else the engine's own word must do.
+//! Nobody of ours is in its container to read them back, as the guest does in a sandbox. So they
+//! are read from outside where this machine's kernel shows them, which is where the engine runs on
+//! it; else the engine's own word must do.
 
 use std::fs;
 use std::path::Component;
@@ -16,7 +17,9 @@ const UNLIMITED: u64 = 1 << 60;
 
 /// Says which of the limits that were asked for are not in force.
 pub(super) fn missing(asked: &ContainerSpec, state: &ContainerState) -> Vec<String> {
-    let kernel = state.pid.and_then(|pid| of_process(Path::new("/"), pid, &state.id.0));
+    let kernel = state
+        .pid
+        .and_then(|pid| of_process(Path::new("/"), pid, &state.id.0));
     compare(asked, kernel.unwrap_or(state.limits))
 }
 
@@ -25,18 +28,28 @@ fn compare(asked: &ContainerSpec, held: Held) -> Vec<String> {
     if held.memory.is_none_or(|bytes| bytes > asked.memory) {
         warnings.push("the model server's memory limit is not in force in this engine: it can use all memory of the machine".to_owned());
     }
-    if held.n_processes.is_none_or(|count| count > u64::from(asked.n_processes)) {
-        warnings.push("the model server's limit on processes is not in force in this engine".to_owned());
+    if held
+        .n_processes
+        .is_none_or(|count| count > u64::from(asked.n_processes))
+    {
+        warnings.push(
+            "the model server's limit on processes is not in force in this engine".to_owned(),
+        );
     }
     let millicores = asked.nano_cpus / 1_000_000;
     // The engine rounds to what the kernel can count.
-    if held.millicores.is_none_or(|found| found > millicores + millicores / 20 + 1) {
-        warnings.push("the model server's processor limit is not in force in this engine".to_owned());
+    if held
+        .millicores
+        .is_none_or(|found| found > millicores + millicores / 20 + 1)
+    {
+        warnings
+            .push("the model server's processor limit is not in force in this engine".to_owned());
     }
     warnings
 }
 
-/// Reads the limits of a container from its control group; `None` where it cannot be seen from here. `root` is the machine's.
+/// Reads the limits of a container from its control group; `None` where it cannot be seen from
+/// here. `root` is the machine's.
 fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
     let groups = fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
     // The number may be another machine's, or mean another process by now.
@@ -46,24 +59,50 @@ fn of_process(root: &Path, pid: u32, container: &str) -> Option<Held> {
     let tree = root.join("sys/fs/cgroup");
     // A file that is not there says nothing, not even that there is no limit.
     let file = |controller: &str, name: &str| {
-        let folder = Path::new(group(&groups, controller)?).strip_prefix("/").ok()?;
-        let is_plain = folder.components().all(|part| matches!(part, Component::Normal(_)));
-        is_plain.then(|| fs::read_to_string(tree.join(controller).join(folder).join(name)).ok()).flatten()
+        let folder = Path::new(group(&groups, controller)?)
+            .strip_prefix("/")
+            .ok()?;
+        let is_plain = folder
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        is_plain
+            .then(|| fs::read_to_string(tree.join(controller).join(folder).join(name)).ok())
+            .flatten()
     };
     let (memory, n_processes, quota) = if group(&groups, "memory").is_some() {
-        let quota = format!("{} {}", file("cpu", "cpu.cfs_quota_us")?.trim(), file("cpu", "cpu.cfs_period_us")?.trim());
-        (file("memory", "memory.limit_in_bytes")?, file("pids", "pids.max")?, quota)
+        let quota = format!(
+            "{} {}",
+            file("cpu", "cpu.cfs_quota_us")?.trim(),
+            file("cpu", "cpu.cfs_period_us")?.trim()
+        );
+        (
+            file("memory", "memory.limit_in_bytes")?,
+            file("pids", "pids.max")?,
+            quota,
+        )
     } else {
-        (file("", "memory.max")?, file("", "pids.max")?, file("", "cpu.max")?)
+        (
+            file("", "memory.max")?,
+            file("", "pids.max")?,
+            file("", "cpu.max")?,
+        )
     };
-    Some(Held { memory: limit(&memory), n_processes: limit(&n_processes), millicores: millicores(&quota) })
+    Some(Held {
+        memory: limit(&memory),
+        n_processes: limit(&n_processes),
+        millicores: millicores(&quota),
+    })
 }
 
-/// Returns a controller's group from a list of a process's; version 2 has one for all, without a name.
+/// Returns a controller's group from a list of a process's; version 2 has one for all, without a
+/// name.
 fn group<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
     groups.lines().find_map(|line| {
         let (names, path) = line.split_once(':')?.1.split_once(':')?;
-        names.split(',').any(|name| name == controller).then_some(path)
+        names
+            .split(',')
+            .any(|name| name == controller)
+            .then_some(path)
     })
 }
 
@@ -92,7 +131,8 @@ mod tests {
             fs::write(path, text.replace("ID", ID)).expect("written");
         }
         // The folder of the container is called as itself.
-        let groups = ["memory", "pids", "cpu", ""].map(|controller| root.path().join("sys/fs/cgroup").join(controller));
+        let groups = ["memory", "pids", "cpu", ""]
+            .map(|controller| root.path().join("sys/fs/cgroup").join(controller));
         for group in groups {
             let _ = fs::rename(group.join("docker/of-it"), group.join("docker").join(ID));
         }
@@ -105,12 +145,25 @@ mod tests {
         check(
             &[
                 ("proc/7/cgroup", first),
-                ("sys/fs/cgroup/memory/docker/of-it/memory.limit_in_bytes", "1073741824\n"),
+                (
+                    "sys/fs/cgroup/memory/docker/of-it/memory.limit_in_bytes",
+                    "1073741824\n",
+                ),
                 ("sys/fs/cgroup/pids/docker/of-it/pids.max", "max\n"),
-                ("sys/fs/cgroup/cpu/docker/of-it/cpu.cfs_quota_us", "150000\n"),
-                ("sys/fs/cgroup/cpu/docker/of-it/cpu.cfs_period_us", "100000\n"),
+                (
+                    "sys/fs/cgroup/cpu/docker/of-it/cpu.cfs_quota_us",
+                    "150000\n",
+                ),
+                (
+                    "sys/fs/cgroup/cpu/docker/of-it/cpu.cfs_period_us",
+                    "100000\n",
+                ),
             ],
-            Some(Held { memory: Some(1 << 30), n_processes: None, millicores: Some(1500) }),
+            Some(Held {
+                memory: Some(1 << 30),
+                n_processes: None,
+                millicores: Some(1500),
+            }),
         );
         check(
             &[
@@ -119,25 +172,58 @@ mod tests {
                 ("sys/fs/cgroup/docker/of-it/pids.max", "72\n"),
                 ("sys/fs/cgroup/docker/of-it/cpu.max", "max 100000\n"),
             ],
-            Some(Held { memory: None, n_processes: Some(72), millicores: None }),
+            Some(Held {
+                memory: None,
+                n_processes: Some(72),
+                millicores: None,
+            }),
         );
     }
 
     #[test]
     fn what_cannot_be_seen_or_is_another_process_says_nothing() {
         check(&[("proc/8/cgroup", "0::/docker/ID\n")], None);
-        check(&[("proc/7/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "max\n")], None);
-        check(&[("proc/7/cgroup", "0::/../docker/ID\n"), ("sys/fs/docker/of-it/memory.max", "max\n")], None);
-        check(&[("proc/7/cgroup", "0::/docker/ID\n"), ("sys/fs/cgroup/docker/of-it/memory.max", "max\n")], None);
+        check(
+            &[
+                ("proc/7/cgroup", "0::/\n"),
+                ("sys/fs/cgroup/memory.max", "max\n"),
+            ],
+            None,
+        );
+        check(
+            &[
+                ("proc/7/cgroup", "0::/../docker/ID\n"),
+                ("sys/fs/docker/of-it/memory.max", "max\n"),
+            ],
+            None,
+        );
+        check(
+            &[
+                ("proc/7/cgroup", "0::/docker/ID\n"),
+                ("sys/fs/cgroup/docker/of-it/memory.max", "max\n"),
+            ],
+            None,
+        );
     }
 
     #[test]
     fn limits_of_the_model_server_that_are_not_in_force_are_said() {
         let said = |memory: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>| {
-            compare(&super::super::plan::tests::container(), Held { memory, n_processes, millicores })
+            compare(
+                &super::super::plan::tests::container(),
+                Held {
+                    memory,
+                    n_processes,
+                    millicores,
+                },
+            )
         };
         let asked = super::super::plan::tests::container();
-        let (memory, n_processes, cores) = (asked.memory, u64::from(asked.n_processes), asked.nano_cpus / 1_000_000);
+        let (memory, n_processes, cores) = (
+            asked.memory,
+            u64::from(asked.n_processes),
+            asked.nano_cpus / 1_000_000,
+        );
         assert_eq!(said(Some(memory), Some(n_processes), Some(cores)), [""; 0]);
         assert_eq!(said(Some(1), Some(1), Some(1)), [""; 0]);
         for (found, words) in [
@@ -145,7 +231,10 @@ mod tests {
             (said(Some(1), None, Some(1)), "limit on processes"),
             (said(Some(1), Some(1), Some(2 * cores)), "processor limit"),
         ] {
-            assert!(found.len() == 1 && found[0].contains(words) && found[0].contains("not in force"), "{found:?}");
+            assert!(
+                found.len() == 1 && found[0].contains(words) && found[0].contains("not in force"),
+                "{found:?}"
+            );
         }
         assert_eq!(said(None, None, None).len(), 3);
     }

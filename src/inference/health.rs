@@ -29,13 +29,19 @@ pub(super) struct Probe {
 
 impl Probe {
     pub(super) fn new(endpoint: Endpoint, key: Secret) -> Result<Self, Error> {
-        let client = http::client(&endpoint.settings(Duration::from_secs(2), None)).map_err(Error::Http)?;
-        Ok(Self { client, endpoint, key })
+        let client =
+            http::client(&endpoint.settings(Duration::from_secs(2), None)).map_err(Error::Http)?;
+        Ok(Self {
+            client,
+            endpoint,
+            key,
+        })
     }
 
     /// Neither question wakes a server that sleeps.
     pub(super) async fn ask(&self, within: Duration) -> Health {
-        // The server can write in the folder of its socket: a link put there must not lead us to another program's.
+        // The server can write in the folder of its socket: a link put there must not lead us to
+        // another program's.
         if let Some(path) = self.endpoint.socket()
             && !fs::symlink_metadata(path).is_ok_and(|facts| facts.file_type().is_socket())
         {
@@ -43,7 +49,8 @@ impl Probe {
         }
         let questions = async {
             match self.status("/health").await {
-                // Without the key, to learn whether it is there; with it, to learn whether it is ours.
+                // Without the key, to learn whether it is there; with it, to learn whether it is
+                // ours.
                 Ok(StatusCode::OK) => match self.status("/props").await {
                     Ok(StatusCode::OK) => Health::Ready,
                     Ok(status) => Health::NoAnswer(format!("it refuses our key: {status}")),
@@ -55,7 +62,9 @@ impl Probe {
             }
         };
         let outcome = tokio::time::timeout(within, questions).await;
-        outcome.unwrap_or_else(|_| Health::NoAnswer(format!("it did not answer within {} s", within.as_secs())))
+        outcome.unwrap_or_else(|_| {
+            Health::NoAnswer(format!("it did not answer within {} s", within.as_secs()))
+        })
     }
 
     async fn status(&self, path: &str) -> Result<StatusCode, String> {
@@ -63,6 +72,10 @@ impl Probe {
         if path != "/health" {
             request = request.bearer_auth(self.key.expose());
         }
-        request.send().await.map(|response| response.status()).map_err(|error| super::download::chain(&error))
+        request
+            .send()
+            .await
+            .map(|response| response.status())
+            .map_err(|error| super::download::chain(&error))
     }
 }

@@ -1,4 +1,5 @@
-//! Who works with a model server: each process has a file that is locked for as long as it does, so that the kernel tells who still lives.
+//! Who works with a model server: each process has a file that is locked for as long as it does, so
+//! that the kernel tells who still lives.
 
 use std::fs;
 use std::fs::File;
@@ -46,15 +47,35 @@ impl Hold {
         make_private(folder)?;
         let owner = Owner::current();
         let name = &file::hex(&file::sha256(owner.to_string().as_bytes()))[..16];
-        let path = folder.join(format!("{name}-{}.lock", NEXT.fetch_add(1, Ordering::Relaxed)));
-        let note = Note { pid: owner.pid(), owner: owner.to_string(), plan: plan.to_owned(), model: model.to_owned() };
-        let failed = |source| Error::File { doing: "write", path: path.clone(), source };
+        let path = folder.join(format!(
+            "{name}-{}.lock",
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        ));
+        let note = Note {
+            pid: owner.pid(),
+            owner: owner.to_string(),
+            plan: plan.to_owned(),
+            model: model.to_owned(),
+        };
+        let failed = |source| Error::File {
+            doing: "write",
+            path: path.clone(),
+            source,
+        };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
         // It is locked before it has its name: nobody ever finds it without its lock.
         let part = file::part_of(&path);
         file::remove(&part)?;
-        let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
-        out.write_all(&text).and_then(|()| out.lock()).and_then(|()| fs::rename(&part, &path)).map_err(failed)?;
+        let mut out = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)
+            .map_err(failed)?;
+        out.write_all(&text)
+            .and_then(|()| out.lock())
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(failed)?;
         Ok(Self { path, _file: out })
     }
 }
@@ -67,7 +88,8 @@ impl Drop for Hold {
     }
 }
 
-/// Returns another living process that works with the server of a plan, and clears away what ended ones left.
+/// Returns another living process that works with the server of a plan, and clears away what ended
+/// ones left.
 pub(super) fn user(folder: &Path, plan: &str) -> Option<Note> {
     let own = Owner::current().to_string();
     let mut found = None;
@@ -82,7 +104,11 @@ pub(super) fn user(folder: &Path, plan: &str) -> Option<Note> {
 
 /// Reads the note of a process that still lives, and removes that of one that does not.
 fn living(path: &Path) -> Option<Note> {
-    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
     if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         if let Err(error) = file::remove(path) {
             tracing::debug!(%error, "what an ended process left stays");
@@ -100,7 +126,12 @@ mod tests {
 
     /// Writes the note of another process; the file that is returned is its lock.
     fn other(folder: &Path, plan: &str) -> File {
-        let note = Note { owner: "elsewhere".to_owned(), pid: 4711, plan: plan.to_owned(), model: "m".to_owned() };
+        let note = Note {
+            owner: "elsewhere".to_owned(),
+            pid: 4711,
+            plan: plan.to_owned(),
+            model: "m".to_owned(),
+        };
         let path = folder.join("other.lock");
         fs::write(&path, serde_json::to_vec(&note).expect("JSON")).expect("written");
         let file = File::open(path).expect("made");
@@ -118,16 +149,26 @@ mod tests {
         assert_eq!(user(folder.path(), "b"), None, "that is another server");
         drop(lock);
         assert_eq!(user(folder.path(), "a"), None);
-        assert!(!folder.path().join("other.lock").exists(), "nobody else clears it away");
+        assert!(
+            !folder.path().join("other.lock").exists(),
+            "nobody else clears it away"
+        );
     }
 
     #[test]
     fn this_process_is_in_nobodys_way_and_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (first, second) = (Hold::take(folder.path(), "a", "m").expect("taken"), Hold::take(folder.path(), "a", "m").expect("taken"));
+        let (first, second) = (
+            Hold::take(folder.path(), "a", "m").expect("taken"),
+            Hold::take(folder.path(), "a", "m").expect("taken"),
+        );
         assert_eq!(fs::read_dir(folder.path()).expect("made").count(), 2);
         assert_eq!(user(folder.path(), "a"), None);
-        assert_eq!(fs::read_dir(folder.path()).expect("made").count(), 2, "they are locked");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("made").count(),
+            2,
+            "they are locked"
+        );
         drop((first, second));
         assert_eq!(fs::read_dir(folder.path()).expect("made").count(), 0);
     }

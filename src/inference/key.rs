@@ -17,19 +17,30 @@ impl Paths {
     /// Returns the key of the server that runs.
     pub(super) fn read_key(&self) -> Option<Secret> {
         let text = fs::read_to_string(self.key_folder().join(KEY)).ok()?;
-        Some(text.trim()).filter(|key| !key.is_empty()).map(Secret::new)
+        Some(text.trim())
+            .filter(|key| !key.is_empty())
+            .map(Secret::new)
     }
 
     /// Makes a new key for a new server.
     pub(super) fn write_key(&self, (uid, gid): (u32, u32)) -> Result<Secret, Error> {
         let path = self.key_folder().join(KEY);
-        let failed = |source| Error::File { doing: "write", path: path.clone(), source };
+        let failed = |source| Error::File {
+            doing: "write",
+            path: path.clone(),
+            source,
+        };
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
         let key = URL_SAFE_NO_PAD.encode(bytes);
         let part = file::part_of(&path);
         file::remove(&part)?;
-        let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
+        let mut out = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)
+            .map_err(failed)?;
         out.write_all(key.as_bytes()).map_err(failed)?;
         if nix::unistd::geteuid().is_root() {
             std::os::unix::fs::fchown(&out, Some(uid), Some(gid)).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! A mirror of Python's package index that the person has told pip of.
 //!
-//! Where such a mirror is set, the index itself is often out of reach. What is loaded must have the hash we know, so that any source is as
-//! good as another.
+//! Where such a mirror is set, the index itself is often out of reach. What is loaded must have the
+//! hash we know, so that any source is as good as another.
 
 use std::env;
 use std::fs;
@@ -15,13 +15,24 @@ use reqwest::header;
 /// Most bytes of a page that lists a package's files.
 const MOST: usize = 4 << 20;
 
-/// Returns where the mirror has a package's file; `None` if there is no mirror, or it does not have it.
-pub(super) async fn find(client: &Client, package: &str, file: &str, within: Duration) -> Option<Url> {
+/// Returns where the mirror has a package's file; `None` if there is no mirror, or it does not have
+/// it.
+pub(super) async fn find(
+    client: &Client,
+    package: &str,
+    file: &str,
+    within: Duration,
+) -> Option<Url> {
     let index = configured()?;
     let page = Url::parse(&format!("{}/{package}/", index.trim_end_matches('/'))).ok()?;
     let read = async {
         let accept = "application/vnd.pypi.simple.v1+json, text/html;q=0.5";
-        let mut response = client.get(page.clone()).header(header::ACCEPT, accept).send().await.ok()?;
+        let mut response = client
+            .get(page.clone())
+            .header(header::ACCEPT, accept)
+            .send()
+            .await
+            .ok()?;
         if !response.status().is_success() {
             tracing::info!(status = %response.status(), "the mirror of PyPI does not have the package");
             return None;
@@ -52,11 +63,22 @@ fn link(page: &str, file: &str) -> Option<String> {
         url: String,
     }
     let link = if let Ok(page) = serde_json::from_str::<Page>(page) {
-        page.files.into_iter().find(|listed| listed.filename == file)?.url
+        page.files
+            .into_iter()
+            .find(|listed| listed.filename == file)?
+            .url
     } else {
-        let named = |link: &&str| link.split(['#', '?']).next().and_then(|path| path.rsplit('/').next()) == Some(file);
+        let named = |link: &&str| {
+            link.split(['#', '?'])
+                .next()
+                .and_then(|path| path.rsplit('/').next())
+                == Some(file)
+        };
         let mut links = page.split("href=").skip(1).filter_map(|rest| {
-            let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+            let quote = rest
+                .chars()
+                .next()
+                .filter(|quote| matches!(quote, '"' | '\''))?;
             rest[1..].split(quote).next()
         });
         links.find(named)?.replace("&amp;", "&")
@@ -66,13 +88,26 @@ fn link(page: &str, file: &str) -> Option<String> {
 
 /// Returns the index that pip uses here, if it is not the public one.
 fn configured() -> Option<String> {
-    let mut files: Vec<PathBuf> = env::var_os("PIP_CONFIG_FILE").map(PathBuf::from).into_iter().collect();
+    let mut files: Vec<PathBuf> = env::var_os("PIP_CONFIG_FILE")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
     if let Some(home) = env::var_os("HOME").map(PathBuf::from) {
-        files.extend([home.join(".config/pip/pip.conf"), home.join(".pip/pip.conf")]);
+        files.extend([
+            home.join(".config/pip/pip.conf"),
+            home.join(".pip/pip.conf"),
+        ]);
     }
     files.push(PathBuf::from("/etc/pip.conf"));
-    let from_files = || files.iter().find_map(|file| index_of(&fs::read_to_string(file).ok()?));
-    let index = env::var("PIP_INDEX_URL").ok().filter(|index| !index.trim().is_empty()).or_else(from_files)?;
+    let from_files = || {
+        files
+            .iter()
+            .find_map(|file| index_of(&fs::read_to_string(file).ok()?))
+    };
+    let index = env::var("PIP_INDEX_URL")
+        .ok()
+        .filter(|index| !index.trim().is_empty())
+        .or_else(from_files)?;
     let index = index.trim().to_owned();
     (!index.starts_with("https://pypi.org/")).then_some(index)
 }
@@ -102,7 +137,13 @@ mod tests {
 
     #[test]
     fn the_index_is_read_from_pips_own_file() {
-        assert_eq!(index_of("[global]\n# index-url = no\nindex-url = https://m/simple\n").as_deref(), Some("https://m/simple"));
-        assert_eq!(index_of("[global]\nextra-index-url = https://m/simple\n"), None);
+        assert_eq!(
+            index_of("[global]\n# index-url = no\nindex-url = https://m/simple\n").as_deref(),
+            Some("https://m/simple")
+        );
+        assert_eq!(
+            index_of("[global]\nextra-index-url = https://m/simple\n"),
+            None
+        );
     }
 }

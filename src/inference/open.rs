@@ -35,15 +35,27 @@ pub struct Model {
 /// Checks a file that is to be served.
 pub(super) async fn open(path: PathBuf) -> Result<Model, Error> {
     // Heads have lists of a hundred thousand words, and disks may sleep.
-    tokio::task::spawn_blocking(move || open_blocking(&path)).await.expect("reading a file does not panic")
+    tokio::task::spawn_blocking(move || open_blocking(&path))
+        .await
+        .expect("reading a file does not panic")
 }
 
 fn open_blocking(given: &Path) -> Result<Model, Error> {
-    let refuse = |path: &Path, problem: String, hint| Error::Model { path: path.to_owned(), problem, hint };
+    let refuse = |path: &Path, problem: String, hint| Error::Model {
+        path: path.to_owned(),
+        problem,
+        hint,
+    };
     let mut model = Model {
         name: given
             .file_stem()
-            .map(|stem| stem.to_string_lossy().chars().filter(|c| !c.is_control()).take(100).collect())
+            .map(|stem| {
+                stem.to_string_lossy()
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(100)
+                    .collect()
+            })
             .unwrap_or_default(),
         files: Vec::new(),
         identities: Vec::new(),
@@ -55,8 +67,14 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
         note: None,
     };
     if is_stray_part(given) {
-        let problem = "its name says that it is a part of a model, and there is no model of such parts".to_owned();
-        return Err(refuse(given, problem, Some("parts are named NAME-00001-of-00003.gguf, at most 999: name the first one")));
+        let problem =
+            "its name says that it is a part of a model, and there is no model of such parts"
+                .to_owned();
+        return Err(refuse(
+            given,
+            problem,
+            Some("parts are named NAME-00001-of-00003.gguf, at most 999: name the first one"),
+        ));
     }
     for part in parts(given) {
         let real = fs::canonicalize(&part).map_err(|error| match error.kind() {
@@ -68,16 +86,26 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
             std::io::ErrorKind::NotFound => refuse(&part, "this part of it is missing".to_owned(), Some("load all parts into one folder")),
             _ => refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")),
         })?;
-        let facts = fs::metadata(&real).map_err(|error| refuse(&part, format!("it cannot be read: {error}"), None))?;
+        let facts = fs::metadata(&real)
+            .map_err(|error| refuse(&part, format!("it cannot be read: {error}"), None))?;
         model.identities.push((facts.dev(), facts.ino()));
         if facts.is_dir() {
-            return Err(refuse(&part, "it is a folder".to_owned(), Some("name the .gguf file in it")));
+            return Err(refuse(
+                &part,
+                "it is a folder".to_owned(),
+                Some("name the .gguf file in it"),
+            ));
         }
         if !facts.is_file() {
             return Err(refuse(&part, "it is not a regular file".to_owned(), None));
         }
-        let file = fs::File::open(&real)
-            .map_err(|error| refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")))?;
+        let file = fs::File::open(&real).map_err(|error| {
+            refuse(
+                &part,
+                format!("it cannot be read: {error}"),
+                Some("check who may read it: `ls -l`"),
+            )
+        })?;
         let head = gguf::read(file).map_err(|problem| {
             let hint = match problem {
                 gguf::Problem::Truncated { .. } => Some("load it again: the download or copy was cut short"),
@@ -89,7 +117,9 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
             refuse(&part, problem.to_string(), hint)
         })?;
         model.size += facts.len();
-        model.changed = model.changed.max(i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec()));
+        model.changed = model
+            .changed
+            .max(i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec()));
         model.context = model.context.or(head.context);
         model.bytes_per_token = model.bytes_per_token.or(head.bytes_per_token);
         model.files.push(real);
@@ -97,22 +127,26 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
     Ok(model)
 }
 
-/// Checks that so many bytes of a file, from where it stands, are a whole model; the error says what is wrong.
+/// Checks that so many bytes of a file, from where it stands, are a whole model; the error says
+/// what is wrong.
 pub fn check_model(file: fs::File, length: u64) -> Result<(), String> {
-    gguf::read_part(file, length).map(drop).map_err(|problem| problem.to_string())
+    gguf::read_part(file, length)
+        .map(drop)
+        .map_err(|problem| problem.to_string())
 }
 
 /// Returns all files of a model that was split: `NAME-00001-of-00003.gguf`.
 pub fn parts(path: &Path) -> Vec<PathBuf> {
     match split(path) {
-        Some((name, at, total)) if is_whole(at, total) => {
-            (1..=total).map(|at| path.with_file_name(format!("{name}-{at:05}-of-{total:05}.gguf"))).collect()
-        }
+        Some((name, at, total)) if is_whole(at, total) => (1..=total)
+            .map(|at| path.with_file_name(format!("{name}-{at:05}-of-{total:05}.gguf")))
+            .collect(),
         _ => vec![path.to_owned()],
     }
 }
 
-/// Returns whether a file calls itself a part of what no model is: with it alone nothing could be served.
+/// Returns whether a file calls itself a part of what no model is: with it alone nothing could be
+/// served.
 pub(super) fn is_stray_part(path: &Path) -> bool {
     split(path).is_some_and(|(_, at, total)| !is_whole(at, total))
 }
@@ -126,7 +160,11 @@ fn split(path: &Path) -> Option<(&str, u32, u32)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
     let (rest, total) = stem.rsplit_once("-of-")?;
     let (name, at) = rest.rsplit_once('-')?;
-    let number = |text: &str| text.parse().ok().filter(|_| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|_| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     Some((name, number(at)?, number(total)?))
 }
 
@@ -159,14 +197,23 @@ mod tests {
 
     #[test]
     fn a_split_model_has_all_its_parts() {
-        let three = ["/m/a-00001-of-00003.gguf", "/m/a-00002-of-00003.gguf", "/m/a-00003-of-00003.gguf"];
+        let three = [
+            "/m/a-00001-of-00003.gguf",
+            "/m/a-00002-of-00003.gguf",
+            "/m/a-00003-of-00003.gguf",
+        ];
         assert_eq!(parts(Path::new(three[0])), three.map(PathBuf::from));
         for whole in ["/m/a.gguf", "/m/a-1-of-3.gguf", "/m/a-of-b.gguf"] {
             assert_eq!(parts(Path::new(whole)), [PathBuf::from(whole)]);
             assert!(!is_stray_part(Path::new(whole)));
         }
         assert!(!is_stray_part(Path::new(three[1])));
-        for stray in ["/m/a-00001-of-99999.gguf", "/m/a-00001-of-00000.gguf", "/m/a-00004-of-00003.gguf", "/m/a-00000-of-00003.gguf"] {
+        for stray in [
+            "/m/a-00001-of-99999.gguf",
+            "/m/a-00001-of-00000.gguf",
+            "/m/a-00004-of-00003.gguf",
+            "/m/a-00000-of-00003.gguf",
+        ] {
             assert!(is_stray_part(Path::new(stray)), "{stray}");
             refused(Path::new(stray), "a part of a model");
         }

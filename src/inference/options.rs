@@ -10,14 +10,17 @@ pub const DEFAULT_IMAGE: &str = "podbay/llama-server";
 /// The hub when none is named.
 pub(super) const HUB: &str = "https://huggingface.co";
 
-/// The model server of our own: the section `[inference]`. With `llm.endpoint` set, none of it is used.
+/// The model server of our own: the section `[inference]`. With `llm.endpoint` set, none of it is
+/// used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Name of a model (`podbay models list`), `hf:OWNER/REPOSITORY/FILE.gguf`, or path or address of a GGUF file. Not set: the largest of the
-    /// known models that is here and fits the memory, else the small one that proves the set-up.
+    /// Name of a model (`podbay models list`), `hf:OWNER/REPOSITORY/FILE.gguf`, or path or address
+    /// of a GGUF file. Not set: the largest of the known models that is here and fits the memory,
+    /// else the small one that proves the set-up.
     pub model: Option<String>,
-    /// Tokens the model sees at once. Not set: what the model was made for, at most 32,768, and less where memory is short.
+    /// Tokens the model sees at once. Not set: what the model was made for, at most 32,768, and
+    /// less where memory is short.
     pub context: Option<u32>,
     /// Processor threads that compute. Not set: one for each core of the engine's machine.
     pub threads: Option<u32>,
@@ -27,23 +30,26 @@ pub struct Options {
     pub image: Option<String>,
     /// The server's program in that image; in llama.cpp's own images it is `/app/llama-server`.
     pub program: String,
-    /// Reaches the server by a port of this machine's loopback instead of a unix socket; always so where the engine runs in a virtual machine.
-    /// Its container then has a network, with a way out.
+    /// Reaches the server by a port of this machine's loopback instead of a unix socket; always so
+    /// where the engine runs in a virtual machine. Its container then has a network, with a way
+    /// out.
     pub publish: bool,
     /// That port; another free one is taken where it is in use.
     pub port: u16,
-    /// After so long without a request the server gives the model's memory back; the next request waits until it is loaded again. 0: never.
+    /// After so long without a request the server gives the model's memory back; the next request
+    /// waits until it is loaded again. 0: never.
     pub sleep_idle: Seconds,
     /// How long loading a model may take.
     pub start_timeout: Seconds,
     /// How long the server may take to say what it serves, once it answers at all.
     pub probe_timeout: Seconds,
-    /// How long the model may read the fixed beginning of the conversation ahead of the first task; 0: not at all.
+    /// How long the model may read the fixed beginning of the conversation ahead of the first task;
+    /// 0: not at all.
     pub warm_up: Seconds,
     /// Hub that models come from.
     pub hub: String,
-    /// Environment variable with the hub's token, which goes to the hub itself and nowhere else. Not set: `HF_TOKEN`, and only for
-    /// `https://huggingface.co`.
+    /// Environment variable with the hub's token, which goes to the hub itself and nowhere else.
+    /// Not set: `HF_TOKEN`, and only for `https://huggingface.co`.
     pub hub_token_env: Option<String>,
     /// File with models of your own. Not set: `models.toml` beside your `config.toml`.
     pub catalogue: Option<String>,
@@ -51,7 +57,8 @@ pub struct Options {
     pub download_connections: u32,
     /// How long a download may stand still before it is tried again.
     pub download_timeout: Seconds,
-    /// Bytes a second that a file has to come with, over `download_timeout`: what drips counts as standing still. 0: any rate will do.
+    /// Bytes a second that a file has to come with, over `download_timeout`: what drips counts as
+    /// standing still. 0: any rate will do.
     pub download_slowest: ByteSize,
     /// How often a download is tried again that does not get on.
     pub download_retries: u32,

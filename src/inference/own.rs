@@ -1,4 +1,5 @@
-//! The person's own list of models. What is wrong in it is named with its place and what to do; it never costs the models that are right.
+//! The person's own list of models. What is wrong in it is named with its place and what to do; it
+//! never costs the models that are right.
 
 use std::fs;
 use std::io;
@@ -26,7 +27,8 @@ use super::reference::is_word;
 /// A list is a page or two; what is larger is something else.
 const MOST: u64 = 1 << 20;
 
-/// Largest numbers that are believed in; what is larger is a mistake, and would stand in every table.
+/// Largest numbers that are believed in; what is larger is a mistake, and would stand in every
+/// table.
 const MOST_BILLIONS: f64 = 100_000.0;
 const MOST_TOKENS: u64 = 1 << 32;
 const MOST_KIB: u64 = 1 << 20;
@@ -63,9 +65,20 @@ pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, V
         Ok(text) => parse(path, &text, others),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
         Err(error) => {
-            let (problem, remedy) =
-                (format!("it cannot be read: {error}"), "check `inference.catalogue` and who may read the file".to_owned());
-            (Vec::new(), vec![Mistake { path: path.to_owned(), line: 0, problem, remedy, costs_all: true }])
+            let (problem, remedy) = (
+                format!("it cannot be read: {error}"),
+                "check `inference.catalogue` and who may read the file".to_owned(),
+            );
+            (
+                Vec::new(),
+                vec![Mistake {
+                    path: path.to_owned(),
+                    line: 0,
+                    problem,
+                    remedy,
+                    costs_all: true,
+                }],
+            )
         }
     }
 }
@@ -74,28 +87,51 @@ fn text_of(path: &Path) -> io::Result<String> {
     use io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     // A pipe in its place would be waited for without end.
-    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB"));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it has more than 1 MiB",
+        ));
     }
     Ok(text)
 }
 
 fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
     let (mut entries, mut mistakes): (Vec<Entry>, Vec<Mistake>) = Default::default();
-    let at = |offset: usize| text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1;
+    let at = |offset: usize| {
+        text.as_bytes()
+            .iter()
+            .take(offset)
+            .filter(|&&byte| byte == b'\n')
+            .count()
+            + 1
+    };
     let mut wrong = |line: usize, problem: String, remedy: &str| {
-        mistakes.push(Mistake { path: path.to_owned(), line, problem, remedy: remedy.to_owned(), costs_all: false });
+        mistakes.push(Mistake {
+            path: path.to_owned(),
+            line,
+            problem,
+            remedy: remedy.to_owned(),
+            costs_all: false,
+        });
     };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
             let line = at(error.span().map_or(0, |span| span.start));
-            wrong(line, error.message().replace('\n', ", "), "the file is TOML; until it can be read none of its models is known");
+            wrong(
+                line,
+                error.message().replace('\n', ", "),
+                "the file is TOML; until it can be read none of its models is known",
+            );
             for mistake in &mut mistakes {
                 mistake.costs_all = true;
             }
@@ -104,21 +140,35 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
     };
     for (key, value) in table.get_ref() {
         let DeValue::Array(list) = value.get_ref() else {
-            wrong(at(key.span().start), format!("`{}` is no list of models", key.get_ref()), "each model begins with [[model]]");
+            wrong(
+                at(key.span().start),
+                format!("`{}` is no list of models", key.get_ref()),
+                "each model begins with [[model]]",
+            );
             continue;
         };
         if key.get_ref() != "model" {
-            wrong(at(key.span().start), format!("there is no list `{}`", key.get_ref()), "each model begins with [[model]]");
+            wrong(
+                at(key.span().start),
+                format!("there is no list `{}`", key.get_ref()),
+                "each model begins with [[model]]",
+            );
             continue;
         }
         for item in list {
             match entry(text, item) {
-                Err((offset, problem)) => wrong(at(offset.unwrap_or(item.span().start)), problem, FORM),
+                Err((offset, problem)) => {
+                    wrong(at(offset.unwrap_or(item.span().start)), problem, FORM)
+                }
                 Ok(entry) => {
                     let line = at(item.span().start);
                     let is_taken = |other: &Entry| other.id.eq_ignore_ascii_case(&entry.id);
                     if others.iter().chain(&entries).any(is_taken) {
-                        wrong(line, format!("there is a model `{}` already", entry.id), "give this one another id");
+                        wrong(
+                            line,
+                            format!("there is a model `{}` already", entry.id),
+                            "give this one another id",
+                        );
                     } else if let Err((problem, remedy)) = check(&entry) {
                         wrong(line, format!("the model `{}`: {problem}", entry.id), remedy);
                     } else {
@@ -140,25 +190,42 @@ fn entry(text: &str, item: &Spanned<DeValue<'_>>) -> Result<Entry, (Option<usize
         return Err((None, "a model is a table of its own".to_owned()));
     }
     Entry::deserialize(toml::de::ValueDeserializer::from(item.clone())).map_err(|error| {
-        let place = error.span().filter(|place| place.start >= span.start && place.start < text.len()).map(|place| place.start);
+        let place = error
+            .span()
+            .filter(|place| place.start >= span.start && place.start < text.len())
+            .map(|place| place.start);
         (place, plain(error.message()))
     })
 }
 
-/// Returns what the reader of TOML says of an entry in words for a person: its own speak of the program's types.
+/// Returns what the reader of TOML says of an entry in words for a person: its own speak of the
+/// program's types.
 fn plain(message: &str) -> String {
     let message = message.replace('\n', ", ");
-    if let Some((word, known)) = message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", expected ")) {
-        return format!("there is no key {word}; there are: {}", known.trim_start_matches("one of "));
+    if let Some((word, known)) = message
+        .strip_prefix("unknown field ")
+        .and_then(|rest| rest.split_once(", expected "))
+    {
+        return format!(
+            "there is no key {word}; there are: {}",
+            known.trim_start_matches("one of ")
+        );
     }
-    if let Some((word, known)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
+    if let Some((word, known)) = message
+        .strip_prefix("unknown variant ")
+        .and_then(|rest| rest.split_once(", expected "))
+    {
         return format!("there is no {word}: write {known}");
     }
     if let Some(key) = message.strip_prefix("missing field ") {
         return format!("it has no {key}, which it needs");
     }
-    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
-    let Some((found, wanted)) = rest.and_then(|rest| rest.rsplit_once(", expected ")) else { return message };
+    let rest = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, wanted)) = rest.and_then(|rest| rest.rsplit_once(", expected ")) else {
+        return message;
+    };
     let wanted = match wanted {
         "u64" => "a whole number, 0 or more",
         "f64" => "a number",
@@ -171,72 +238,149 @@ fn plain(message: &str) -> String {
 
 /// Checks what a type cannot say; the error is the problem and its remedy.
 pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
-    let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    let is_hash = |hash: &str| {
+        hash.len() == 64
+            && hash
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
     if !is_word(&entry.id) {
-        return Err(("its id is no plain word".to_owned(), "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit"));
+        return Err((
+            "its id is no plain word".to_owned(),
+            "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit",
+        ));
     }
     if entry.sha256.as_deref().is_some_and(|hash| !is_hash(hash)) {
-        return Err(("its sha256 is no hash".to_owned(), "write 64 small hexadecimal digits, as sha256sum prints them"));
+        return Err((
+            "its sha256 is no hash".to_owned(),
+            "write 64 small hexadecimal digits, as sha256sum prints them",
+        ));
     }
     if entry.sha256.is_some() && entry.size == 0 {
-        return Err(("it has a sha256 and no size".to_owned(), "write its size in bytes too"));
+        return Err((
+            "it has a sha256 and no size".to_owned(),
+            "write its size in bytes too",
+        ));
     }
-    if [entry.parameters, entry.active].into_iter().flatten().any(|billions| !(0.001..=MOST_BILLIONS).contains(&billions)) {
-        return Err(("it has no such number of parameters".to_owned(), "write them in billions, such as 7.6"));
+    if [entry.parameters, entry.active]
+        .into_iter()
+        .flatten()
+        .any(|billions| !(0.001..=MOST_BILLIONS).contains(&billions))
+    {
+        return Err((
+            "it has no such number of parameters".to_owned(),
+            "write them in billions, such as 7.6",
+        ));
     }
-    if entry.active.zip(entry.parameters).is_some_and(|(active, all)| active > all) {
+    if entry
+        .active
+        .zip(entry.parameters)
+        .is_some_and(|(active, all)| active > all)
+    {
         return Err((
             "more of its parameters are active than it has".to_owned(),
             "`active` is the part of `parameters` that computes a token",
         ));
     }
     if entry.size > download::MOST {
-        return Err((format!("no model has {} bytes", entry.size), "write its size in bytes, or leave it out"));
+        return Err((
+            format!("no model has {} bytes", entry.size),
+            "write its size in bytes, or leave it out",
+        ));
     }
     if entry.context.is_some_and(|tokens| tokens > MOST_TOKENS) {
-        return Err(("no model sees that many tokens".to_owned(), "write the tokens it was made for, such as 32768"));
+        return Err((
+            "no model sees that many tokens".to_owned(),
+            "write the tokens it was made for, such as 32768",
+        ));
     }
     if entry.kib_per_token.is_some_and(|kib| kib > MOST_KIB) {
-        return Err(("no token takes that much memory".to_owned(), "write the KiB of one token, such as 144, or leave it out"));
+        return Err((
+            "no token takes that much memory".to_owned(),
+            "write the KiB of one token, such as 144, or leave it out",
+        ));
     }
-    if entry.quantization.as_deref().is_some_and(|word| word.len() > LONGEST_WORD || !is_word(word)) {
-        return Err(("its quantization is no such word".to_owned(), "write it as in the file's name, such as Q4_K_M"));
+    if entry
+        .quantization
+        .as_deref()
+        .is_some_and(|word| word.len() > LONGEST_WORD || !is_word(word))
+    {
+        return Err((
+            "its quantization is no such word".to_owned(),
+            "write it as in the file's name, such as Q4_K_M",
+        ));
     }
     let n_files = match &entry.source {
-        Source::Hub { repository, revision, files } => {
+        Source::Hub {
+            repository,
+            revision,
+            files,
+        } => {
             if !is_repository(repository) {
-                return Err((format!("`{repository}` is no repository"), "write it as the hub does: owner/name"));
+                return Err((
+                    format!("`{repository}` is no repository"),
+                    "write it as the hub does: owner/name",
+                ));
             }
             if !is_word(revision) {
-                return Err((format!("`{revision}` is no revision"), "name a branch, a tag or a commit"));
+                return Err((
+                    format!("`{revision}` is no revision"),
+                    "name a branch, a tag or a commit",
+                ));
             }
             if let Some(file) = files.iter().find(|file| !is_file_name(file)) {
-                return Err((format!("`{file}` is no file of a repository"), "write its path in the repository; it ends in .gguf"));
+                return Err((
+                    format!("`{file}` is no file of a repository"),
+                    "write its path in the repository; it ends in .gguf",
+                ));
             }
             files.len()
         }
         Source::Url { files } => {
-            if let Some(file) = files.iter().find(|file| !Url::parse(file).is_ok_and(|url| is_safe(&url))) {
-                return Err((format!("`{file}` cannot be loaded"), "write an address that begins with https://"));
+            if let Some(file) = files
+                .iter()
+                .find(|file| !Url::parse(file).is_ok_and(|url| is_safe(&url)))
+            {
+                return Err((
+                    format!("`{file}` cannot be loaded"),
+                    "write an address that begins with https://",
+                ));
             }
             files.len()
         }
         Source::Path { files } => {
             if let Some(file) = files.iter().find(|file| !file.is_absolute()) {
-                return Err((format!("`{}` could be anywhere", file.display()), "write the whole path, from / on"));
+                return Err((
+                    format!("`{}` could be anywhere", file.display()),
+                    "write the whole path, from / on",
+                ));
             }
             files.iter().try_for_each(|file| check_file(file))?;
             files.len()
         }
-        Source::Wheel { url, sha256, member, .. } => {
+        Source::Wheel {
+            url,
+            sha256,
+            member,
+            ..
+        } => {
             if !Url::parse(url).is_ok_and(|url| is_safe(&url)) {
-                return Err((format!("`{url}` cannot be loaded"), "write an address that begins with https://"));
+                return Err((
+                    format!("`{url}` cannot be loaded"),
+                    "write an address that begins with https://",
+                ));
             }
             if !is_hash(sha256) || entry.sha256.is_none() {
-                return Err(("a package needs its own sha256 and that of the model in it".to_owned(), "write both"));
+                return Err((
+                    "a package needs its own sha256 and that of the model in it".to_owned(),
+                    "write both",
+                ));
             }
             if !is_file_name(member) {
-                return Err((format!("`{member}` is no file of a package"), "write its path in the archive; it ends in .gguf"));
+                return Err((
+                    format!("`{member}` is no file of a package"),
+                    "write its path in the archive; it ends in .gguf",
+                ));
             }
             1
         }
@@ -249,41 +393,63 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
     }
     match n_files {
         0 => Err(("it has no files".to_owned(), "name at least one")),
-        2.. if entry.sha256.is_some() => Err(("one sha256 cannot be that of several files".to_owned(), "leave it out: the hub knows them")),
+        2.. if entry.sha256.is_some() => Err((
+            "one sha256 cannot be that of several files".to_owned(),
+            "leave it out: the hub knows them",
+        )),
         _ => Ok(()),
     }
 }
 
-/// Refuses a path that leads to something else than a model. One that leads to nothing may get its file later.
+/// Refuses a path that leads to something else than a model. One that leads to nothing may get its
+/// file later.
 fn check_file(path: &Path) -> Result<(), (String, &'static str)> {
     let shown = path.display();
     match fs::metadata(path) {
-        Ok(facts) if facts.is_dir() => Err((format!("`{shown}` is a folder"), "name the .gguf file in it")),
-        Ok(facts) if !facts.is_file() => Err((format!("`{shown}` is not a regular file"), "name a .gguf file")),
-        Ok(_) if begins_otherwise(path) => {
-            Err((format!("`{shown}` is not a GGUF file"), "llama.cpp needs a model in its own format; hubs offer most models as GGUF too"))
-        }
+        Ok(facts) if facts.is_dir() => Err((
+            format!("`{shown}` is a folder"),
+            "name the .gguf file in it",
+        )),
+        Ok(facts) if !facts.is_file() => Err((
+            format!("`{shown}` is not a regular file"),
+            "name a .gguf file",
+        )),
+        Ok(_) if begins_otherwise(path) => Err((
+            format!("`{shown}` is not a GGUF file"),
+            "llama.cpp needs a model in its own format; hubs offer most models as GGUF too",
+        )),
         _ => Ok(()),
     }
 }
 
-/// Returns whether a file begins with other bytes than a model does. One that cannot be read is said when it is wanted.
+/// Returns whether a file begins with other bytes than a model does. One that cannot be read is
+/// said when it is wanted.
 fn begins_otherwise(path: &Path) -> bool {
     use io::Read;
     let mut head = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(gguf::MAGIC.len() as u64).read_to_end(&mut head));
+    let read = fs::File::open(path)
+        .and_then(|file| file.take(gguf::MAGIC.len() as u64).read_to_end(&mut head));
     read.is_ok() && head != gguf::MAGIC
 }
 
-/// Returns whether the files of a source are one, or all parts of one: a server gets the first and finds the others by its name.
+/// Returns whether the files of a source are one, or all parts of one: a server gets the first and
+/// finds the others by its name.
 fn are_one_model(source: &Source) -> bool {
     let names: Vec<PathBuf> = match source {
         Source::Hub { files, .. } => files.iter().map(PathBuf::from).collect(),
-        Source::Path { files } => files.iter().filter_map(|file| file.file_name().map(PathBuf::from)).collect(),
-        Source::Url { files } => files.iter().map(|file| PathBuf::from(piece::last(file))).collect(),
+        Source::Path { files } => files
+            .iter()
+            .filter_map(|file| file.file_name().map(PathBuf::from))
+            .collect(),
+        Source::Url { files } => files
+            .iter()
+            .map(|file| PathBuf::from(piece::last(file)))
+            .collect(),
         Source::Wheel { .. } => return true,
     };
-    names.first().is_none_or(|first| !is_stray_part(first) && parts(first) == names)
+    names
+        .first()
+        .is_none_or(|first| !is_stray_part(first) && parts(first) == names)
 }
 
 #[cfg(test)]
@@ -294,12 +460,19 @@ mod tests {
 
     #[track_caller]
     fn check(list: &str, n_right: usize, mistakes: &[(usize, &str)]) {
-        let (entries, found) = parse(Path::new("/m.toml"), list, super::super::catalogue::built_in());
+        let (entries, found) = parse(
+            Path::new("/m.toml"),
+            list,
+            super::super::catalogue::built_in(),
+        );
         assert_eq!(entries.len(), n_right, "{found:?}");
         assert_eq!(found.len(), mistakes.len(), "{found:?}");
         for (mistake, (line, words)) in found.iter().zip(mistakes) {
             assert_eq!(mistake.line, *line, "{mistake}");
-            assert!(mistake.to_string().contains(words) && !mistake.remedy.is_empty(), "{mistake}");
+            assert!(
+                mistake.to_string().contains(words) && !mistake.remedy.is_empty(),
+                "{mistake}"
+            );
         }
     }
 
@@ -309,32 +482,72 @@ mod tests {
             ("parameters = 1e300", "no such number of parameters"),
             ("active = 1e-9", "no such number of parameters"),
             ("parameters = nan", "no such number of parameters"),
-            ("parameters = 1\nactive = 30", "more of its parameters are active"),
-            ("size = 9223372036854775807", "no model has 9223372036854775807 bytes"),
+            (
+                "parameters = 1\nactive = 30",
+                "more of its parameters are active",
+            ),
+            (
+                "size = 9223372036854775807",
+                "no model has 9223372036854775807 bytes",
+            ),
             ("context = 9223372036854775807", "that many tokens"),
             ("kib_per_token = 9223372036854775807", "that much memory"),
             ("quantization = \"Q4_K_M and a long story\"", "no such word"),
         ] {
             check(&format!("{GOOD}{line}\n"), 0, &[(1, words)]);
         }
-        check(&format!("{GOOD}parameters = 7.6\nactive = 0.5\nsize = 5000000000\ncontext = 1048576\nkib_per_token = 144\n"), 1, &[]);
+        check(
+            &format!(
+                "{GOOD}parameters = 7.6\nactive = 0.5\nsize = 5000000000\ncontext = 1048576\nkib_per_token = 144\n"
+            ),
+            1,
+            &[],
+        );
     }
 
     #[test]
     fn a_mistake_costs_its_own_entry_alone() {
         check(GOOD, 1, &[]);
         check("", 0, &[]);
-        let unknown =
-            format!("{GOOD}\n[[model]]\nid = \"b\"\nsise = 7\nsource = {{ kind = \"url\", files = [\"https://a.example/m\"] }}\n");
-        check(&unknown, 1, &[(7, "there is no key `sise`; there are: `id`")]);
-        check(&format!("[[model]]\nid = \"b\"\n{GOOD}"), 1, &[(1, "it has no `source`")]);
-        check(&format!("[[model]]\nid = 7\n{GOOD}"), 1, &[(2, "integer `7` does not fit: write a text, in double quotes")]);
-        check(&format!("{GOOD}size = -1\n"), 0, &[(4, "write a whole number, 0 or more")]);
-        check(&GOOD.replace("\"url\"", "\"ftp\""), 0, &[(3, "there is no `ftp`: write one of `hub`")]);
+        let unknown = format!(
+            "{GOOD}\n[[model]]\nid = \"b\"\nsise = 7\nsource = {{ kind = \"url\", files = [\"https://a.example/m\"] }}\n"
+        );
+        check(
+            &unknown,
+            1,
+            &[(7, "there is no key `sise`; there are: `id`")],
+        );
+        check(
+            &format!("[[model]]\nid = \"b\"\n{GOOD}"),
+            1,
+            &[(1, "it has no `source`")],
+        );
+        check(
+            &format!("[[model]]\nid = 7\n{GOOD}"),
+            1,
+            &[(
+                2,
+                "integer `7` does not fit: write a text, in double quotes",
+            )],
+        );
+        check(
+            &format!("{GOOD}size = -1\n"),
+            0,
+            &[(4, "write a whole number, 0 or more")],
+        );
+        check(
+            &GOOD.replace("\"url\"", "\"ftp\""),
+            0,
+            &[(3, "there is no `ftp`: write one of `hub`")],
+        );
         check(&format!("{GOOD}{GOOD}"), 1, &[(4, "already")]);
         check(&GOOD.replace("mine", "Smollm2-135m"), 0, &[(1, "already")]);
         check(&format!("name = 3\n{GOOD}"), 1, &[(1, "`name` is no list")]);
-        check(&format!("{GOOD}[[modell]]\nid = \"x\"\n"), 1, &[(4, "no list `modell`")]);
+        check(
+            &format!("{GOOD}[[modell]]\nid = \"x\"\n"),
+            1,
+            &[(4, "no list `modell`")],
+        );
         check(&format!("{GOOD}[[model]\n"), 0, &[(4, "TOML")]);
         check("model = [1]\n", 0, &[(1, "table")]);
     }
@@ -342,13 +555,23 @@ mod tests {
     #[test]
     fn what_must_not_be_loaded_is_refused_with_a_remedy() {
         check(&GOOD.replace("https:", "http:"), 0, &[(1, "https://")]);
-        check(&GOOD.replace("https://a.example", "http://127.0.0.1:80"), 1, &[]);
+        check(
+            &GOOD.replace("https://a.example", "http://127.0.0.1:80"),
+            1,
+            &[],
+        );
         check(&GOOD.replace("mine", "../x"), 0, &[(1, "plain word")]);
         let hub = |repository: &str, file: &str| {
-            format!("[[model]]\nid = \"h\"\nsource = {{ kind = \"hub\", repository = \"{repository}\", files = [\"{file}\"] }}\n")
+            format!(
+                "[[model]]\nid = \"h\"\nsource = {{ kind = \"hub\", repository = \"{repository}\", files = [\"{file}\"] }}\n"
+            )
         };
         check(&hub("a/b", "c.gguf"), 1, &[]);
-        check(&hub("a/b", "../../c.gguf"), 0, &[(1, "no file of a repository")]);
+        check(
+            &hub("a/b", "../../c.gguf"),
+            0,
+            &[(1, "no file of a repository")],
+        );
         check(&hub("a", "c.gguf"), 0, &[(1, "owner/name")]);
         check(&hub("a/b", "c.bin"), 0, &[(1, ".gguf")]);
         for files in [
@@ -360,26 +583,54 @@ mod tests {
         ] {
             check(&hub("a/b", files), 0, &[(1, "not all parts of one model")]);
         }
-        check(&hub("a/b", "x/c-00001-of-00002.gguf\", \"x/c-00002-of-00002.gguf"), 1, &[]);
+        check(
+            &hub(
+                "a/b",
+                "x/c-00001-of-00002.gguf\", \"x/c-00002-of-00002.gguf",
+            ),
+            1,
+            &[],
+        );
         let two = "https://a.example/m-00001-of-00002.gguf?k=7\", \"https://a.example/m-00002-of-00002.gguf?k=7";
         check(&GOOD.replace("https://a.example/m.gguf", two), 1, &[]);
         check(
-            &GOOD.replace("https://a.example/m.gguf", "https://a.example/m.gguf\", \"https://a.example/n.gguf"),
+            &GOOD.replace(
+                "https://a.example/m.gguf",
+                "https://a.example/m.gguf\", \"https://a.example/n.gguf",
+            ),
             0,
             &[(1, "not all parts")],
         );
-        check(&GOOD.replace("\"https://a.example/m.gguf\"", ""), 0, &[(1, "no files")]);
+        check(
+            &GOOD.replace("\"https://a.example/m.gguf\"", ""),
+            0,
+            &[(1, "no files")],
+        );
         check(&format!("{GOOD}sha256 = \"00\"\n"), 0, &[(1, "no hash")]);
-        check(&format!("{GOOD}parameters = -1.0\n"), 0, &[(1, "parameters")]);
+        check(
+            &format!("{GOOD}parameters = -1.0\n"),
+            0,
+            &[(1, "parameters")],
+        );
     }
 
     #[test]
     fn a_list_that_is_no_file_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(read(&folder.path().join("absent"), false, &[]), (vec![], vec![]));
-        for path in [folder.path().join("absent"), folder.path().to_owned(), PathBuf::from("/dev/zero")] {
+        assert_eq!(
+            read(&folder.path().join("absent"), false, &[]),
+            (vec![], vec![])
+        );
+        for path in [
+            folder.path().join("absent"),
+            folder.path().to_owned(),
+            PathBuf::from("/dev/zero"),
+        ] {
             let (entries, mistakes) = read(&path, true, &[]);
-            assert!(entries.is_empty() && mistakes.len() == 1 && mistakes[0].line == 0, "{mistakes:?}");
+            assert!(
+                entries.is_empty() && mistakes.len() == 1 && mistakes[0].line == 0,
+                "{mistakes:?}"
+            );
         }
     }
 }

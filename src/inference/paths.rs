@@ -28,7 +28,9 @@ pub struct Paths {
 impl Paths {
     /// `state` is the state folder; it is made when it is needed.
     pub fn new(state: impl Into<PathBuf>) -> Self {
-        Self { state: state.into() }
+        Self {
+            state: state.into(),
+        }
     }
 
     /// Returns the folder of the files of models.
@@ -67,9 +69,17 @@ impl Paths {
         if usual.join(SOCKET).as_os_str().len() <= LONGEST {
             return usual;
         }
-        let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir());
-        let short = runtime.unwrap_or_else(env::temp_dir).join(format!("podbay-{}", self.key()));
-        if short.join(SOCKET).as_os_str().len() <= LONGEST { short } else { Path::new("/tmp").join(format!("podbay-{}", self.key())) }
+        let runtime = env::var_os("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute() && path.is_dir());
+        let short = runtime
+            .unwrap_or_else(env::temp_dir)
+            .join(format!("podbay-{}", self.key()));
+        if short.join(SOCKET).as_os_str().len() <= LONGEST {
+            short
+        } else {
+            Path::new("/tmp").join(format!("podbay-{}", self.key()))
+        }
     }
 
     /// Returns a short name of the state folder: two users of one engine have a server each.
@@ -78,18 +88,31 @@ impl Paths {
         file::hex(&file::sha256(real.as_os_str().as_bytes()))[..12].to_owned()
     }
 
-    /// Returns uid and gid that the server runs as: those of the state folder's owner, but never root.
+    /// Returns uid and gid that the server runs as: those of the state folder's owner, but never
+    /// root.
     pub(super) fn user(&self) -> Result<(u32, u32), Error> {
         make_private(&self.state)?;
-        let facts = fs::metadata(&self.state).map_err(|source| Error::File { doing: "look at", path: self.state.clone(), source })?;
-        Ok(if facts.uid() == 0 { (NOBODY, NOBODY) } else { (facts.uid(), facts.gid()) })
+        let facts = fs::metadata(&self.state).map_err(|source| Error::File {
+            doing: "look at",
+            path: self.state.clone(),
+            source,
+        })?;
+        Ok(if facts.uid() == 0 {
+            (NOBODY, NOBODY)
+        } else {
+            (facts.uid(), facts.gid())
+        })
     }
 }
 
 /// Makes a folder that only the server's user can enter (and root, who may be who asks).
 pub(super) fn make_for(path: &Path, (uid, gid): (u32, u32)) -> Result<(), Error> {
     make_private(path)?;
-    let failed = |source| Error::File { doing: "prepare the folder", path: path.to_owned(), source };
+    let failed = |source| Error::File {
+        doing: "prepare the folder",
+        path: path.to_owned(),
+        source,
+    };
     let facts = fs::symlink_metadata(path).map_err(failed)?;
     let ours = [nix::unistd::geteuid().as_raw(), uid].contains(&facts.uid());
     // Where all may write, as in /tmp, somebody else may have been first.
@@ -106,8 +129,15 @@ pub(super) fn make_for(path: &Path, (uid, gid): (u32, u32)) -> Result<(), Error>
 }
 
 pub(super) fn make_private(path: &Path) -> Result<(), Error> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| Error::File { doing: "make the folder", path: path.to_owned(), source })
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|source| Error::File {
+        doing: "make the folder",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -117,10 +147,16 @@ mod tests {
     #[test]
     fn a_socket_always_fits() {
         let short = Paths::new("/home/me/.local/state/podbay");
-        assert_eq!(short.socket_folder(), Path::new("/home/me/.local/state/podbay/model-server/run"));
+        assert_eq!(
+            short.socket_folder(),
+            Path::new("/home/me/.local/state/podbay/model-server/run")
+        );
         let long = Paths::new(format!("/home/{}/state", "x".repeat(100)));
         assert!(long.socket_folder().join(SOCKET).as_os_str().len() <= LONGEST);
-        assert_ne!(long.socket_folder(), Paths::new(format!("/home/{}/state", "y".repeat(100))).socket_folder());
+        assert_ne!(
+            long.socket_folder(),
+            Paths::new(format!("/home/{}/state", "y".repeat(100))).socket_folder()
+        );
     }
 
     #[test]

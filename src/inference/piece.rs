@@ -29,31 +29,66 @@ pub(super) enum From {
     Package,
 }
 
-/// Returns the files of a model. Models of different origin never lie under the same path, whatever their files are called.
+/// Returns the files of a model. Models of different origin never lie under the same path, whatever
+/// their files are called.
 pub(super) fn pieces(entry: &Entry, hub: &Url) -> Vec<Piece> {
     match &entry.source {
-        Source::Hub { repository, revision, files } => {
-            let folder =
-                format!("{}{}", repository.replace('/', "--"), if revision == "main" { String::new() } else { format!("@{revision}") });
+        Source::Hub {
+            repository,
+            revision,
+            files,
+        } => {
+            let folder = format!(
+                "{}{}",
+                repository.replace('/', "--"),
+                if revision == "main" {
+                    String::new()
+                } else {
+                    format!("@{revision}")
+                }
+            );
             let base = hub.as_str().trim_end_matches('/');
             let piece = |file: &String| Piece {
                 to: Path::new("hub").join(&folder).join(file.replace('/', "--")),
-                from: From::Address { url: format!("{base}/{repository}/resolve/{revision}/{file}"), of_hub: true },
+                from: From::Address {
+                    url: format!("{base}/{repository}/resolve/{revision}/{file}"),
+                    of_hub: true,
+                },
             };
             files.iter().map(piece).collect()
         }
         Source::Url { files } => {
             // All parts of a model lie in one folder, and find each other by their names.
-            let folder =
-                Path::new("url").join(&file::hex(&file::sha256(files.first().map_or("", |first| folder_of(first)).as_bytes()))[..12]);
-            let piece = |url: &String| Piece { to: folder.join(last(url)), from: From::Address { url: url.clone(), of_hub: false } };
+            let folder = Path::new("url").join(
+                &file::hex(&file::sha256(
+                    files
+                        .first()
+                        .map_or("", |first| folder_of(first))
+                        .as_bytes(),
+                ))[..12],
+            );
+            let piece = |url: &String| Piece {
+                to: folder.join(last(url)),
+                from: From::Address {
+                    url: url.clone(),
+                    of_hub: false,
+                },
+            };
             files.iter().map(piece).collect()
         }
         Source::Path { files } => {
-            let piece = |path: &PathBuf| Some(Piece { to: Path::new("local").join(path.file_name()?), from: From::File(path.clone()) });
+            let piece = |path: &PathBuf| {
+                Some(Piece {
+                    to: Path::new("local").join(path.file_name()?),
+                    from: From::File(path.clone()),
+                })
+            };
             files.iter().filter_map(piece).collect()
         }
-        Source::Wheel { member, .. } => vec![Piece { to: PathBuf::from(last(member)), from: From::Package }],
+        Source::Wheel { member, .. } => vec![Piece {
+            to: PathBuf::from(last(member)),
+            from: From::Package,
+        }],
     }
 }
 
@@ -61,7 +96,9 @@ impl Piece {
     /// Says where the file comes from, for a person; without the password that an address may hold.
     pub(super) fn origin(&self, entry: &Entry) -> String {
         match (&self.from, &entry.source) {
-            (From::Address { url, .. }, _) => Url::parse(url).map_or_else(|_| String::new(), |url| super::download::shown(&url)),
+            (From::Address { url, .. }, _) => {
+                Url::parse(url).map_or_else(|_| String::new(), |url| super::download::shown(&url))
+            }
             (From::File(path), _) => path.display().to_string(),
             (From::Package, Source::Wheel { url, member, .. }) => format!("{url} ({member})"),
             (From::Package, _) => String::new(),
@@ -74,14 +111,29 @@ fn without_query(url: &str) -> &str {
 }
 
 fn folder_of(url: &str) -> &str {
-    without_query(url).rsplit_once('/').map_or("", |(folder, _)| folder)
+    without_query(url)
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
 }
 
 /// Returns the last part of a path. What is left of it can lead nowhere.
 pub(super) fn last(path: &str) -> String {
     let name = without_query(path).rsplit('/').next().unwrap_or_default();
-    let clean: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' }).collect();
-    if clean.starts_with('.') || clean.is_empty() { format!("model{clean}") } else { clean }
+    let clean: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "._-+".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if clean.starts_with('.') || clean.is_empty() {
+        format!("model{clean}")
+    } else {
+        clean
+    }
 }
 
 #[cfg(test)]
@@ -96,12 +148,21 @@ mod tests {
 
     #[test]
     fn no_two_models_share_a_file() {
-        let others = ["hf:a/b/c.gguf", "hf:a/d/c.gguf", "hf:a/b@v1/c.gguf", "https://e.example/c.gguf", "https://f.example/c.gguf"];
+        let others = [
+            "hf:a/b/c.gguf",
+            "hf:a/d/c.gguf",
+            "hf:a/b@v1/c.gguf",
+            "https://e.example/c.gguf",
+            "https://f.example/c.gguf",
+        ];
         let others = others.map(|text| parse(text, &hub()).expect("fine").expect("a reference"));
         let mut seen = std::collections::HashSet::new();
         for entry in built_in().iter().chain(&others) {
             for piece in pieces(entry, &hub()) {
-                assert!(piece.to.is_relative() && !piece.to.to_string_lossy().contains(".."), "{piece:?}");
+                assert!(
+                    piece.to.is_relative() && !piece.to.to_string_lossy().contains(".."),
+                    "{piece:?}"
+                );
                 assert!(!piece.origin(entry).is_empty());
                 assert!(seen.insert(piece.to), "{}", entry.id);
             }
@@ -110,14 +171,29 @@ mod tests {
 
     #[test]
     fn a_file_of_the_hub_is_asked_for_by_its_revision() {
-        let entry = parse("hf:a/b@v1/x/c.gguf", &hub()).expect("fine").expect("a reference");
-        let from = From::Address { url: "https://hub.example/a/b/resolve/v1/x/c.gguf".into(), of_hub: true };
-        assert_eq!(pieces(&entry, &hub()), [Piece { to: "hub/a--b@v1/x--c.gguf".into(), from }]);
+        let entry = parse("hf:a/b@v1/x/c.gguf", &hub())
+            .expect("fine")
+            .expect("a reference");
+        let from = From::Address {
+            url: "https://hub.example/a/b/resolve/v1/x/c.gguf".into(),
+            of_hub: true,
+        };
+        assert_eq!(
+            pieces(&entry, &hub()),
+            [Piece {
+                to: "hub/a--b@v1/x--c.gguf".into(),
+                from
+            }]
+        );
     }
 
     #[test]
     fn an_address_cannot_lead_out_of_the_folder() {
-        for (url, name) in [("https://a/b/..", "model.."), ("https://a/b/?x=/../y", "model"), ("https://a/.x.gguf#y", "model.x.gguf")] {
+        for (url, name) in [
+            ("https://a/b/..", "model.."),
+            ("https://a/b/?x=/../y", "model"),
+            ("https://a/.x.gguf#y", "model.x.gguf"),
+        ] {
             assert_eq!(last(url), name);
         }
     }

@@ -34,7 +34,13 @@ const MODEL: &str = "/model.gguf";
 const MODELS: &str = "/models";
 
 /// What the volumes of its image may take of its memory, which is reckoned for the model.
-const VOLUMES: Share = Share { bytes: 16 << 20, most_bytes: 1 << 20, files: 16_000, most_files: 1000, exec: false };
+const VOLUMES: Share = Share {
+    bytes: 16 << 20,
+    most_bytes: 1 << 20,
+    files: 16_000,
+    most_files: 1000,
+    exec: false,
+};
 
 /// The engine's own shared memory would take any number of empty files.
 const SHM: &str = "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=1777";
@@ -51,8 +57,8 @@ const SHORTEST_CONTEXT: u64 = 4096;
 /// Megabytes of earlier prompts that the server keeps; its own default is 8192.
 pub(super) const PROMPT_CACHE: u64 = 256;
 
-/// How much the server tells: how it starts, and of each request how many tokens it took and how long. What is said in them is in none of
-/// its lines, but for the few words that an error quotes.
+/// How much the server tells: how it starts, and of each request how many tokens it took and how
+/// long. What is said in them is in none of its lines, but for the few words that an error quotes.
 const TALK: &str = "3";
 
 /// Memory beside model, context and earlier prompts.
@@ -79,43 +85,99 @@ pub(super) struct Host<'a> {
 }
 
 impl Plan {
-    pub(super) fn new(model: &Model, image: &ImageFacts, engine: &Facts, options: &Options, host: &Host<'_>) -> Result<Self, Error> {
-        let refuse = |problem| Error::Image { image: options.image_name().to_owned(), problem };
+    pub(super) fn new(
+        model: &Model,
+        image: &ImageFacts,
+        engine: &Facts,
+        options: &Options,
+        host: &Host<'_>,
+    ) -> Result<Self, Error> {
+        let refuse = |problem| Error::Image {
+            image: options.image_name().to_owned(),
+            problem,
+        };
         if let Some(problem) = misfit(image, engine) {
             return Err(refuse(problem));
         }
-        let beside = "the engine would make that folder on your disk, beside the server's socket, as root".to_owned();
-        let closed =
-            [Closed { place: SOCKET_FOLDER, why: beside }, Closed::mounted(KEY_FOLDER), Closed::mounted(MODEL), Closed::mounted(MODELS)];
+        let beside =
+            "the engine would make that folder on your disk, beside the server's socket, as root"
+                .to_owned();
+        let closed = [
+            Closed {
+                place: SOCKET_FOLDER,
+                why: beside,
+            },
+            Closed::mounted(KEY_FOLDER),
+            Closed::mounted(MODEL),
+            Closed::mounted(MODELS),
+        ];
         let mut tmpfs = cover(&image.volumes, &closed, VOLUMES).map_err(refuse)?;
         tmpfs.push(("/dev/shm".to_owned(), SHM.to_owned()));
-        let mounted: Vec<&str> =
-            closed.iter().map(|closed| closed.place).chain(tmpfs.iter().map(|(covered, _)| covered.as_str())).collect();
+        let mounted: Vec<&str> = closed
+            .iter()
+            .map(|closed| closed.place)
+            .chain(tmpfs.iter().map(|(covered, _)| covered.as_str()))
+            .collect();
         let variables = Variables::new(image, &mounted);
         let n_threads = options.threads.unwrap_or(engine.n_cpus).clamp(1, 1024);
         let (context, memory) = size(model, engine.memory, options)?;
-        let mut mounts = vec![Mount::Bind { source: host.key_folder.to_owned(), target: KEY_FOLDER.to_owned(), read_only: true }];
+        let mut mounts = vec![Mount::Bind {
+            source: host.key_folder.to_owned(),
+            target: KEY_FOLDER.to_owned(),
+            read_only: true,
+        }];
         let mut targets = Vec::new();
         for path in &model.files {
-            let refuse = |problem: &str| Error::Model { path: path.clone(), problem: problem.to_owned(), hint: None };
-            let source = path.to_str().ok_or_else(|| refuse("its path is not UTF-8, and an engine takes no other"))?;
+            let refuse = |problem: &str| Error::Model {
+                path: path.clone(),
+                problem: problem.to_owned(),
+                hint: None,
+            };
+            let source = path
+                .to_str()
+                .ok_or_else(|| refuse("its path is not UTF-8, and an engine takes no other"))?;
             // The parts of a split model find each other by their names.
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let target = if model.files.len() == 1 { MODEL.to_owned() } else { format!("{MODELS}/{name}") };
-            mounts.push(Mount::Bind { source: source.to_owned(), target: target.clone(), read_only: true });
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let target = if model.files.len() == 1 {
+                MODEL.to_owned()
+            } else {
+                format!("{MODELS}/{name}")
+            };
+            mounts.push(Mount::Bind {
+                source: source.to_owned(),
+                target: target.clone(),
+                read_only: true,
+            });
             targets.push(target);
         }
-        let mut argv: Vec<String> = [&options.program, "-m", &targets[0], "--alias", &model.name].map(str::to_owned).to_vec();
+        let mut argv: Vec<String> = [&options.program, "-m", &targets[0], "--alias", &model.name]
+            .map(str::to_owned)
+            .to_vec();
         let network = if let Some(folder) = host.socket_folder {
-            mounts.push(Mount::Bind { source: folder.to_owned(), target: SOCKET_FOLDER.to_owned(), read_only: false });
+            mounts.push(Mount::Bind {
+                source: folder.to_owned(),
+                target: SOCKET_FOLDER.to_owned(),
+                read_only: false,
+            });
             argv.extend(["--host".to_owned(), format!("{SOCKET_FOLDER}/{SOCKET}")]);
             Network::None
         } else {
             argv.extend(["--host", "0.0.0.0", "--port"].map(str::to_owned));
             argv.push(PORT.to_string());
-            Network::Published { host_port: options.port, port: PORT }
+            Network::Published {
+                host_port: options.port,
+                port: PORT,
+            }
         };
-        argv.extend(manner(options, context, n_threads, &format!("{KEY_FOLDER}/{KEY}")));
+        argv.extend(manner(
+            options,
+            context,
+            n_threads,
+            &format!("{KEY_FOLDER}/{KEY}"),
+        ));
         let container = ContainerSpec {
             name: host.name.clone(),
             // By its id: a tag may mean another image by the time it is used.
@@ -135,14 +197,32 @@ impl Plan {
             // It has threads that compute, and as many again that listen.
             n_processes: 64 + 4 * n_threads.max(engine.n_cpus),
             ulimits: vec![
-                Ulimit { name: "core", limit: 0 },
-                Ulimit { name: "nofile", limit: 1024 },
+                Ulimit {
+                    name: "core",
+                    limit: 0,
+                },
+                Ulimit {
+                    name: "nofile",
+                    limit: 1024,
+                },
                 // The folder of its socket is on the host's disk, and a socket has no size.
-                Ulimit { name: "fsize", limit: 0 },
-                Ulimit { name: "memlock", limit: 65536 },
+                Ulimit {
+                    name: "fsize",
+                    limit: 0,
+                },
+                Ulimit {
+                    name: "memlock",
+                    limit: 65536,
+                },
                 // The kernel counts both for the person, whoever of theirs uses them.
-                Ulimit { name: "msgqueue", limit: 0 },
-                Ulimit { name: "sigpending", limit: 4096 },
+                Ulimit {
+                    name: "msgqueue",
+                    limit: 0,
+                },
+                Ulimit {
+                    name: "sigpending",
+                    limit: 4096,
+                },
             ],
             sysctls: Vec::new(),
             shm: 1 << 20,
@@ -158,41 +238,92 @@ impl Plan {
         // A file that was replaced under its name is another model.
         let all = format!("{container:?} {} {}", model.size, model.changed);
         let hash = file::hex(&file::sha256(all.as_bytes()))[..24].to_owned();
-        let container = ContainerSpec { labels: Labels { spec: Some(hash.clone()), ..container.labels.clone() }, ..container };
-        Ok(Self { container, hash, context, warning: variables.warning() })
+        let container = ContainerSpec {
+            labels: Labels {
+                spec: Some(hash.clone()),
+                ..container.labels.clone()
+            },
+            ..container
+        };
+        Ok(Self {
+            container,
+            hash,
+            context,
+            warning: variables.warning(),
+        })
     }
 
     /// Returns the places of its mounts, in which its image must have nothing that leads elsewhere.
     pub(super) fn places(&self) -> Places {
-        let targets =
-            self.container.mounts.iter().filter_map(|mount| if let Mount::Bind { target, .. } = mount { Some(target) } else { None });
-        let (folders, files): (Vec<_>, Vec<_>) =
-            targets.cloned().partition(|target| [KEY_FOLDER, SOCKET_FOLDER].contains(&target.as_str()));
-        let mut on_the_way = ["/dev", "/etc", "/proc", "/run", "/sys"].map(str::to_owned).to_vec();
+        let targets = self.container.mounts.iter().filter_map(|mount| {
+            if let Mount::Bind { target, .. } = mount {
+                Some(target)
+            } else {
+                None
+            }
+        });
+        let (folders, files): (Vec<_>, Vec<_>) = targets
+            .cloned()
+            .partition(|target| [KEY_FOLDER, SOCKET_FOLDER].contains(&target.as_str()));
+        let mut on_the_way = ["/dev", "/etc", "/proc", "/run", "/sys"]
+            .map(str::to_owned)
+            .to_vec();
         if files.iter().any(|file| file.starts_with(MODELS)) {
             on_the_way.push(MODELS.to_owned());
         }
         let folders = [on_the_way, folders].concat();
         // Where it has its files depends on the model.
         let all = format!("{folders:?} {files:?}");
-        let mark = format!("-server-{}", &file::hex(&file::sha256(all.as_bytes()))[..12]);
-        Places { folders, files, open: (SOCKET_FOLDER, "the folder of its socket"), owner: "the model server", mark }
+        let mark = format!(
+            "-server-{}",
+            &file::hex(&file::sha256(all.as_bytes()))[..12]
+        );
+        Places {
+            folders,
+            files,
+            open: (SOCKET_FOLDER, "the folder of its socket"),
+            owner: "the model server",
+            mark,
+        }
     }
 }
 
-/// Returns the tokens of context and the bytes of memory that a server of this model takes on a machine of so many bytes (0: unknown).
+/// Returns the tokens of context and the bytes of memory that a server of this model takes on a
+/// machine of so many bytes (0: unknown).
 pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
     size(model, machine, options)
 }
 
-/// Returns the part of the command line that says how the server works, wherever it listens and whatever it serves.
+/// Returns the part of the command line that says how the server works, wherever it listens and
+/// whatever it serves.
 pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str) -> Vec<String> {
-    let mut argv = ["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", TALK].map(str::to_owned).to_vec();
+    let mut argv = [
+        "--jinja",
+        "--no-ui",
+        "--offline",
+        "--no-slots",
+        "-np",
+        "1",
+        "-b",
+        "512",
+        "-lv",
+        TALK,
+    ]
+    .map(str::to_owned)
+    .to_vec();
     argv.extend(["--api-key-file", key].map(str::to_owned));
-    argv.extend(["-c".to_owned(), context.to_string(), "-t".to_owned(), n_threads.to_string()]);
+    argv.extend([
+        "-c".to_owned(),
+        context.to_string(),
+        "-t".to_owned(),
+        n_threads.to_string(),
+    ]);
     argv.extend(["--cache-ram".to_owned(), PROMPT_CACHE.to_string()]);
     if options.sleep_idle.get() > 0 {
-        argv.extend(["--sleep-idle-seconds".to_owned(), options.sleep_idle.get().to_string()]);
+        argv.extend([
+            "--sleep-idle-seconds".to_owned(),
+            options.sleep_idle.get().to_string(),
+        ]);
     }
     argv
 }
@@ -201,21 +332,38 @@ pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str)
 pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
     // Where a head does not tell, a guess that is too high costs nothing but the limit's tightness.
     let per_token = model.bytes_per_token.unwrap_or(256 << 10);
-    let needed =
-        |context: u64| per_token.saturating_mul(context).saturating_add(model.size).saturating_add((PROMPT_CACHE << 20) + HEADROOM);
+    let needed = |context: u64| {
+        per_token
+            .saturating_mul(context)
+            .saturating_add(model.size)
+            .saturating_add((PROMPT_CACHE << 20) + HEADROOM)
+    };
     let mut context = match options.context {
         Some(context) if context < 256 => {
             let problem = format!("{context} tokens hold neither a prompt nor an answer");
-            return Err(Error::Setting { key: "inference.context", problem });
+            return Err(Error::Setting {
+                key: "inference.context",
+                problem,
+            });
         }
         Some(context) => u64::from(context),
-        None => model.context.unwrap_or(SHORTEST_CONTEXT).clamp(256, LONGEST_CONTEXT),
+        None => model
+            .context
+            .unwrap_or(SHORTEST_CONTEXT)
+            .clamp(256, LONGEST_CONTEXT),
     };
     if let Some(memory) = options.memory {
         let least = ByteSize::mib(64);
         if memory < least {
-            let problem = format!("{} is less than the {} that the server needs without any model", memory.rounded(), least.rounded());
-            return Err(Error::Setting { key: "inference.memory", problem });
+            let problem = format!(
+                "{} is less than the {} that the server needs without any model",
+                memory.rounded(),
+                least.rounded()
+            );
+            return Err(Error::Setting {
+                key: "inference.memory",
+                problem,
+            });
         }
         return Ok((context, memory.bytes()));
     }
@@ -227,7 +375,10 @@ pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u6
         context = (context / 2).max(SHORTEST_CONTEXT);
     }
     if needed(context) > machine {
-        return Err(Error::TooLarge { needed: ByteSize::new(needed(context)), free: ByteSize::new(machine) });
+        return Err(Error::TooLarge {
+            needed: ByteSize::new(needed(context)),
+            free: ByteSize::new(machine),
+        });
     }
     Ok((context, needed(context)))
 }
@@ -252,7 +403,12 @@ pub(super) mod tests {
 
     #[track_caller]
     fn check(machine_gib: u64, options: &Options, context: u64) {
-        assert_eq!(size(&model(), machine_gib << 30, options).expect("it fits").0, context);
+        assert_eq!(
+            size(&model(), machine_gib << 30, options)
+                .expect("it fits")
+                .0,
+            context
+        );
     }
 
     #[test]
@@ -262,12 +418,27 @@ pub(super) mod tests {
         check(8, &auto, 16_384);
         check(6, &auto, 8192);
         check(0, &auto, 32_768);
-        assert!(matches!(size(&model(), 5 << 30, &auto), Err(Error::TooLarge { .. })));
-        let asked = Options { context: Some(65_536), ..Options::default() };
+        assert!(matches!(
+            size(&model(), 5 << 30, &auto),
+            Err(Error::TooLarge { .. })
+        ));
+        let asked = Options {
+            context: Some(65_536),
+            ..Options::default()
+        };
         check(16, &asked, 65_536);
-        assert!(matches!(size(&model(), 8 << 30, &asked), Err(Error::TooLarge { .. })), "what was asked for is not shortened");
-        let small = Options { context: Some(1), ..Options::default() };
-        assert!(matches!(size(&model(), 8 << 30, &small), Err(Error::Setting { .. })));
+        assert!(
+            matches!(size(&model(), 8 << 30, &asked), Err(Error::TooLarge { .. })),
+            "what was asked for is not shortened"
+        );
+        let small = Options {
+            context: Some(1),
+            ..Options::default()
+        };
+        assert!(matches!(
+            size(&model(), 8 << 30, &small),
+            Err(Error::Setting { .. })
+        ));
     }
 
     pub(in super::super) fn container() -> ContainerSpec {
@@ -290,45 +461,109 @@ pub(super) mod tests {
         }
     }
 
-    fn from(image: &ImageFacts, model: &Model, options: &Options, socket: bool) -> Result<Plan, Error> {
+    fn from(
+        image: &ImageFacts,
+        model: &Model,
+        options: &Options,
+        socket: bool,
+    ) -> Result<Plan, Error> {
         let engine = Facts::plain();
-        let host = Host { name: "n".into(), user: (1000, 1000), key_folder: "/k", socket_folder: socket.then_some("/s") };
+        let host = Host {
+            name: "n".into(),
+            user: (1000, 1000),
+            key_folder: "/k",
+            socket_folder: socket.then_some("/s"),
+        };
         Plan::new(model, image, &engine, options, &host)
     }
 
     #[test]
     fn volumes_of_its_image_are_covered_and_those_where_it_has_its_own_are_refused() {
-        let covered = from(&image(&["/data/", "/srv/../cache"]), &model(), &Options::default(), true).expect("good ones").container.tmpfs;
-        let of = |path: &str| covered.iter().find(|(covered, _)| covered == path).map(|(_, options)| options.as_str());
+        let covered = from(
+            &image(&["/data/", "/srv/../cache"]),
+            &model(),
+            &Options::default(),
+            true,
+        )
+        .expect("good ones")
+        .container
+        .tmpfs;
+        let of = |path: &str| {
+            covered
+                .iter()
+                .find(|(covered, _)| covered == path)
+                .map(|(_, options)| options.as_str())
+        };
         let options = "rw,noexec,nosuid,nodev,size=1048576,nr_inodes=1000,mode=1777";
-        assert_eq!((of("/data"), of("/cache")), (Some(options), Some(options)), "{covered:?}");
+        assert_eq!(
+            (of("/data"), of("/cache")),
+            (Some(options), Some(options)),
+            "{covered:?}"
+        );
         for (volume, words) in [
             ("/run/llama", "beside the server's socket, as root"),
-            ("/run/../run/llama/made", "beside the server's socket, as root"),
+            (
+                "/run/../run/llama/made",
+                "beside the server's socket, as root",
+            ),
             ("/run/key", "at or below /run/key"),
             ("/model.gguf", "at or below /model.gguf"),
             ("/models/deep", "at or below /models"),
             ("/proc", "at or below /proc"),
             ("/", "its root as a volume"),
         ] {
-            let error = from(&image(&["/data", volume]), &model(), &Options::default(), true).expect_err(volume);
-            assert!(error.is_about_server() && error.to_string().contains(words), "{volume}: {error}");
-            assert!(error.hint().is_some_and(|hint| hint.contains("inference.image")));
+            let error = from(
+                &image(&["/data", volume]),
+                &model(),
+                &Options::default(),
+                true,
+            )
+            .expect_err(volume);
+            assert!(
+                error.is_about_server() && error.to_string().contains(words),
+                "{volume}: {error}"
+            );
+            assert!(
+                error
+                    .hint()
+                    .is_some_and(|hint| hint.contains("inference.image"))
+            );
         }
-        let foreign = ImageFacts { architecture: "s390x".to_owned(), ..image(&[]) };
-        let error = from(&foreign, &model(), &Options::default(), true).expect_err("another machine's").to_string();
+        let foreign = ImageFacts {
+            architecture: "s390x".to_owned(),
+            ..image(&[])
+        };
+        let error = from(&foreign, &model(), &Options::default(), true)
+            .expect_err("another machine's")
+            .to_string();
         assert!(error.contains("another kind of machine, s390x"), "{error}");
     }
 
     #[test]
     fn what_is_looked_at_in_an_image_depends_on_where_the_model_is_mounted() {
         let one = plan(&model(), &Options::default(), true).places();
-        assert!(one.folders.contains(&"/run/llama".to_owned()) && one.folders.contains(&"/run/key".to_owned()), "{one:?}");
+        assert!(
+            one.folders.contains(&"/run/llama".to_owned())
+                && one.folders.contains(&"/run/key".to_owned()),
+            "{one:?}"
+        );
         assert_eq!(one.files, ["/model.gguf"]);
-        let two = Model { files: vec!["/m/a-00001-of-00002.gguf".into(), "/m/a-00002-of-00002.gguf".into()], ..model() };
+        let two = Model {
+            files: vec![
+                "/m/a-00001-of-00002.gguf".into(),
+                "/m/a-00002-of-00002.gguf".into(),
+            ],
+            ..model()
+        };
         let two = plan(&two, &Options::default(), true).places();
         assert!(two.folders.contains(&"/models".to_owned()), "{two:?}");
-        assert_eq!(two.files, ["/models/a-00001-of-00002.gguf", "/models/a-00002-of-00002.gguf"]);
+        assert_eq!(
+            two.files,
+            [
+                "/models/a-00001-of-00002.gguf",
+                "/models/a-00002-of-00002.gguf"
+            ]
+        );
         assert_ne!(one.mark, two.mark);
     }
 
@@ -337,10 +572,38 @@ pub(super) mod tests {
         let first = plan(&model(), &Options::default(), true);
         assert_eq!(first.hash, plan(&model(), &Options::default(), true).hash);
         let others = [
-            plan(&Model { changed: 8, ..model() }, &Options::default(), true),
-            plan(&Model { name: "other".into(), ..model() }, &Options::default(), true),
-            plan(&model(), &Options { context: Some(512), ..Options::default() }, true),
-            plan(&model(), &Options { threads: Some(1), ..Options::default() }, true),
+            plan(
+                &Model {
+                    changed: 8,
+                    ..model()
+                },
+                &Options::default(),
+                true,
+            ),
+            plan(
+                &Model {
+                    name: "other".into(),
+                    ..model()
+                },
+                &Options::default(),
+                true,
+            ),
+            plan(
+                &model(),
+                &Options {
+                    context: Some(512),
+                    ..Options::default()
+                },
+                true,
+            ),
+            plan(
+                &model(),
+                &Options {
+                    threads: Some(1),
+                    ..Options::default()
+                },
+                true,
+            ),
             plan(&model(), &Options::default(), false),
         ];
         assert!(others.iter().all(|other| other.hash != first.hash));
@@ -357,7 +620,13 @@ pub(super) mod tests {
                 .all(|mount| matches!(mount, Mount::Bind { target, read_only, .. } if *read_only || target == SOCKET_FOLDER))
         );
         let open = plan(&model(), &Options::default(), false).container;
-        assert_eq!(open.network, Network::Published { host_port: 7474, port: PORT });
+        assert_eq!(
+            open.network,
+            Network::Published {
+                host_port: 7474,
+                port: PORT
+            }
+        );
         assert!(open.entrypoint.contains(&"--api-key-file".to_owned()));
     }
 }

@@ -1,4 +1,5 @@
-//! What is kept beside each file that was loaded: where it came from, and what it must be from then on.
+//! What is kept beside each file that was loaded: where it came from, and what it must be from then
+//! on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +31,8 @@ pub struct Record {
     pub size: u64,
     /// In hexadecimal.
     pub sha256: String,
-    /// Whether the hash was known before the file was here, so that the file was checked against it.
+    /// Whether the hash was known before the file was here, so that the file was checked against
+    /// it.
     pub checked: bool,
     /// Change of the file, in nanoseconds, when it was last known to be right.
     changed: i64,
@@ -38,21 +40,40 @@ pub struct Record {
 
 impl Record {
     /// Writes down a file that has just got its name.
-    pub(super) fn keep(path: &Path, entry: &Entry, sha256: &str, checked: bool) -> Result<Self, Error> {
+    pub(super) fn keep(
+        path: &Path,
+        entry: &Entry,
+        sha256: &str,
+        checked: bool,
+    ) -> Result<Self, Error> {
         let (size, changed) = facts(path)?;
         let (model, source) = (entry.id.clone(), entry.source.clone());
-        let record = Self { version: VERSION, model, source, size, sha256: sha256.to_owned(), checked, changed };
+        let record = Self {
+            version: VERSION,
+            model,
+            source,
+            size,
+            sha256: sha256.to_owned(),
+            checked,
+            changed,
+        };
         file::write_json(&path_of(path), &record)?;
         Ok(record)
     }
 
-    /// Returns what is known of a file, `None` where it was never loaded by us or its record is damaged.
+    /// Returns what is known of a file, `None` where it was never loaded by us or its record is
+    /// damaged.
     pub(super) fn of(path: &Path) -> Option<Self> {
         read(path).ok().flatten()
     }
 
     /// Checks that a file is still what it was: at once where it was not touched, else by its hash.
-    pub(super) async fn check(&self, path: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    pub(super) async fn check(
+        &self,
+        path: &Path,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let (size, changed) = facts(path)?;
         if (size, changed) == (self.size, self.changed) {
             return Ok(());
@@ -61,23 +82,41 @@ impl Record {
     }
 
     /// Checks that a file is still what it was, by its hash.
-    pub(super) async fn check_hash(&self, path: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    pub(super) async fn check_hash(
+        &self,
+        path: &Path,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let task = format!("checking the model {}", self.model);
         let found = digest(path.to_owned(), task.clone(), progress, cancel).await?;
         progress(bytes_done(&task, self.size, self.size, true));
         if found != self.sha256 {
             let (name, expected) = (self.model.clone(), self.sha256.clone());
-            return Err(Error::Changed { path: path.to_owned(), name, expected, found });
+            return Err(Error::Changed {
+                path: path.to_owned(),
+                name,
+                expected,
+                found,
+            });
         }
         let (size, changed) = facts(path)?;
         if (size, changed) != (self.size, self.changed) {
-            file::write_json(&path_of(path), &Self { size, changed, ..self.clone() })?;
+            file::write_json(
+                &path_of(path),
+                &Self {
+                    size,
+                    changed,
+                    ..self.clone()
+                },
+            )?;
         }
         Ok(())
     }
 }
 
-/// Says why a file and what is kept of it do not go together; `None` where nothing is kept, or it is fine.
+/// Says why a file and what is kept of it do not go together; `None` where nothing is kept, or it
+/// is fine.
 pub(super) fn damage(path: &Path) -> Option<String> {
     let record = match read(path) {
         Ok(record) => record?,
@@ -90,13 +129,17 @@ pub(super) fn damage(path: &Path) -> Option<String> {
     })
 }
 
-/// Makes sure that a record can be written beside a file, and removed: an empty folder in its place is removed, any other refused.
+/// Makes sure that a record can be written beside a file, and removed: an empty folder in its place
+/// is removed, any other refused.
 pub(super) fn make_way(path: &Path) -> Result<(), Error> {
     let place = path_of(path);
     if !fs::symlink_metadata(&place).is_ok_and(|facts| facts.is_dir()) {
         return Ok(());
     }
-    fs::remove_dir(&place).map_err(|source| Error::NoRecord { path: place, source })
+    fs::remove_dir(&place).map_err(|source| Error::NoRecord {
+        path: place,
+        source,
+    })
 }
 
 fn read(path: &Path) -> Result<Option<Record>, String> {
@@ -105,12 +148,27 @@ fn read(path: &Path) -> Result<Option<Record>, String> {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
-            return Err(format!("a folder lies at `{}`, in the place of its record", path.display()));
+            return Err(format!(
+                "a folder lies at `{}`, in the place of its record",
+                path.display()
+            ));
         }
-        Err(error) => return Err(format!("its record `{}` cannot be read: {error}", path.display())),
+        Err(error) => {
+            return Err(format!(
+                "its record `{}` cannot be read: {error}",
+                path.display()
+            ));
+        }
     };
-    let record = serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == VERSION);
-    record.map(Some).ok_or_else(|| format!("its record `{}` is damaged, or of another version of Podbay", path.display()))
+    let record = serde_json::from_slice(&bytes)
+        .ok()
+        .filter(|record: &Record| record.version == VERSION);
+    record.map(Some).ok_or_else(|| {
+        format!(
+            "its record `{}` is damaged, or of another version of Podbay",
+            path.display()
+        )
+    })
 }
 
 /// Removes what is kept of a file.
@@ -120,21 +178,38 @@ pub(super) fn forget(path: &Path) -> Result<bool, Error> {
 
 /// Returns every file below a folder that was loaded by us.
 pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
-    files(folder).into_iter().filter_map(|path| Record::of(&path).map(|record| (path, record))).collect()
+    files(folder)
+        .into_iter()
+        .filter_map(|path| Record::of(&path).map(|record| (path, record)))
+        .collect()
 }
 
 /// Returns every file below a folder whose record is of no use.
 pub(super) fn damaged(folder: &Path) -> Vec<PathBuf> {
     // The notes of a download that is under way have a name like a record's.
     let is_part = |path: &Path| path.extension().is_some_and(|end| end == "part");
-    files(folder).into_iter().filter(|path| !is_part(path) && damage(path).is_some()).collect()
+    files(folder)
+        .into_iter()
+        .filter(|path| !is_part(path) && damage(path).is_some())
+        .collect()
 }
 
 /// Returns every file below a folder of which only a part is here, by the name that it will have.
 pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
-    let is_model = |path: &PathBuf| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
-    let whole = |path: PathBuf| path.extension().is_some_and(|end| end == "part").then(|| path.with_extension(""));
-    files(folder).into_iter().filter_map(whole).filter(is_model).collect()
+    let is_model = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
+    };
+    let whole = |path: PathBuf| {
+        path.extension()
+            .is_some_and(|end| end == "part")
+            .then(|| path.with_extension(""))
+    };
+    files(folder)
+        .into_iter()
+        .filter_map(whole)
+        .filter(is_model)
+        .collect()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -160,8 +235,18 @@ fn path_of(path: &Path) -> PathBuf {
 }
 
 fn facts(path: &Path) -> Result<(u64, i64), Error> {
-    let facts = fs::metadata(path).map_err(|source| Error::File { doing: "look at", path: path.to_owned(), source })?;
-    Ok((facts.len(), facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec())))
+    let facts = fs::metadata(path).map_err(|source| Error::File {
+        doing: "look at",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok((
+        facts.len(),
+        facts
+            .mtime()
+            .saturating_mul(1_000_000_000)
+            .saturating_add(facts.mtime_nsec()),
+    ))
 }
 
 #[cfg(test)]
@@ -176,19 +261,48 @@ mod tests {
         let path = folder.path().join("m.gguf");
         fs::write(&path, "hello").expect("written");
         let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-        Record::keep(&path, &Entry::bare("m", Source::Path { files: vec![path.clone()] }), hello, true).expect("kept");
+        Record::keep(
+            &path,
+            &Entry::bare(
+                "m",
+                Source::Path {
+                    files: vec![path.clone()],
+                },
+            ),
+            hello,
+            true,
+        )
+        .expect("kept");
         let (progress, cancel): (ProgressSink, _) = (Arc::new(|_| {}), CancellationToken::new());
         let record = Record::of(&path).expect("a record");
-        record.check(&path, &progress, &cancel).await.expect("as it was");
+        record
+            .check(&path, &progress, &cancel)
+            .await
+            .expect("as it was");
         // Touched, and yet the same.
         fs::write(&path, "hello").expect("written");
-        record.check(&path, &progress, &cancel).await.expect("as it was");
+        record
+            .check(&path, &progress, &cancel)
+            .await
+            .expect("as it was");
         fs::write(&path, "jello").expect("written");
-        let error = record.check(&path, &progress, &cancel).await.expect_err("changed");
-        assert!(matches!(error, Error::Changed { .. }) && error.hint().is_some_and(|hint| hint.contains("models pull m")), "{error}");
+        let error = record
+            .check(&path, &progress, &cancel)
+            .await
+            .expect_err("changed");
+        assert!(
+            matches!(error, Error::Changed { .. })
+                && error
+                    .hint()
+                    .is_some_and(|hint| hint.contains("models pull m")),
+            "{error}"
+        );
         assert!(damage(&path).is_none());
         fs::write(&path, "hello, you").expect("written");
-        assert!(damage(&path).is_some_and(|problem| problem.contains("tells of 5 bytes, and the file has 10")));
+        assert!(
+            damage(&path)
+                .is_some_and(|problem| problem.contains("tells of 5 bytes, and the file has 10"))
+        );
         assert_eq!(all(folder.path()).len(), 1);
         assert!(forget(&path).expect("removed") && all(folder.path()).is_empty());
     }

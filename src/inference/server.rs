@@ -40,7 +40,8 @@ use podbay_event::Unit;
 use podbay_llm::http::Endpoint;
 use podbay_sandbox as sandbox;
 
-/// How long a server that is up may take to say so; one that computes on all cores is slower than an idle one.
+/// How long a server that is up may take to say so; one that computes on all cores is slower than
+/// an idle one.
 pub(super) const ANSWER: Duration = Duration::from_secs(3);
 
 /// How long one that says nothing is waited for before it is replaced.
@@ -91,12 +92,19 @@ pub struct ServerState {
 impl ModelServer {
     pub fn new(engine: &Engine, options: &Options, paths: &Paths) -> Self {
         let name = format!("podbay-llama-server-{}", paths.key());
-        Self { engine: engine.clone(), options: options.clone(), paths: paths.clone(), name }
+        Self {
+            engine: engine.clone(),
+            options: options.clone(),
+            paths: paths.clone(),
+            name,
+        }
     }
 
-    /// Returns a server of this model and these settings that answers; starts it, or replaces another, where that is needed.
+    /// Returns a server of this model and these settings that answers; starts it, or replaces
+    /// another, where that is needed.
     ///
-    /// There is one server for a state folder. One that another process works with is not replaced: that is an error.
+    /// There is one server for a state folder. One that another process works with is not replaced:
+    /// that is an error.
     #[boxed]
     pub async fn ensure(
         &self,
@@ -105,23 +113,29 @@ impl ModelServer {
         progress: &ProgressSink,
         cancel: &CancellationToken,
     ) -> Result<Serving, Error> {
-        let facts = self.engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))?;
+        let facts = self
+            .engine
+            .facts(cancel)
+            .await
+            .map_err(Error::engine("ask the engine what it is"))?;
         let (plan, sources) = self.plan(facts, image, model)?;
         let hold = {
             let _gate = self.gate(cancel).await?;
             Arc::new(Hold::take(&self.paths.holds(), &plan.hash, &model.name)?)
         };
-        let serving = |container: ContainerId, endpoint: Endpoint, key: Secret, reused: bool| Serving {
-            endpoint,
-            key,
-            model: model.name.clone(),
-            context: plan.context,
-            container,
-            reused,
-            warnings: Vec::new(),
-            hold: Arc::clone(&hold),
-        };
-        // Without the lock: while one controller starts a server, others with their own must not wait.
+        let serving =
+            |container: ContainerId, endpoint: Endpoint, key: Secret, reused: bool| Serving {
+                endpoint,
+                key,
+                model: model.name.clone(),
+                context: plan.context,
+                container,
+                reused,
+                warnings: Vec::new(),
+                hold: Arc::clone(&hold),
+            };
+        // Without the lock: while one controller starts a server, others with their own must not
+        // wait.
         if let Some((state, probe, key)) = self.running(&plan, cancel).await?
             && cancelled(cancel, probe.ask(ANSWER)).await? == Health::Ready
         {
@@ -129,28 +143,53 @@ impl ModelServer {
         }
         let task = format!("starting the model server for {}", model.name);
         let show = |detail: &str, finished: bool| {
-            progress(Progress { task: task.clone(), done: 0, total: None, unit: Unit::Steps, detail: detail.to_owned(), finished });
+            progress(Progress {
+                task: task.clone(),
+                done: 0,
+                total: None,
+                unit: Unit::Steps,
+                detail: detail.to_owned(),
+                finished,
+            });
         };
         let folder = self.paths.locks();
-        let lock = FileLock::wait(&folder, "model-server", || show("another Podbay is starting it", false), cancel);
-        let _lock = lock.await.map_err(Error::engine("wait for the start of the model server"))?;
+        let lock = FileLock::wait(
+            &folder,
+            "model-server",
+            || show("another Podbay is starting it", false),
+            cancel,
+        );
+        let _lock = lock
+            .await
+            .map_err(Error::engine("wait for the start of the model server"))?;
         if let Some((state, probe, key)) = self.running(&plan, cancel).await? {
-            let ready = self.wait(&state.id, &probe, LAST_CHANCE, &show, cancel).await;
+            let ready = self
+                .wait(&state.id, &probe, LAST_CHANCE, &show, cancel)
+                .await;
             match ready {
                 Ok(()) => {
                     show("", true);
                     return Ok(serving(state.id.clone(), self.endpoint(&state), key, true));
                 }
                 Err(error @ Error::Cancelled { .. }) => return Err(error),
-                Err(error) => tracing::warn!(%error, "the model server does not answer and is replaced"),
+                Err(error) => {
+                    tracing::warn!(%error, "the model server does not answer and is replaced")
+                }
             }
         }
         self.look(&plan, image, progress, cancel).await?;
-        let Started { state, key, warnings } = self.start(&plan, &sources, &show, cancel).await?;
+        let Started {
+            state,
+            key,
+            warnings,
+        } = self.start(&plan, &sources, &show, cancel).await?;
         file::write_json(&self.paths.serving(), &model.files)?;
         show("", true);
         let warnings = plan.warning.clone().into_iter().chain(warnings).collect();
-        Ok(Serving { warnings, ..serving(state.id.clone(), self.endpoint(&state), key, false) })
+        Ok(Serving {
+            warnings,
+            ..serving(state.id.clone(), self.endpoint(&state), key, false)
+        })
     }
 
     /// Ends the server, unless another process works with it; returns whether there was one.
@@ -173,18 +212,25 @@ impl ModelServer {
     /// Returns the files of the model that the running server has; none if no server runs.
     #[boxed]
     pub async fn serves(&self, cancel: &CancellationToken) -> Result<Vec<PathBuf>, Error> {
-        if !self.container(cancel).await?.is_some_and(|state| state.running) {
+        if !self
+            .container(cancel)
+            .await?
+            .is_some_and(|state| state.running)
+        {
             return Ok(Vec::new());
         }
         let text = fs::read(self.paths.serving()).unwrap_or_default();
-        // Without the note a server that an older Podbay started is taken to use none: the kernel keeps its file anyway.
+        // Without the note a server that an older Podbay started is taken to use none: the kernel
+        // keeps its file anyway.
         Ok(serde_json::from_slice(&text).unwrap_or_default())
     }
 
     /// Returns how the server is, `None` if there is none.
     #[boxed]
     pub async fn state(&self, cancel: &CancellationToken) -> Result<Option<ServerState>, Error> {
-        let Some(state) = self.container(cancel).await? else { return Ok(None) };
+        let Some(state) = self.container(cancel).await? else {
+            return Ok(None);
+        };
         let endpoint = self.endpoint(&state);
         let health = match self.paths.read_key() {
             _ if !state.running => Health::NoAnswer("it does not run".to_owned()),
@@ -202,46 +248,109 @@ impl ModelServer {
         }))
     }
 
-    /// Returns where a running server is asked, and with which key; `None` if none runs or its key is gone.
+    /// Returns where a running server is asked, and with which key; `None` if none runs or its key
+    /// is gone.
     #[boxed]
-    pub async fn way_in(&self, cancel: &CancellationToken) -> Result<Option<(Endpoint, Secret)>, Error> {
-        let state = self.container(cancel).await?.filter(|state| state.running && !state.paused);
+    pub async fn way_in(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(Endpoint, Secret)>, Error> {
+        let state = self
+            .container(cancel)
+            .await?
+            .filter(|state| state.running && !state.paused);
         Ok(state.and_then(|state| Some((self.endpoint(&state), self.paths.read_key()?))))
     }
 
-    /// Passes the server's log on: its last lines, and with `follow` what comes until `cancel` fires. Returns whether there is a server.
-    pub async fn logs(&self, lines: u32, follow: bool, mut write: impl FnMut(&[u8]), cancel: &CancellationToken) -> Result<bool, Error> {
-        let Some(state) = self.container(cancel).await? else { return Ok(false) };
+    /// Passes the server's log on: its last lines, and with `follow` what comes until `cancel`
+    /// fires. Returns whether there is a server.
+    pub async fn logs(
+        &self,
+        lines: u32,
+        follow: bool,
+        mut write: impl FnMut(&[u8]),
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        let Some(state) = self.container(cancel).await? else {
+            return Ok(false);
+        };
         let failed = Error::engine("read the log of the model server");
         if follow {
-            self.engine.follow_log(&state.id, lines, write, cancel).await.map_err(failed)?;
+            self.engine
+                .follow_log(&state.id, lines, write, cancel)
+                .await
+                .map_err(failed)?;
         } else {
-            write(self.engine.last_lines(&state.id, lines, cancel).await.map_err(failed)?.as_bytes());
+            write(
+                self.engine
+                    .last_lines(&state.id, lines, cancel)
+                    .await
+                    .map_err(failed)?
+                    .as_bytes(),
+            );
         }
         Ok(true)
     }
 
-    fn plan(&self, facts: &engine::Facts, image: &ImageFacts, model: &Model) -> Result<(Plan, Sources), Error> {
-        let unsupported = |problem: &str| Err(Error::Unsupported { problem: problem.to_owned() });
-        if !facts.local {
-            return unsupported("the engine runs on another machine, which does not have the model's file");
-        }
-        if facts.userns {
-            return unsupported("the engine shifts user ids (userns-remap), so nothing in a container could read the server's key");
-        }
-        // In a rootless engine uid 0 is the person; every other id is one that may read nothing of theirs.
-        let owner = self.paths.user()?;
-        let user = if facts.rootless { (0, 0) } else { owner };
-        readable(model, if facts.rootless { (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()) } else { user })?;
-        let text = |path: PathBuf| {
-            path.into_os_string().into_string().map_err(|path| Error::Unsupported {
-                problem: format!("the path `{}` is not UTF-8, and an engine takes no other", Path::new(&path).display()),
+    fn plan(
+        &self,
+        facts: &engine::Facts,
+        image: &ImageFacts,
+        model: &Model,
+    ) -> Result<(Plan, Sources), Error> {
+        let unsupported = |problem: &str| {
+            Err(Error::Unsupported {
+                problem: problem.to_owned(),
             })
         };
-        let mut sources: Sources = model.files.iter().cloned().zip(model.identities.iter().copied()).collect();
+        if !facts.local {
+            return unsupported(
+                "the engine runs on another machine, which does not have the model's file",
+            );
+        }
+        if facts.userns {
+            return unsupported(
+                "the engine shifts user ids (userns-remap), so nothing in a container could read the server's key",
+            );
+        }
+        // In a rootless engine uid 0 is the person; every other id is one that may read nothing of
+        // theirs.
+        let owner = self.paths.user()?;
+        let user = if facts.rootless { (0, 0) } else { owner };
+        readable(
+            model,
+            if facts.rootless {
+                (
+                    nix::unistd::geteuid().as_raw(),
+                    nix::unistd::getegid().as_raw(),
+                )
+            } else {
+                user
+            },
+        )?;
+        let text = |path: PathBuf| {
+            path.into_os_string()
+                .into_string()
+                .map_err(|path| Error::Unsupported {
+                    problem: format!(
+                        "the path `{}` is not UTF-8, and an engine takes no other",
+                        Path::new(&path).display()
+                    ),
+                })
+        };
+        let mut sources: Sources = model
+            .files
+            .iter()
+            .cloned()
+            .zip(model.identities.iter().copied())
+            .collect();
         let mut absolute = |path: &Path| {
             make_for(path, owner)?;
-            let failed = |source| Error::File { doing: "look at", path: path.to_owned(), source };
+            let failed = |source| Error::File {
+                doing: "look at",
+                path: path.to_owned(),
+                source,
+            };
             let real = fs::canonicalize(path).map_err(failed)?;
             let facts = fs::metadata(&real).map_err(failed)?;
             sources.push((real.clone(), (facts.dev(), facts.ino())));
@@ -250,13 +359,31 @@ impl ModelServer {
         let key_folder = text(absolute(&self.paths.key_folder())?)?;
         // A socket does not reach through a virtual machine's border.
         let by_socket = !self.options.publish && !facts.desktop;
-        let socket_folder = if by_socket { Some(text(absolute(&self.paths.socket_folder())?)?) } else { None };
-        let host = Host { name: self.name.clone(), user, key_folder: &key_folder, socket_folder: socket_folder.as_deref() };
-        Ok((Plan::new(model, image, facts, &self.options, &host)?, sources))
+        let socket_folder = if by_socket {
+            Some(text(absolute(&self.paths.socket_folder())?)?)
+        } else {
+            None
+        };
+        let host = Host {
+            name: self.name.clone(),
+            user,
+            key_folder: &key_folder,
+            socket_folder: socket_folder.as_deref(),
+        };
+        Ok((
+            Plan::new(model, image, facts, &self.options, &host)?,
+            sources,
+        ))
     }
 
     /// Refuses an image in which links would lead a mount astray. What we build ourselves is known.
-    async fn look(&self, plan: &Plan, image: &ImageFacts, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    async fn look(
+        &self,
+        plan: &Plan,
+        image: &ImageFacts,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let name = self.options.image_name();
         if Provision::is_own(name) {
             return Ok(());
@@ -264,62 +391,120 @@ impl ModelServer {
         let seen = self.paths.images();
         make_private(&seen)?;
         let places = plan.places();
-        let found = Box::pin(sandbox::look(&self.engine, &plan.container, image, &places, &seen, progress, cancel)).await;
+        let found = Box::pin(sandbox::look(
+            &self.engine,
+            &plan.container,
+            image,
+            &places,
+            &seen,
+            progress,
+            cancel,
+        ))
+        .await;
         match found.map_err(Error::engine("look at the image of the model server"))? {
-            Some(problem) => Err(Error::Image { image: name.to_owned(), problem }),
+            Some(problem) => Err(Error::Image {
+                image: name.to_owned(),
+                problem,
+            }),
             None => Ok(()),
         }
     }
 
-    pub(super) async fn container(&self, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
-        self.engine.state(&self.name, cancel).await.map_err(Error::engine("look for the model server"))
+    pub(super) async fn container(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Option<ContainerState>, Error> {
+        self.engine
+            .state(&self.name, cancel)
+            .await
+            .map_err(Error::engine("look for the model server"))
     }
 
     /// Returns a running server that was made from the same plan.
-    async fn running(&self, plan: &Plan, cancel: &CancellationToken) -> Result<Option<(ContainerState, Probe, Secret)>, Error> {
-        let Some(state) = self.container(cancel).await? else { return Ok(None) };
-        let spec = state.labels.as_ref().and_then(|labels| labels.spec.as_deref());
+    async fn running(
+        &self,
+        plan: &Plan,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(ContainerState, Probe, Secret)>, Error> {
+        let Some(state) = self.container(cancel).await? else {
+            return Ok(None);
+        };
+        let spec = state
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.spec.as_deref());
         if !state.running || state.paused || spec != Some(plan.hash.as_str()) {
             return Ok(None);
         }
-        let Some(key) = self.paths.read_key() else { return Ok(None) };
+        let Some(key) = self.paths.read_key() else {
+            return Ok(None);
+        };
         let probe = Probe::new(self.endpoint(&state), key.clone())?;
         Ok(Some((state, probe, key)))
     }
 
     pub(super) fn endpoint(&self, state: &ContainerState) -> Endpoint {
         match state.ports.iter().find(|(inside, _)| *inside == PORT) {
-            Some((_, outside)) => Endpoint::parse(&format!("http://127.0.0.1:{outside}")).expect("a loopback address is an endpoint"),
+            Some((_, outside)) => Endpoint::parse(&format!("http://127.0.0.1:{outside}"))
+                .expect("a loopback address is an endpoint"),
             None => Endpoint::unix(self.paths.socket_folder().join(SOCKET)),
         }
     }
 
-    /// Removes the server's container, unless another process works with it; returns whether there was one.
-    pub(super) async fn remove(&self, beforehand: impl FnOnce(), cancel: &CancellationToken) -> Result<bool, Error> {
+    /// Removes the server's container, unless another process works with it; returns whether there
+    /// was one.
+    pub(super) async fn remove(
+        &self,
+        beforehand: impl FnOnce(),
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
         let _gate = self.gate(cancel).await?;
-        let Some(state) = self.container(cancel).await? else { return Ok(false) };
+        let Some(state) = self.container(cancel).await? else {
+            return Ok(false);
+        };
         // What has ended is of use to nobody.
-        let plan = state.labels.as_ref().and_then(|labels| labels.spec.as_deref()).filter(|_| state.running);
+        let plan = state
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.spec.as_deref())
+            .filter(|_| state.running);
         if let Some(user) = plan.and_then(|plan| hold::user(&self.paths.holds(), plan)) {
-            return Err(Error::Used { pid: user.pid, model: user.model });
+            return Err(Error::Used {
+                pid: user.pid,
+                model: user.model,
+            });
         }
         beforehand();
-        self.engine.remove_and_look(&state.id).await.map_err(|source| Error::Left { name: self.name.clone(), source })?;
+        self.engine
+            .remove_and_look(&state.id)
+            .await
+            .map_err(|source| Error::Left {
+                name: self.name.clone(),
+                source,
+            })?;
         Ok(true)
     }
 
-    /// Takes the lock that nobody ends a server without, and nobody says without that they work with one: the two never cross.
+    /// Takes the lock that nobody ends a server without, and nobody says without that they work
+    /// with one: the two never cross.
     async fn gate(&self, cancel: &CancellationToken) -> Result<FileLock, Error> {
         let folder = self.paths.locks();
         let lock = FileLock::wait(&folder, "model-server-gate", || (), cancel);
-        lock.await.map_err(Error::engine("wait for another Podbay that ends the model server"))
+        lock.await.map_err(Error::engine(
+            "wait for another Podbay that ends the model server",
+        ))
     }
 }
 
-/// Checks that the server's user may read the model, which a state folder of root's makes somebody else.
+/// Checks that the server's user may read the model, which a state folder of root's makes somebody
+/// else.
 fn readable(model: &Model, (uid, gid): (u32, u32)) -> Result<(), Error> {
     for path in &model.files {
-        let facts = fs::metadata(path).map_err(|source| Error::File { doing: "look at", path: path.clone(), source })?;
+        let facts = fs::metadata(path).map_err(|source| Error::File {
+            doing: "look at",
+            path: path.clone(),
+            source,
+        })?;
         let bit = match facts {
             _ if facts.uid() == uid => 0o400,
             _ if facts.gid() == gid => 0o040,
@@ -327,7 +512,11 @@ fn readable(model: &Model, (uid, gid): (u32, u32)) -> Result<(), Error> {
         };
         if facts.mode() & bit == 0 {
             let problem = format!("the model server runs as uid {uid}, which may not read it");
-            return Err(Error::Model { path: path.clone(), problem, hint: Some("let everybody read it: `chmod a+r FILE`") });
+            return Err(Error::Model {
+                path: path.clone(),
+                problem,
+                hint: Some("let everybody read it: `chmod a+r FILE`"),
+            });
         }
     }
     Ok(())

@@ -46,7 +46,8 @@ impl ModelServer {
         show: &impl Fn(&str, bool),
         cancel: &CancellationToken,
     ) -> Result<Started, Error> {
-        self.remove(|| show("ending the one with other settings", false), cancel).await?;
+        self.remove(|| show("ending the one with other settings", false), cancel)
+            .await?;
         let (uid, gid) = self.paths.user()?;
         let key = self.paths.write_key((uid, gid))?;
         let mut container = plan.container.clone();
@@ -57,32 +58,68 @@ impl ModelServer {
             }
             Network::Published { host_port, port } => {
                 let is_free = TcpListener::bind((Ipv4Addr::LOCALHOST, host_port)).is_ok();
-                container.network = Network::Published { host_port: if is_free { host_port } else { 0 }, port };
+                container.network = Network::Published {
+                    host_port: if is_free { host_port } else { 0 },
+                    port,
+                };
             }
         }
         show("", false);
         for (path, identity) in sources {
-            let moved = |Astray { at, problem }| Error::Moved { path: path.clone(), at, problem };
+            let moved = |Astray { at, problem }| Error::Moved {
+                path: path.clone(),
+                at,
+                problem,
+            };
             sandbox::walk(path, *identity).map_err(moved)?;
         }
-        let id = self.engine.create(&container, cancel).await.map_err(Error::engine("make the model server's container"))?;
+        let id = self
+            .engine
+            .create(&container, cancel)
+            .await
+            .map_err(Error::engine("make the model server's container"))?;
         let started = async {
-            self.engine.start(&id, cancel).await.map_err(|error| match error {
-                engine::Error::Answer { ref message, .. }
-                    if message.contains("executable file not found") || message.contains("no such file") =>
-                {
-                    let problem = format!("the image `{}` has no program `{}`", self.options.image_name(), self.options.program);
-                    Error::Setting { key: "inference.program", problem }
-                }
-                error => Error::engine("start the model server")(error),
-            })?;
-            let gone = || Error::NotStarted { problem: "somebody removed it".to_owned(), log: String::new() };
+            self.engine
+                .start(&id, cancel)
+                .await
+                .map_err(|error| match error {
+                    engine::Error::Answer { ref message, .. }
+                        if message.contains("executable file not found")
+                            || message.contains("no such file") =>
+                    {
+                        let problem = format!(
+                            "the image `{}` has no program `{}`",
+                            self.options.image_name(),
+                            self.options.program
+                        );
+                        Error::Setting {
+                            key: "inference.program",
+                            problem,
+                        }
+                    }
+                    error => Error::engine("start the model server")(error),
+                })?;
+            let gone = || Error::NotStarted {
+                problem: "somebody removed it".to_owned(),
+                log: String::new(),
+            };
             // Only now is it known which port the engine chose.
             let state = self.container(cancel).await?.ok_or_else(gone)?;
             let probe = Probe::new(self.endpoint(&state), key.clone())?;
-            self.wait(&id, &probe, self.options.start_timeout.duration(), show, cancel).await?;
+            self.wait(
+                &id,
+                &probe,
+                self.options.start_timeout.duration(),
+                show,
+                cancel,
+            )
+            .await?;
             let warnings = enforced::missing(&container, &state);
-            Ok(Started { state, key, warnings })
+            Ok(Started {
+                state,
+                key,
+                warnings,
+            })
         };
         match started.await {
             Ok(started) => Ok(started),
@@ -93,7 +130,8 @@ impl ModelServer {
         }
     }
 
-    /// Waits until the server is ready; while it loads, as long as the settings allow, and else for `silence`.
+    /// Waits until the server is ready; while it loads, as long as the settings allow, and else for
+    /// `silence`.
     pub(super) async fn wait(
         &self,
         id: &ContainerId,
@@ -110,34 +148,63 @@ impl ModelServer {
                 Health::Ready => return Ok(()),
                 Health::Loading => {
                     heard_at = Instant::now();
-                    show(&format!("loading the model, {} s", began.elapsed().as_secs()), false);
+                    show(
+                        &format!("loading the model, {} s", began.elapsed().as_secs()),
+                        false,
+                    );
                 }
-                Health::NoAnswer(problem) => tracing::trace!(problem, "the model server is not there yet"),
+                Health::NoAnswer(problem) => {
+                    tracing::trace!(problem, "the model server is not there yet")
+                }
             }
             if looked_at.elapsed() > Duration::from_millis(250) {
                 looked_at = Instant::now();
-                let state = self.engine.state(&id.0, cancel).await.map_err(Error::engine("look at the model server"))?;
+                let state = self
+                    .engine
+                    .state(&id.0, cancel)
+                    .await
+                    .map_err(Error::engine("look at the model server"))?;
                 if state.as_ref().is_none_or(|state| !state.running) {
-                    return Err(Error::NotStarted { problem: ending(state.as_ref()), log: self.log(id).await });
+                    return Err(Error::NotStarted {
+                        problem: ending(state.as_ref()),
+                        log: self.log(id).await,
+                    });
                 }
             }
             if began.elapsed() > within || heard_at.elapsed() > silence {
-                return Err(Error::TooSlow { within: began.elapsed(), log: self.log(id).await });
+                return Err(Error::TooSlow {
+                    within: began.elapsed(),
+                    log: self.log(id).await,
+                });
             }
             cancelled(cancel, tokio::time::sleep(PAUSE)).await?;
         }
     }
 
     async fn log(&self, id: &ContainerId) -> String {
-        let text = self.engine.last_lines(id, LOG_LINES, &CancellationToken::new()).await;
+        let text = self
+            .engine
+            .last_lines(id, LOG_LINES, &CancellationToken::new())
+            .await;
         let text = text.unwrap_or_else(|error| error.to_string());
         // Its words are the words of a program that reads files from anywhere.
-        let clean = |line: &str| line.chars().filter(|c| !c.is_control()).take(300).collect::<String>();
-        text.lines().map(|line| format!("  {}", clean(line))).collect::<Vec<_>>().join("\n")
+        let clean = |line: &str| {
+            line.chars()
+                .filter(|c| !c.is_control())
+                .take(300)
+                .collect::<String>()
+        };
+        text.lines()
+            .map(|line| format!("  {}", clean(line)))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
-pub(super) async fn cancelled<T>(cancel: &CancellationToken, future: impl Future<Output = T>) -> Result<T, Error> {
+pub(super) async fn cancelled<T>(
+    cancel: &CancellationToken,
+    future: impl Future<Output = T>,
+) -> Result<T, Error> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Error::Cancelled { doing: "wait for the model server".to_owned() }),
@@ -150,7 +217,10 @@ pub(super) fn ending(state: Option<&ContainerState>) -> String {
         None => "somebody removed it".to_owned(),
         Some(state) if state.oom_killed => "it needed more memory than it may have".to_owned(),
         Some(state) => match state.exit_code {
-            Some(137) => "it was killed, most likely because it needed more memory than it may have".to_owned(),
+            Some(137) => {
+                "it was killed, most likely because it needed more memory than it may have"
+                    .to_owned()
+            }
             Some(132) => "it uses instructions that this processor does not have".to_owned(),
             Some(code) => format!("its exit code was {code}"),
             None => "it gave no exit code".to_owned(),

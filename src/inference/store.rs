@@ -95,8 +95,18 @@ pub struct Choice {
 impl Store {
     /// `offline`: nothing is loaded from anywhere.
     pub fn new(options: &Options, paths: &Paths, offline: bool) -> Result<Self, Error> {
-        let hub = fetch::hub(&Options { hub_token_env: None, ..options.clone() })?.base;
-        Ok(Self { options: options.clone(), paths: paths.clone(), offline, hub, catalogue: Catalogue::load(options) })
+        let hub = fetch::hub(&Options {
+            hub_token_env: None,
+            ..options.clone()
+        })?
+        .base;
+        Ok(Self {
+            options: options.clone(),
+            paths: paths.clone(),
+            offline,
+            hub,
+            catalogue: Catalogue::load(options),
+        })
     }
 
     pub fn catalogue(&self) -> &Catalogue {
@@ -113,17 +123,27 @@ impl Store {
     }
 
     fn name(&self) -> Option<&str> {
-        self.options.model.as_deref().map(str::trim).filter(|name| !name.is_empty())
+        self.options
+            .model
+            .as_deref()
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
     }
 
     /// Returns the model that is taken without a name: nothing large is loaded for it.
     fn usual(&self) -> Entry {
-        self.best_here(&Machine::look(&self.options)).unwrap_or_else(|| catalogue::smoke().clone())
+        self.best_here(&Machine::look(&self.options))
+            .unwrap_or_else(|| catalogue::smoke().clone())
     }
 
-    /// Returns the model of the settings. One that is named is loaded where it is not here; without a name nothing large is loaded unasked.
+    /// Returns the model of the settings. One that is named is loaded where it is not here; without
+    /// a name nothing large is loaded unasked.
     #[boxed]
-    pub async fn resolve(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
+    pub async fn resolve(
+        &self,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Model, Error> {
         match self.name() {
             None => self.have(&self.usual(), progress, cancel).await,
             Some(name) => match self.find(name)? {
@@ -135,39 +155,63 @@ impl Store {
 
     /// Loads a model, or checks by its hash one that is here; one that is damaged is loaded again.
     #[boxed]
-    pub async fn pull(&self, name: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<ListedModel, Error> {
+    pub async fn pull(
+        &self,
+        name: &str,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<ListedModel, Error> {
         let entry = if let Some(entry) = self.find(name)? {
             entry
         } else {
             let path = self.path(name)?;
-            let path = std::path::absolute(&path).map_err(|source| Error::File { doing: "find", path, source })?;
+            let path = std::path::absolute(&path).map_err(|source| Error::File {
+                doing: "find",
+                path,
+                source,
+            })?;
             // What cannot be served is not copied either.
             open(path.clone()).await?;
             reference::of_path(&path)
         };
         let pieces = self.pieces(&entry);
         // Before anything is loaded that could not be written down.
-        pieces.iter().try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
+        pieces
+            .iter()
+            .try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
         let mut replaced = Vec::new();
         for piece in pieces {
             replaced.extend(self.ensure(&entry, &piece, true, progress, cancel).await?);
         }
         open(self.paths.models().join(self.first(&entry))).await?;
-        Ok(ListedModel { replaced, ..self.named(&entry) })
+        Ok(ListedModel {
+            replaced,
+            ..self.named(&entry)
+        })
     }
 
     /// Lists every model that has a name, and those that were loaded by their address.
     pub fn list(&self) -> Vec<ListedModel> {
-        let mut listed: Vec<ListedModel> = self.catalogue.entries.iter().map(|entry| self.look(entry)).collect();
+        let mut listed: Vec<ListedModel> = self
+            .catalogue
+            .entries
+            .iter()
+            .map(|entry| self.look(entry))
+            .collect();
         for (name, entry) in self.named_strangers() {
-            listed.push(ListedModel { name, ..self.look(&entry) });
+            listed.push(ListedModel {
+                name,
+                ..self.look(&entry)
+            });
         }
         listed
     }
 
     /// Returns what is known of one model.
     pub fn info(&self, name: &str) -> Result<ListedModel, Error> {
-        self.find_here(name)?.map(|entry| self.named(&entry)).ok_or_else(|| self.unknown(name))
+        self.find_here(name)?
+            .map(|entry| self.named(&entry))
+            .ok_or_else(|| self.unknown(name))
     }
 
     /// Removes a model's files and whatever was loaded of them; returns whether there was anything.
@@ -176,13 +220,18 @@ impl Store {
         let entry = self.find_here(name)?.ok_or_else(|| self.unknown(name))?;
         let (mut removed, pieces) = (false, self.pieces(&entry));
         // Before any of them is gone: without its record a file would be nobody's.
-        pieces.iter().try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
+        pieces
+            .iter()
+            .try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
         for piece in pieces {
             let to = self.paths.models().join(&piece.to);
             let busy = CancellationToken::new();
             let (folder, name) = (self.paths.locks(), lock_of(&piece));
             let lock = FileLock::wait(&folder, &name, || busy.cancel(), &busy);
-            let _lock = lock.await.map_err(|_| Error::InUse { name: entry.id.clone(), by: "another Podbay is loading it" })?;
+            let _lock = lock.await.map_err(|_| Error::InUse {
+                name: entry.id.clone(),
+                by: "another Podbay is loading it",
+            })?;
             let package = fetch::package_of(&to);
             // A stranger's file may be called like a package; only ours has one.
             if piece.from == From::Package {
@@ -201,8 +250,13 @@ impl Store {
     /// Returns the model that this machine gets when nobody names one.
     pub fn choice(&self, machine: &Machine) -> Result<Choice, Error> {
         let entry = choice::choose(&self.catalogue.entries, machine, &self.options);
-        let entry = entry.ok_or(Error::NoneFits { memory: ByteSize::new(machine.memory) })?;
-        Ok(Choice { id: entry.id.clone(), reason: choice::reason(entry, machine, &self.options) })
+        let entry = entry.ok_or(Error::NoneFits {
+            memory: ByteSize::new(machine.memory),
+        })?;
+        Ok(Choice {
+            id: entry.id.clone(),
+            reason: choice::reason(entry, machine, &self.options),
+        })
     }
 
     /// Returns whether a model that can write code is here, so that nothing has to be loaded.
@@ -219,7 +273,8 @@ impl Store {
         fetch::hub_answers(&self.options, HUB_ANSWERS).await
     }
 
-    /// Returns the model of a name, an address or a path that was loaded before; `None` for what may be a path.
+    /// Returns the model of a name, an address or a path that was loaded before; `None` for what
+    /// may be a path.
     pub(super) fn find(&self, name: &str) -> Result<Option<Entry>, Error> {
         if let Some(entry) = self.catalogue.find(name) {
             return Ok(Some(entry.clone()));
@@ -232,30 +287,60 @@ impl Store {
 
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let path = reference::expand(name);
-        let is_path = name.contains('/') || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf")) || path.exists();
-        if is_path { Ok(path) } else { Err(self.unknown(name)) }
+        let is_path = name.contains('/')
+            || path
+                .extension()
+                .is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
+            || path.exists();
+        if is_path {
+            Ok(path)
+        } else {
+            Err(self.unknown(name))
+        }
     }
 
     fn unknown(&self, name: &str) -> Error {
         let known = self.list().into_iter().map(|listed| listed.name).collect();
-        let mistakes = self.catalogue.mistakes.iter().map(ToString::to_string).collect();
-        Error::UnknownModel { name: name.to_owned(), known, mistakes }
+        let mistakes = self
+            .catalogue
+            .mistakes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        Error::UnknownModel {
+            name: name.to_owned(),
+            known,
+            mistakes,
+        }
     }
 
     /// Returns a model whose files are here, and loads what is missing.
-    async fn have(&self, entry: &Entry, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
+    async fn have(
+        &self,
+        entry: &Entry,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Model, Error> {
         if let Some(problem) = self.look(entry).damage {
-            return Err(Error::Damaged { name: self.named(entry).name, problem });
+            return Err(Error::Damaged {
+                name: self.named(entry).name,
+                problem,
+            });
         }
         for piece in self.pieces(entry) {
             self.ensure(entry, &piece, false, progress, cancel).await?;
         }
         let model = open(self.paths.models().join(self.first(entry))).await?;
-        Ok(Model { name: entry.id.clone(), is_smoke: entry.smoke, note: entry.note.clone(), ..model })
+        Ok(Model {
+            name: entry.id.clone(),
+            is_smoke: entry.smoke,
+            note: entry.note.clone(),
+            ..model
+        })
     }
 
-    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody touched it, and a wrong one is replaced;
-    /// what was wrong with it is returned.
+    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody
+    /// touched it, and a wrong one is replaced; what was wrong with it is returned.
     async fn ensure(
         &self,
         entry: &Entry,
@@ -270,12 +355,24 @@ impl Store {
         }
         let task = format!("loading the model {}", entry.id);
         let waiting = || {
-            let task = format!("waiting for another Podbay that loads the model {}", entry.id);
-            progress(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: String::new(), finished: false });
+            let task = format!(
+                "waiting for another Podbay that loads the model {}",
+                entry.id
+            );
+            progress(Progress {
+                task,
+                done: 0,
+                total: None,
+                unit: Unit::Steps,
+                detail: String::new(),
+                finished: false,
+            });
         };
         let (folder, name) = (self.paths.locks(), lock_of(piece));
         let lock = FileLock::wait(&folder, &name, waiting, cancel);
-        let _lock = lock.await.map_err(Error::engine("wait for another download of the model"))?;
+        let _lock = lock
+            .await
+            .map_err(Error::engine("wait for another download of the model"))?;
         let damage = match self.is_right(entry, &to, thorough, progress, cancel).await {
             Ok(true) => return Ok(None),
             Ok(false) => None,
@@ -289,25 +386,42 @@ impl Store {
         let replaced = damage.as_ref().map(ToString::to_string);
         let instead = |error: Error| match (damage, error) {
             (None, error) | (_, error @ Error::Cancelled { .. }) => error,
-            (Some(damage), error) => Error::NotReplaced { damage: damage.to_string(), source: Box::new(error) },
+            (Some(damage), error) => Error::NotReplaced {
+                damage: damage.to_string(),
+                source: Box::new(error),
+            },
         };
         if matches!(&piece.from, From::File(path) if *path == to) {
-            let problem = "only a part of it is here, and nobody knows where the rest is".to_owned();
+            let problem =
+                "only a part of it is here, and nobody knows where the rest is".to_owned();
             let hint = Some(
                 "pull it by the address that it came from, or remove that part: `podbay models list` has its name for `podbay models rm`",
             );
-            return Err(instead(Error::Model { path: to, problem, hint }));
+            return Err(instead(Error::Model {
+                path: to,
+                problem,
+                hint,
+            }));
         }
         if self.offline && !matches!(piece.from, From::File(_)) {
-            return Err(instead(Error::Offline { name: entry.id.clone() }));
+            return Err(instead(Error::Offline {
+                name: entry.id.clone(),
+            }));
         }
-        let fetcher = Fetcher { options: &self.options, progress, cancel };
-        let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task)).await.map_err(instead)?;
+        let fetcher = Fetcher {
+            options: &self.options,
+            progress,
+            cancel,
+        };
+        let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task))
+            .await
+            .map_err(instead)?;
         Record::keep(&to, entry, &loaded.sha256, loaded.checked)?;
         Ok(replaced)
     }
 
-    /// Returns whether a file is here and what it should be. A file that is not is an error: it was here and right before.
+    /// Returns whether a file is here and what it should be. A file that is not is an error: it was
+    /// here and right before.
     async fn is_right(
         &self,
         entry: &Entry,
@@ -316,28 +430,67 @@ impl Store {
         progress: &ProgressSink,
         cancel: &CancellationToken,
     ) -> Result<bool, Error> {
-        let Ok(facts) = std::fs::metadata(to) else { return Ok(false) };
+        let Ok(facts) = std::fs::metadata(to) else {
+            return Ok(false);
+        };
         let Some(record) = Record::of(to) else {
-            if thorough && matches!(&entry.source, Source::Path { files } if files.iter().any(|file| file == to)) {
-                return self.believe(entry, to, progress, cancel).await.map(|()| true);
+            if thorough
+                && matches!(&entry.source, Source::Path { files } if files.iter().any(|file| file == to))
+            {
+                return self
+                    .believe(entry, to, progress, cancel)
+                    .await
+                    .map(|()| true);
             }
-            // Of the time before there were records, or put there by hand: what the list says decides.
-            let Some(sha256) = entry.sha256.as_deref().filter(|_| facts.len() == entry.size) else { return Ok(false) };
+            // Of the time before there were records, or put there by hand: what the list says
+            // decides.
+            let Some(sha256) = entry
+                .sha256
+                .as_deref()
+                .filter(|_| facts.len() == entry.size)
+            else {
+                return Ok(false);
+            };
             let record = Record::keep(to, entry, sha256, true)?;
-            record.check_hash(to, progress, cancel).await.inspect_err(|_| drop(record::forget(to)))?;
+            record
+                .check_hash(to, progress, cancel)
+                .await
+                .inspect_err(|_| drop(record::forget(to)))?;
             return Ok(true);
         };
-        if record.source != entry.source || entry.sha256.as_ref().is_some_and(|sha256| *sha256 != record.sha256) {
+        if record.source != entry.source
+            || entry
+                .sha256
+                .as_ref()
+                .is_some_and(|sha256| *sha256 != record.sha256)
+        {
             return Ok(false);
         }
-        let check = if thorough { record.check_hash(to, progress, cancel).await } else { record.check(to, progress, cancel).await };
+        let check = if thorough {
+            record.check_hash(to, progress, cancel).await
+        } else {
+            record.check(to, progress, cancel).await
+        };
         check.map(|()| true)
     }
 
-    /// Writes a record of a file that is here and of which nobody knows where it came from, if it is a whole model at least.
-    async fn believe(&self, entry: &Entry, to: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    /// Writes a record of a file that is here and of which nobody knows where it came from, if it
+    /// is a whole model at least.
+    async fn believe(
+        &self,
+        entry: &Entry,
+        to: &Path,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         open(to.to_owned()).await?;
-        let sha256 = digest(to.to_owned(), format!("checking the model {}", entry.id), progress, cancel).await?;
+        let sha256 = digest(
+            to.to_owned(),
+            format!("checking the model {}", entry.id),
+            progress,
+            cancel,
+        )
+        .await?;
         Record::keep(to, entry, &sha256, false).map(drop)
     }
 
@@ -348,14 +501,26 @@ impl Store {
             let path = self.paths.models().join(&piece.to);
             let record = Record::of(&path).filter(|record| record.source == entry.source);
             let length = std::fs::metadata(&path).map_or(0, |facts| facts.len());
-            let is_here = record.as_ref().map_or(entry.sha256.is_some() && length == entry.size, |record| length == record.size);
-            let left = || left_of(&path).or_else(|| left_of(&fetch::package_of(&path))).unwrap_or(0);
+            let is_here = record
+                .as_ref()
+                .map_or(entry.sha256.is_some() && length == entry.size, |record| {
+                    length == record.size
+                });
+            let left = || {
+                left_of(&path)
+                    .or_else(|| left_of(&fetch::package_of(&path)))
+                    .unwrap_or(0)
+            };
             n_here += usize::from(is_here);
             if !is_here && path.exists() {
                 damage = damage.or_else(|| record::damage(&path));
             }
             bytes += if is_here { length } else { left() };
-            files.push(ListedFile { origin: piece.origin(&entry), path, record: record.filter(|_| is_here) });
+            files.push(ListedFile {
+                origin: piece.origin(&entry),
+                path,
+                record: record.filter(|_| is_here),
+            });
         }
         let presence = match bytes {
             _ if n_here > 0 && n_here == files.len() => Presence::Here,
@@ -367,23 +532,46 @@ impl Store {
             entry.size = bytes;
         } else if let (0, Source::Path { files }) = (entry.size, &entry.source) {
             // They are on this machine; where one is missing, nothing is said.
-            let sizes: Option<Vec<u64>> = files.iter().map(|path| Some(std::fs::metadata(path).ok()?.len())).collect();
+            let sizes: Option<Vec<u64>> = files
+                .iter()
+                .map(|path| Some(std::fs::metadata(path).ok()?.len()))
+                .collect();
             entry.size = sizes.map_or(0, |sizes| sizes.iter().sum());
         }
-        let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
-        ListedModel { name: entry.id.clone(), entry, files, presence, damage, memory, replaced: Vec::new() }
+        let memory = if entry.size == 0 {
+            0
+        } else {
+            choice::memory(&entry)
+        };
+        ListedModel {
+            name: entry.id.clone(),
+            entry,
+            files,
+            presence,
+            damage,
+            memory,
+            replaced: Vec::new(),
+        }
     }
 
     /// Returns the largest model that is here and fits the machine.
     fn best_here(&self, machine: &Machine) -> Option<Entry> {
-        // What was loaded by its address has to be named: nobody knows how large its computing is, or what it is for.
+        // What was loaded by its address has to be named: nobody knows how large its computing is,
+        // or what it is for.
         let listed = self.catalogue.entries.iter().map(|entry| self.look(entry));
-        let here: Vec<Entry> = listed.filter(|listed| listed.presence == Presence::Here).map(|listed| listed.entry).collect();
+        let here: Vec<Entry> = listed
+            .filter(|listed| listed.presence == Presence::Here)
+            .map(|listed| listed.entry)
+            .collect();
         choice::choose(&here, machine, &self.options).cloned()
     }
 }
 
-/// Returns the name of the lock on a file: whoever loads the same file waits, under whatever name it was asked for.
+/// Returns the name of the lock on a file: whoever loads the same file waits, under whatever name
+/// it was asked for.
 fn lock_of(piece: &Piece) -> String {
-    format!("model-{}", &file::hex(&file::sha256(piece.to.as_os_str().as_encoded_bytes()))[..16])
+    format!(
+        "model-{}",
+        &file::hex(&file::sha256(piece.to.as_os_str().as_encoded_bytes()))[..16]
+    )
 }

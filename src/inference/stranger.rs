@@ -1,4 +1,5 @@
-//! Models that are here and in no list: those that were loaded by their address or path, and those whose record is damaged.
+//! Models that are here and in no list: those that were loaded by their address or path, and those
+//! whose record is damaged.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -26,20 +27,39 @@ impl Store {
         let models = self.paths.models();
         let place = |entry: &Entry| models.join(self.first(entry));
         let known: Vec<PathBuf> = self.catalogue.entries.iter().map(place).collect();
-        let found = record::all(&models).into_iter().filter_map(|(path, record)| {
-            let entry = Entry { size: record.size, ..Entry::bare(&record.model, record.source) };
-            // The other parts of a model stand for nothing by themselves.
-            (!known.contains(&path) && place(&entry) == path).then_some(entry)
-        });
+        let found = record::all(&models)
+            .into_iter()
+            .filter_map(|(path, record)| {
+                let entry = Entry {
+                    size: record.size,
+                    ..Entry::bare(&record.model, record.source)
+                };
+                // The other parts of a model stand for nothing by themselves.
+                (!known.contains(&path) && place(&entry) == path).then_some(entry)
+            });
         let mut found: Vec<Entry> = found.collect();
-        let told = self.catalogue.entries.iter().chain(&found).flat_map(|entry| self.pieces(entry));
+        let told = self
+            .catalogue
+            .entries
+            .iter()
+            .chain(&found)
+            .flat_map(|entry| self.pieces(entry));
         let told: HashSet<PathBuf> = told.map(|piece| models.join(piece.to)).collect();
-        let damaged = record::damaged(&models).into_iter().filter(|path| !told.contains(path) && parts(path).first() == Some(path));
+        let damaged = record::damaged(&models)
+            .into_iter()
+            .filter(|path| !told.contains(path) && parts(path).first() == Some(path));
         found.extend(damaged.map(|path| self.without_record(&models, &path)));
-        // What a pull left that was ended in the middle: it takes room, so it can be seen and removed.
+        // What a pull left that was ended in the middle: it takes room, so it can be seen and
+        // removed.
         for path in record::unfinished(&models) {
-            let Some(first) = parts(&path).into_iter().next() else { continue };
-            let told = |entry: &Entry| self.pieces(entry).iter().any(|piece| models.join(&piece.to) == path);
+            let Some(first) = parts(&path).into_iter().next() else {
+                continue;
+            };
+            let told = |entry: &Entry| {
+                self.pieces(entry)
+                    .iter()
+                    .any(|piece| models.join(&piece.to) == path)
+            };
             if !self.catalogue.entries.iter().chain(&found).any(told) {
                 found.push(self.without_record(&models, &first));
             }
@@ -47,63 +67,106 @@ impl Store {
         found
     }
 
-    /// Returns the models that are here and in no list, each with what it alone is called: its id, unless a list or another has that too.
+    /// Returns the models that are here and in no list, each with what it alone is called: its id,
+    /// unless a list or another has that too.
     pub(super) fn named_strangers(&self) -> Vec<(String, Entry)> {
         let strangers = self.strangers();
         let is_shared = |entry: &Entry| {
-            let n_same = strangers.iter().filter(|other| other.id.eq_ignore_ascii_case(&entry.id)).count();
+            let n_same = strangers
+                .iter()
+                .filter(|other| other.id.eq_ignore_ascii_case(&entry.id))
+                .count();
             n_same > 1 || self.catalogue.find(&entry.id).is_some()
         };
-        let name = |entry: &Entry| if is_shared(entry) { self.form(entry) } else { entry.id.clone() };
-        strangers.iter().map(|entry| (name(entry), entry.clone())).collect()
+        let name = |entry: &Entry| {
+            if is_shared(entry) {
+                self.form(entry)
+            } else {
+                entry.id.clone()
+            }
+        };
+        strangers
+            .iter()
+            .map(|entry| (name(entry), entry.clone()))
+            .collect()
     }
 
     /// Returns what is known of a model, under the name that it alone has.
     pub(super) fn named(&self, entry: &Entry) -> ListedModel {
         let looked = self.look(entry);
-        let stranger = self.named_strangers().into_iter().find(|(_, other)| other.source == entry.source && other.id == entry.id);
+        let stranger = self
+            .named_strangers()
+            .into_iter()
+            .find(|(_, other)| other.source == entry.source && other.id == entry.id);
         match stranger {
             Some((name, _)) => ListedModel { name, ..looked },
             None => looked,
         }
     }
 
-    /// Returns the model of a name, or of the place where its file lies, that is here and in no list. A name that several have is none's.
+    /// Returns the model of a name, or of the place where its file lies, that is here and in no
+    /// list. A name that several have is none's.
     pub(super) fn find_stranger(&self, name: &str) -> Result<Option<Entry>, Error> {
         let strangers = self.named_strangers();
         let place = reference::expand(name);
-        if let Some((_, entry)) = strangers.iter().find(|(_, entry)| self.paths.models().join(self.first(entry)) == place) {
+        if let Some((_, entry)) = strangers
+            .iter()
+            .find(|(_, entry)| self.paths.models().join(self.first(entry)) == place)
+        {
             return Ok(Some(entry.clone()));
         }
-        let mut same = strangers.into_iter().filter(|(_, entry)| entry.id.eq_ignore_ascii_case(name));
+        let mut same = strangers
+            .into_iter()
+            .filter(|(_, entry)| entry.id.eq_ignore_ascii_case(name));
         let (first, others) = (same.next(), same);
         let others: Vec<String> = others.map(|(form, _)| form).collect();
         match first {
-            Some((form, _)) if !others.is_empty() => {
-                Err(Error::Ambiguous { name: name.to_owned(), forms: std::iter::once(form).chain(others).collect() })
-            }
+            Some((form, _)) if !others.is_empty() => Err(Error::Ambiguous {
+                name: name.to_owned(),
+                forms: std::iter::once(form).chain(others).collect(),
+            }),
             first => Ok(first.map(|(_, entry)| entry)),
         }
     }
 
-    /// Returns the model of a name, or the copy of the file that a path names. What is served by a path is that file itself, never the copy.
+    /// Returns the model of a name, or the copy of the file that a path names. What is served by a
+    /// path is that file itself, never the copy.
     pub(super) fn find_here(&self, name: &str) -> Result<Option<Entry>, Error> {
         if let Some(entry) = self.find(name)? {
             return Ok(Some(entry));
         }
-        let Ok(path) = std::path::absolute(reference::expand(name)) else { return Ok(None) };
+        let Ok(path) = std::path::absolute(reference::expand(name)) else {
+            return Ok(None);
+        };
         let is_copy = |entry: &Entry| matches!(&entry.source, Source::Path { files } if files.contains(&path));
         Ok(self.strangers().into_iter().find(is_copy))
     }
 
-    /// Returns what no other model is called: the hub's file as it is named there, else the place where it lies here.
+    /// Returns what no other model is called: the hub's file as it is named there, else the place
+    /// where it lies here.
     fn form(&self, entry: &Entry) -> String {
         match &entry.source {
-            Source::Hub { repository, revision, files } => {
-                let revision = if *revision == main_branch() { String::new() } else { format!("@{revision}") };
-                format!("hf:{repository}{revision}/{}", files.first().map_or("", String::as_str))
+            Source::Hub {
+                repository,
+                revision,
+                files,
+            } => {
+                let revision = if *revision == main_branch() {
+                    String::new()
+                } else {
+                    format!("@{revision}")
+                };
+                format!(
+                    "hf:{repository}{revision}/{}",
+                    files.first().map_or("", String::as_str)
+                )
             }
-            _ => self.paths.models().join(self.first(entry)).display().to_string(),
+            _ => self
+                .paths
+                .models()
+                .join(self.first(entry))
+                .display()
+                .to_string(),
         }
     }
 
@@ -112,9 +175,13 @@ impl Store {
         let models = self.paths.models();
         let mut pieces = pieces(entry, &self.hub);
         for piece in &mut pieces {
-            let From::File(path) = &piece.from else { continue };
-            // All that is known of a model without a record is where it lies. It is no copy of itself.
-            let is_unclaimed = || Record::of(path).is_none_or(|record| record.source == entry.source);
+            let From::File(path) = &piece.from else {
+                continue;
+            };
+            // All that is known of a model without a record is where it lies. It is no copy of
+            // itself.
+            let is_unclaimed =
+                || Record::of(path).is_none_or(|record| record.source == entry.source);
             if let Some(here) = path.strip_prefix(&models).ok().filter(|_| is_unclaimed()) {
                 piece.to = here.to_owned();
             }
@@ -124,10 +191,15 @@ impl Store {
 
     /// Returns where the first file of a model is, below the folder of models.
     pub(super) fn first(&self, entry: &Entry) -> PathBuf {
-        self.pieces(entry).into_iter().next().map(|piece| piece.to).unwrap_or_default()
+        self.pieces(entry)
+            .into_iter()
+            .next()
+            .map(|piece| piece.to)
+            .unwrap_or_default()
     }
 
-    /// Returns what a file is whose record says nothing: the hub's file, where its place tells that, else itself.
+    /// Returns what a file is whose record says nothing: the hub's file, where its place tells
+    /// that, else itself.
     fn without_record(&self, models: &Path, path: &Path) -> Entry {
         let here = path.strip_prefix(models).unwrap_or(path);
         let of_hub = of_hub(here, &self.hub).filter(|entry| self.first(entry) == here);
@@ -143,5 +215,7 @@ fn of_hub(here: &Path, hub: &Url) -> Option<Entry> {
         return None;
     }
     let (owner, name) = folder.split_once("--")?;
-    reference::parse(&format!("hf:{owner}/{name}/{file}"), hub).ok().flatten()
+    reference::parse(&format!("hf:{owner}/{name}/{file}"), hub)
+        .ok()
+        .flatten()
 }

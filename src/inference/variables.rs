@@ -1,7 +1,8 @@
 //! Which variables of its image the model server gets.
 //!
-//! The server reads every setting from a variable as well: where it listens, what it serves, and a key beside ours. So what an image sets of
-//! those is taken away. The server reads an empty value too, and does not start with an empty port, so the variable itself goes.
+//! The server reads every setting from a variable as well: where it listens, what it serves, and a
+//! key beside ours. So what an image sets of those is taken away. The server reads an empty value
+//! too, and does not start with an empty port, so the variable itself goes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,8 @@ use podbay_sandbox::clean;
 use podbay_sandbox::emptied;
 use podbay_sandbox::taken_away;
 
-/// Variables of the server, of what it computes with and of where it would load from, and of the loader.
+/// Variables of the server, of what it computes with and of where it would load from, and of the
+/// loader.
 const REMOVED: [&str; 4] = ["GGML_", "HF_", "LD_", "LLAMA_"];
 
 /// Where the server finds its program if its image does not say.
@@ -20,7 +22,8 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Where somebody may write in any container.
 const WRITABLE: [&str; 2] = ["/dev/shm", "/tmp"];
 
-/// What the server's container is told of variables, and which of its image's do not get through as they are.
+/// What the server's container is told of variables, and which of its image's do not get through as
+/// they are.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variables {
     pub(super) env: Vec<String>,
@@ -28,7 +31,8 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Reads those of an image; `mounted` are the places in the container where something else is mounted.
+    /// Reads those of an image; `mounted` are the places in the container where something else is
+    /// mounted.
     pub(super) fn new(image: &ImageFacts, mounted: &[&str]) -> Self {
         let pairs = || image.env.iter().filter_map(|pair| pair.split_once('='));
         let mut lost: BTreeSet<String> = taken_away(image).into_iter().map(str::to_owned).collect();
@@ -36,10 +40,18 @@ impl Variables {
         if let Some((_, path)) = pairs().find(|(name, _)| *name == "PATH") {
             let is_own = |folder: &&str| {
                 let cleaned = clean(folder);
-                folder.starts_with('/') && !mounted.iter().chain(&WRITABLE).any(|place| Path::new(&cleaned).starts_with(place))
+                folder.starts_with('/')
+                    && !mounted
+                        .iter()
+                        .chain(&WRITABLE)
+                        .any(|place| Path::new(&cleaned).starts_with(place))
             };
             let kept: Vec<&str> = path.split(':').filter(is_own).collect();
-            let kept = if kept.is_empty() { PATH.to_owned() } else { kept.join(":") };
+            let kept = if kept.is_empty() {
+                PATH.to_owned()
+            } else {
+                kept.join(":")
+            };
             if kept != path && !path.is_empty() {
                 lost.insert("PATH".to_owned());
             }
@@ -47,12 +59,21 @@ impl Variables {
         }
         env.extend(emptied());
         let is_emptied = |name: &str| emptied().any(|pair| pair.strip_suffix('=') == Some(name));
-        let is_removed = |name: &str| REMOVED.iter().any(|beginning| name.starts_with(beginning)) && !is_emptied(name);
-        let removed: BTreeSet<String> = pairs().map(|(name, _)| name).filter(|name| is_removed(name)).map(str::to_owned).collect();
+        let is_removed = |name: &str| {
+            REMOVED.iter().any(|beginning| name.starts_with(beginning)) && !is_emptied(name)
+        };
+        let removed: BTreeSet<String> = pairs()
+            .map(|(name, _)| name)
+            .filter(|name| is_removed(name))
+            .map(str::to_owned)
+            .collect();
         // A name without a value is how an engine is told to take the variable away.
         env.extend(removed.iter().cloned());
         lost.extend(removed);
-        Self { env, lost: lost.into_iter().collect() }
+        Self {
+            env,
+            lost: lost.into_iter().collect(),
+        }
     }
 
     /// Says what of its image the server does not get.
@@ -83,28 +104,67 @@ mod tests {
 
     #[test]
     fn what_an_image_sets_for_the_model_server_is_taken_away_and_not_set_to_nothing() {
-        let of =
-            of(&["LLAMA_API_KEY=weak", "LLAMA_ARG_PORT=", "GGML_BACKEND_PATH=/x.so", "HF_TOKEN=x", "LD_DEBUG=all", "LC_ALL=C", "LLAMA=1"]);
-        for name in ["LLAMA_API_KEY", "LLAMA_ARG_PORT", "GGML_BACKEND_PATH", "HF_TOKEN", "LD_DEBUG"] {
-            assert!(of.env.contains(&name.to_owned()) && of.lost.contains(&name.to_owned()), "{name}: {of:?}");
+        let of = of(&[
+            "LLAMA_API_KEY=weak",
+            "LLAMA_ARG_PORT=",
+            "GGML_BACKEND_PATH=/x.so",
+            "HF_TOKEN=x",
+            "LD_DEBUG=all",
+            "LC_ALL=C",
+            "LLAMA=1",
+        ]);
+        for name in [
+            "LLAMA_API_KEY",
+            "LLAMA_ARG_PORT",
+            "GGML_BACKEND_PATH",
+            "HF_TOKEN",
+            "LD_DEBUG",
+        ] {
+            assert!(
+                of.env.contains(&name.to_owned()) && of.lost.contains(&name.to_owned()),
+                "{name}: {of:?}"
+            );
         }
-        assert!(of.env.contains(&"LD_PRELOAD=".to_owned()) && !of.env.contains(&"LD_PRELOAD".to_owned()), "{of:?}");
-        assert!(!of.env.iter().any(|pair| pair.starts_with("LC_ALL") || pair == "LLAMA" || pair.starts_with("PATH")), "{of:?}");
-        assert!(of.warning().expect("said").contains("GGML_BACKEND_PATH, HF_TOKEN, LD_DEBUG, LLAMA_API_KEY, LLAMA_ARG_PORT would make it"));
+        assert!(
+            of.env.contains(&"LD_PRELOAD=".to_owned())
+                && !of.env.contains(&"LD_PRELOAD".to_owned()),
+            "{of:?}"
+        );
+        assert!(
+            !of.env.iter().any(|pair| pair.starts_with("LC_ALL")
+                || pair == "LLAMA"
+                || pair.starts_with("PATH")),
+            "{of:?}"
+        );
+        assert!(of.warning().expect("said").contains(
+            "GGML_BACKEND_PATH, HF_TOKEN, LD_DEBUG, LLAMA_API_KEY, LLAMA_ARG_PORT would make it"
+        ));
     }
 
     #[track_caller]
     fn check(path: &str, expected: &str, is_lost: bool) {
         let of = of(&[&format!("PATH={path}")]);
         assert!(of.env.contains(&format!("PATH={expected}")), "{of:?}");
-        assert_eq!((of.lost.contains(&"PATH".to_owned()), of.warning().is_some()), (is_lost, is_lost), "{of:?}");
+        assert_eq!(
+            (of.lost.contains(&"PATH".to_owned()), of.warning().is_some()),
+            (is_lost, is_lost),
+            "{of:?}"
+        );
     }
 
     #[test]
     fn the_model_servers_program_is_looked_for_in_no_folder_that_is_mounted_or_writable() {
         check("/app:/usr/bin", "/app:/usr/bin", false);
-        check("/models:/run/llama:/usr/bin:/tmp/x:/data/bin:bin:", "/usr/bin", true);
-        check("//run/./llama:/usr/../dev/shm:/tmpl:/usr/../bin", "/tmpl:/usr/../bin", true);
+        check(
+            "/models:/run/llama:/usr/bin:/tmp/x:/data/bin:bin:",
+            "/usr/bin",
+            true,
+        );
+        check(
+            "//run/./llama:/usr/../dev/shm:/tmpl:/usr/../bin",
+            "/tmpl:/usr/../bin",
+            true,
+        );
         check("/models:/run/llama:/tmp", PATH, true);
         check("", PATH, false);
     }

@@ -17,7 +17,8 @@ use super::provider::failure::Failure;
 
 /// Longest answer, in bytes, to what is read: chat templates and the model lists of hubs are long.
 const MAX_PAGE: usize = 4 * 1024 * 1024;
-/// Longest answer, in bytes, to what was sent: the numbers of a long text's tokens, or a long conversation as its template writes it.
+/// Longest answer, in bytes, to what was sent: the numbers of a long text's tokens, or a long
+/// conversation as its template writes it.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Asks one server, all within one deadline.
@@ -30,7 +31,15 @@ pub(super) struct Asking<'a> {
 impl<'a> Asking<'a> {
     pub(super) fn new(client: &'a Client, cancel: &'a CancellationToken, within: Duration) -> Self {
         let begun = Instant::now();
-        Self { client, limits: Limits { cancel, until: begun.checked_add(within), deadline: within }, begun }
+        Self {
+            client,
+            limits: Limits {
+                cancel,
+                until: begun.checked_add(within),
+                deadline: within,
+            },
+            begun,
+        }
     }
 
     /// Returns how long it has been asked.
@@ -45,7 +54,9 @@ impl<'a> Asking<'a> {
 
     /// Returns the error of one that took longer.
     pub(super) fn late(&self) -> Error {
-        Error::Timeout { after: self.limits.deadline }
+        Error::Timeout {
+            after: self.limits.deadline,
+        }
     }
 
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), Error> {
@@ -55,19 +66,25 @@ impl<'a> Asking<'a> {
     /// Reads a page of the server itself, such as `/props`.
     pub(super) async fn page(&self, path: &str) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.at_root(path);
-        self.value(self.client.request(Method::GET, url), MAX_PAGE).await
+        self.value(self.client.request(Method::GET, url), MAX_PAGE)
+            .await
     }
 
     /// Reads a page of the API, such as `/models`.
     pub(super) async fn of_api(&self, path: &str) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.api(path);
-        self.value(self.client.request(Method::GET, url), MAX_PAGE).await
+        self.value(self.client.request(Method::GET, url), MAX_PAGE)
+            .await
     }
 
     /// Sends JSON to a page of the server itself.
     pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.at_root(path);
-        let request = self.client.request(Method::POST, url).header(CONTENT_TYPE, "application/json").body(body);
+        let request = self
+            .client
+            .request(Method::POST, url)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
         self.value(request, MAX_ANSWER).await
     }
 
@@ -77,10 +94,19 @@ impl<'a> Asking<'a> {
         let idle = limits.deadline.saturating_add(Duration::from_secs(1));
         let response = exchange::send(request, endpoint, idle, limits).await?;
         if !response.status().is_success() {
-            return Err(exchange::failed(response, endpoint, self.client.key(), idle, limits).await);
+            return Err(
+                exchange::failed(response, endpoint, self.client.key(), idle, limits).await,
+            );
         }
         let (is_html, packed) = (exchange::is_html(&response), exchange::packing(&response));
-        let failure = Failure { endpoint, key: self.client.key(), code: 200, is_html, packed, ..Failure::default() };
+        let failure = Failure {
+            endpoint,
+            key: self.client.key(),
+            code: 200,
+            is_html,
+            packed,
+            ..Failure::default()
+        };
         if packed.is_some() {
             return Err(failure.not_json(&[]));
         }

@@ -62,26 +62,49 @@ struct Learnt {
 enum Prefill {
     /// As the server measured it last.
     Told(f64),
-    /// By the time until the first word; the slowest, since what the server had in its cache makes it look fast.
+    /// By the time until the first word; the slowest, since what the server had in its cache makes
+    /// it look fast.
     Seen(f64),
 }
 
 impl Client {
-    /// Returns a client; refuses a key that would travel over plain HTTP beyond this machine. Connects to nothing yet.
+    /// Returns a client; refuses a key that would travel over plain HTTP beyond this machine.
+    /// Connects to nothing yet.
     pub fn new(endpoint: Endpoint, key: Option<Secret>, options: Options) -> Result<Self, Error> {
-        let policy = Policy { retries: options.retries, ..Policy::default() };
+        let policy = Policy {
+            retries: options.retries,
+            ..Policy::default()
+        };
         Self::with_policy(endpoint, key, options, policy)
     }
 
     /// Like [`Client::new`], with other pauses between retries.
-    pub fn with_policy(endpoint: Endpoint, key: Option<Secret>, options: Options, policy: Policy) -> Result<Self, Error> {
+    pub fn with_policy(
+        endpoint: Endpoint,
+        key: Option<Secret>,
+        options: Options,
+        policy: Policy,
+    ) -> Result<Self, Error> {
         let shown_endpoint = endpoint.to_string();
         let key = key.filter(|key| !key.expose().is_empty());
         if key.is_some() && !endpoint.may_carry_key() {
-            return Err(Error::KeyOverPlainHttp { endpoint: shown_endpoint });
+            return Err(Error::KeyOverPlainHttp {
+                endpoint: shown_endpoint,
+            });
         }
-        let http = http::client(&endpoint.settings(options.connect_timeout(), options.proxy.as_deref()))?;
-        Ok(Self { inner: Arc::new(Inner { http, endpoint, shown_endpoint, key, options, policy, learnt: Mutex::default() }) })
+        let http =
+            http::client(&endpoint.settings(options.connect_timeout(), options.proxy.as_deref()))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                http,
+                endpoint,
+                shown_endpoint,
+                key,
+                options,
+                policy,
+                learnt: Mutex::default(),
+            }),
+        })
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -99,7 +122,8 @@ impl Client {
 
     /// Asks for the next message of a conversation and tells of it as it comes.
     ///
-    /// Failures that may pass are tried again as long as nothing was shown and no call begun. An interrupt is no failure: it returns what there is, as
+    /// Failures that may pass are tried again as long as nothing was shown and no call begun. An
+    /// interrupt is no failure: it returns what there is, as
     /// [`super::Finish::Interrupted`]. `deadline` bounds everything, retries and loading included.
     #[boxed]
     pub async fn stream(
@@ -111,12 +135,23 @@ impl Client {
         deadline: Duration,
     ) -> Result<Reply, Error> {
         let mut restored = Restored::new(prompt.tokens());
-        let outcome = self.stream_as_written(prompt, request, &mut |update| restored.take(update, on), cancel, deadline).await;
+        let outcome = self
+            .stream_as_written(
+                prompt,
+                request,
+                &mut |update| restored.take(update, on),
+                cancel,
+                deadline,
+            )
+            .await;
         restored.end(on);
         let outcome = outcome.map_err(|error| error.with_key_from(|| KeyFrom::of(self.options())));
         match outcome {
             Ok(reply) => Ok(restored.reply(reply)),
-            Err(Error::BrokenOff { partial, source }) => Err(Error::BrokenOff { partial: Box::new(restored.reply(*partial)), source }),
+            Err(Error::BrokenOff { partial, source }) => Err(Error::BrokenOff {
+                partial: Box::new(restored.reply(*partial)),
+                source,
+            }),
             Err(error) => Err(error),
         }
     }
@@ -131,9 +166,19 @@ impl Client {
         deadline: Duration,
     ) -> Result<Reply, Error> {
         let begun = Instant::now();
-        let limits = Limits { cancel, until: begun.checked_add(deadline), deadline };
+        let limits = Limits {
+            cancel,
+            until: begun.checked_add(deadline),
+            deadline,
+        };
         let mut manner = self.manner();
-        let mut body = bytes::Bytes::from(openai::body(prompt, request, &self.inner.options, &manner, true));
+        let mut body = bytes::Bytes::from(openai::body(
+            prompt,
+            request,
+            &self.inner.options,
+            &manner,
+            true,
+        ));
         prompt.sent();
         let mut n_tried = 0;
         let mut away: Option<Instant> = None;
@@ -142,9 +187,13 @@ impl Client {
             if request.goes_on {
                 assembler.keep_first_blanks();
             }
-            let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
+            let outcome = match self
+                .attempt(body.clone(), &mut assembler, on, &limits)
+                .await
+            {
                 Ok(()) if Self::is_suspicious(&assembler, &manner) => {
-                    self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await
+                    self.ask_again(prompt, request, &manner, &mut assembler, on, &limits)
+                        .await
                 }
                 other => other,
             };
@@ -156,23 +205,34 @@ impl Client {
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),
                 Err(Error::Unreadable { message, raw }) => {
-                    if let Some(reply) = assembler.recover(raw.expose(), |id| prompt.has_call(id), on) {
+                    if let Some(reply) =
+                        assembler.recover(raw.expose(), |id| prompt.has_call(id), on)
+                    {
                         return Ok(self.priced(reply));
                     }
                     let error = Error::Unreadable { message, raw };
                     if !assembler.shown() {
                         return Err(error);
                     }
-                    return Err(Error::BrokenOff { partial: Box::new(assembler.interrupted()), source: Box::new(error) });
+                    return Err(Error::BrokenOff {
+                        partial: Box::new(assembler.interrupted()),
+                        source: Box::new(error),
+                    });
                 }
                 Err(error) if assembler.shown() => {
-                    return Err(Error::BrokenOff { partial: Box::new(assembler.interrupted()), source: Box::new(error) });
+                    return Err(Error::BrokenOff {
+                        partial: Box::new(assembler.interrupted()),
+                        source: Box::new(error),
+                    });
                 }
                 Err(error) => error,
             };
             let sent = openai::max_tokens(request, &self.inner.options, &manner);
             if let Some(change) = self.learnt(|learnt| learnt.parameters.learn(&error, sent)) {
-                on(Update::Changed { reason: error.to_string(), change });
+                on(Update::Changed {
+                    reason: error.to_string(),
+                    change,
+                });
                 manner = self.manner();
                 body = openai::body(prompt, request, &self.inner.options, &manner, true).into();
                 continue;
@@ -182,7 +242,9 @@ impl Client {
                 away = None;
             }
             let pause = if matches!(error, Error::ModelLoading { .. }) {
-                on(Update::Loading { waited: begun.elapsed() });
+                on(Update::Loading {
+                    waited: begun.elapsed(),
+                });
                 policy.loading
             } else if matches!(error, Error::Unreachable { .. }) {
                 let waited = away.map_or(Duration::ZERO, |since| since.elapsed());
@@ -190,40 +252,73 @@ impl Client {
                 if !policy.waits_for_server(waited) {
                     return Err(error);
                 }
-                let most = limits.left().map_or(policy.away, |left| policy.away.min(waited + left));
-                on(Update::Away { waited, most, reason: error.to_string() });
+                let most = limits
+                    .left()
+                    .map_or(policy.away, |left| policy.away.min(waited + left));
+                on(Update::Away {
+                    waited,
+                    most,
+                    reason: error.to_string(),
+                });
                 policy.loading
             } else {
-                let Some(pause) = policy.next(&error, n_tried, retry::chance()) else { return Err(error) };
+                let Some(pause) = policy.next(&error, n_tried, retry::chance()) else {
+                    return Err(error);
+                };
                 n_tried += 1;
-                on(Update::Retrying { attempt: n_tried, wait: pause, left: limits.left(), reason: error.to_string() });
+                on(Update::Retrying {
+                    attempt: n_tried,
+                    wait: pause,
+                    left: limits.left(),
+                    reason: error.to_string(),
+                });
                 pause
             };
             match limits.pause(pause).await {
                 Ok(()) => {}
-                Err(Error::Cancelled) => return Ok(Assembler::new(openai::reading(prompt, request), prompt.known()).interrupted()),
+                Err(Error::Cancelled) => {
+                    return Ok(
+                        Assembler::new(openai::reading(prompt, request), prompt.known())
+                            .interrupted(),
+                    );
+                }
                 // What kept us waiting says more than that time is up.
                 Err(_) if matches!(error, Error::ModelLoading { .. }) => {
-                    return Err(Error::ModelLoading { endpoint: self.inner.shown_endpoint.clone(), waited: begun.elapsed() });
+                    return Err(Error::ModelLoading {
+                        endpoint: self.inner.shown_endpoint.clone(),
+                        waited: begun.elapsed(),
+                    });
                 }
                 Err(_) => return Err(error),
             }
         }
     }
 
-    /// Has a server that does so read the conversation into its cache, so that the first answer comes sooner. Others are left alone.
+    /// Has a server that does so read the conversation into its cache, so that the first answer
+    /// comes sooner. Others are left alone.
     ///
-    /// To be called while something else keeps everybody waiting; an interrupt ends it without an error.
+    /// To be called while something else keeps everybody waiting; an interrupt ends it without an
+    /// error.
     #[boxed]
-    pub async fn warm(&self, prompt: &Prompt, cancel: &CancellationToken, deadline: Duration) -> Result<(), Error> {
+    pub async fn warm(
+        &self,
+        prompt: &Prompt,
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<(), Error> {
         if !self.provider().reads_ahead() {
             return Ok(());
         }
         let mut prompt = prompt.clone();
         // Templates want a user's message; up to its text the bytes are those of the real one.
         prompt.push(&Message::user(""));
-        let request = Request { max_tokens: Some(0), ..Request::default() };
-        self.stream(&prompt, &request, &mut |_| {}, cancel, deadline).await.map(drop)
+        let request = Request {
+            max_tokens: Some(0),
+            ..Request::default()
+        };
+        self.stream(&prompt, &request, &mut |_| {}, cancel, deadline)
+            .await
+            .map(drop)
     }
 
     /// Returns a request with the key on it: made here alone, always to the endpoint itself.
@@ -235,16 +330,20 @@ impl Client {
                     value.set_sensitive(true);
                     request.header(AUTHORIZATION, value)
                 }
-                // Left out, the server says that it is missing; reqwest's own error would name the value.
+                // Left out, the server says that it is missing; reqwest's own error would name the
+                // value.
                 Err(_) => request,
             },
             None => request,
         }
     }
 
-    /// Returns how long to wait before the model is asked anew for an answer that this error broke off; `None` where it is not worth it.
+    /// Returns how long to wait before the model is asked anew for an answer that this error broke
+    /// off; `None` where it is not worth it.
     pub fn pause_before(&self, error: &Error, n_tried: u32) -> Option<Duration> {
-        self.inner.policy.next(error.root(), n_tried, retry::chance())
+        self.inner
+            .policy
+            .next(error.root(), n_tried, retry::chance())
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -255,21 +354,40 @@ impl Client {
         self.inner.key.as_ref().map(Secret::expose)
     }
 
-    /// Reading a long prompt may take longer than the idle limit: three times what it took last time is still no stall.
+    /// Reading a long prompt may take longer than the idle limit: three times what it took last
+    /// time is still no stall.
     pub(super) fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
         let idle = self.inner.options.idle_timeout();
-        let Some(Prefill::Told(speed) | Prefill::Seen(speed)) = self.learnt(|learnt| learnt.prefill) else { return idle };
-        idle.max(Duration::from_secs_f64((3.0 * tokens(n_bytes) / speed.max(0.1)).min(3600.0)))
+        let Some(Prefill::Told(speed) | Prefill::Seen(speed)) =
+            self.learnt(|learnt| learnt.prefill)
+        else {
+            return idle;
+        };
+        idle.max(Duration::from_secs_f64(
+            (3.0 * tokens(n_bytes) / speed.max(0.1)).min(3600.0),
+        ))
     }
 
-    /// Returns what the server is asked for beside the API that all have: as long as nobody knows what it is, nothing.
+    /// Returns what the server is asked for beside the API that all have: as long as nobody knows
+    /// what it is, nothing.
     pub(super) fn provider(&self) -> &'static dyn Provider {
-        self.learnt(|learnt| learnt.probed.as_ref().map_or(Server::Other, |probed| probed.server)).provider()
+        self.learnt(|learnt| {
+            learnt
+                .probed
+                .as_ref()
+                .map_or(Server::Other, |probed| probed.server)
+        })
+        .provider()
     }
 
     fn manner(&self) -> Manner {
         let probed = self.probed();
-        let model = self.inner.options.model.clone().or_else(|| probed.as_ref().map(|probed| probed.model.clone()));
+        let model = self
+            .inner
+            .options
+            .model
+            .clone()
+            .or_else(|| probed.as_ref().map(|probed| probed.model.clone()));
         Manner {
             provider: self.provider(),
             model,
@@ -279,18 +397,30 @@ impl Client {
         }
     }
 
-    /// Adds what an answer cost; one whose tokens nobody counted costs what the caller takes them for.
+    /// Adds what an answer cost; one whose tokens nobody counted costs what the caller takes them
+    /// for.
     fn priced(&self, reply: Reply) -> Reply {
-        if reply.usage.total() == 0 { reply } else { Reply { usage: self.inner.options.price.priced(reply.usage), ..reply } }
+        if reply.usage.total() == 0 {
+            reply
+        } else {
+            Reply {
+                usage: self.inner.options.price.priced(reply.usage),
+                ..reply
+            }
+        }
     }
 
     fn learn(&self, reply: &Reply) {
-        if let Some(speed) = reply.timings.and_then(|timings| timings.prefill_per_second()) {
+        if let Some(speed) = reply
+            .timings
+            .and_then(|timings| timings.prefill_per_second())
+        {
             self.learnt(|learnt| learnt.prefill = Some(Prefill::Told(speed)));
         }
     }
 
-    /// Takes how long the first word of an answer took, from servers that do not measure it. What is short says more of the network.
+    /// Takes how long the first word of an answer took, from servers that do not measure it. What
+    /// is short says more of the network.
     pub(super) fn learn_of_first_word(&self, n_bytes: usize, after: Duration) {
         if n_bytes < WORTH_MEASURING {
             return;
@@ -310,7 +440,13 @@ impl Client {
     }
 
     fn learnt<T>(&self, with: impl FnOnce(&mut Learnt) -> T) -> T {
-        with(&mut self.inner.learnt.lock().expect("nothing panics while it holds this lock"))
+        with(
+            &mut self
+                .inner
+                .learnt
+                .lock()
+                .expect("nothing panics while it holds this lock"),
+        )
     }
 }
 

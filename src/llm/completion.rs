@@ -1,4 +1,5 @@
-//! One request for an answer, as a stream; and the second question, where that ended without a word.
+//! One request for an answer, as a stream; and the second question, where that ended without a
+//! word.
 
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ use super::waiting::Waiting;
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
 /// Most bytes in front of an answer that say nothing of what it is.
 const MOST_BLANKS: usize = 64 * 1024;
-/// How long a connection may take to end properly after the answer, so that the next request can use it again.
+/// How long a connection may take to end properly after the answer, so that the next request can
+/// use it again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 /// How long sums may take that follow the end of an answer.
 const LAST_SUMS: Duration = Duration::from_secs(5);
@@ -44,21 +46,33 @@ impl Client {
         let (n_bytes_asked, asked) = (body.len(), Instant::now());
         let first = self.first_byte_timeout(n_bytes_asked);
         let request = self
-            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
+            .request(
+                reqwest::Method::POST,
+                inner.endpoint.api("/chat/completions"),
+            )
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
             .body(body);
         let mut response = exchange::send(request, &inner.shown_endpoint, first, limits).await?;
         if !response.status().is_success() {
-            return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
+            return Err(exchange::failed(
+                response,
+                &inner.shown_endpoint,
+                self.key(),
+                idle,
+                limits,
+            )
+            .await);
         }
         let failure = self.failure(&response);
         if failure.packed.is_some() {
             return Err(failure.not_json(&[]));
         }
         let content_type = exchange::content_type(&response);
-        let is_document = !content_type.contains("event-stream") && (content_type.contains("json") || content_type.contains("html"));
-        let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
+        let is_document = !content_type.contains("event-stream")
+            && (content_type.contains("json") || content_type.contains("html"));
+        let (mut decoder, mut parser, mut events) =
+            (Decoder::default(), openai::Parser::default(), Vec::new());
         let mut waiting = Waiting::new(first);
         // The first bytes, until they say whether it is a stream.
         let mut head = Some(Vec::new());
@@ -66,14 +80,21 @@ impl Client {
         let mut over: Option<Instant> = None;
         loop {
             over = over.or_else(|| assembler.finish.is_some().then(Instant::now));
-            let left = over.map_or_else(|| waiting.left(), |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())));
-            let mut bytes = match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => break,
-                // A server that keeps the line open, or cuts it, behind the reason why the answer ended has said all of it.
-                Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => return Ok(()),
-                Err(error) => return Err(waiting.told(error)),
-            };
+            let left = over.map_or_else(
+                || waiting.left(),
+                |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())),
+            );
+            let mut bytes =
+                match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
+                    Ok(Some(bytes)) => bytes,
+                    Ok(None) => break,
+                    // A server that keeps the line open, or cuts it, behind the reason why the
+                    // answer ended has said all of it.
+                    Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => {
+                        return Ok(());
+                    }
+                    Err(error) => return Err(waiting.told(error)),
+                };
             if let Some(mut begun) = head.take() {
                 begun.extend_from_slice(&bytes);
                 match instead::is_stream(&begun, is_document) {
@@ -81,9 +102,18 @@ impl Client {
                         head = Some(begun);
                         continue;
                     }
-                    // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
+                    // Not a stream in spite of our asking: an error with status 200, a server that
+                    // knows no streams, a web page.
                     Some(false) => {
-                        let body = exchange::rest(response, begun, MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
+                        let body = exchange::rest(
+                            response,
+                            begun,
+                            MAX_WHOLE,
+                            &inner.shown_endpoint,
+                            idle,
+                            limits,
+                        )
+                        .await?;
                         return openai::whole(&body, &failure, assembler, on);
                     }
                     None | Some(true) => bytes = begun.into(),
@@ -96,7 +126,12 @@ impl Client {
             if waiting.is_first(parser.n_progress) {
                 self.learn_of_first_word(n_bytes_asked, asked.elapsed());
             }
-            waiting.came(idle, parser.n_progress, decoder.n_comments(), decoder.pending());
+            waiting.came(
+                idle,
+                parser.n_progress,
+                decoder.n_comments(),
+                decoder.pending(),
+            );
             if parser.done {
                 // Whether the connection can be kept is not worth an error, nor more than a moment.
                 drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);
@@ -108,7 +143,11 @@ impl Client {
             parser.event(&event, &failure, assembler, on)?;
         }
         // Without a word there is nothing to cut; whether that is an answer is asked once more.
-        if parser.done || assembler.is_over() || assembler.is_empty() { Ok(()) } else { Err(exchange::cut_short(&inner.shown_endpoint)) }
+        if parser.done || assembler.is_over() || assembler.is_empty() {
+            Ok(())
+        } else {
+            Err(exchange::cut_short(&inner.shown_endpoint))
+        }
     }
 
     /// Returns whether an answer without a word may hide an error.
@@ -130,34 +169,57 @@ impl Client {
     ) -> Result<(), Error> {
         let inner = self.inner();
         let (had_reason, within) = (assembler.finish.is_some(), inner.policy.second);
-        // What it takes in all ends it, and not what a wait within it takes, which would say something else.
+        // What it takes in all ends it, and not what a wait within it takes, which would say
+        // something else.
         let idle = within.saturating_mul(2);
         if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
             && usage.prompt > context
         {
-            return Err(Error::ContextExceeded { prompt: Some(usage.prompt), context: Some(context) });
+            return Err(Error::ContextExceeded {
+                prompt: Some(usage.prompt),
+                context: Some(context),
+            });
         }
         let body = openai::body(prompt, request, &inner.options, manner, false);
         let message = self
-            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
+            .request(
+                reqwest::Method::POST,
+                inner.endpoint.api("/chat/completions"),
+            )
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let answer = async {
             let response = exchange::send(message, &inner.shown_endpoint, idle, limits).await?;
             if !response.status().is_success() {
-                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
+                return Err(exchange::failed(
+                    response,
+                    &inner.shown_endpoint,
+                    self.key(),
+                    idle,
+                    limits,
+                )
+                .await);
             }
             let failure = self.failure(&response);
             if failure.packed.is_some() {
                 return Err(failure.not_json(&[]));
             }
-            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
+            let body = exchange::rest(
+                response,
+                Vec::new(),
+                MAX_WHOLE,
+                &inner.shown_endpoint,
+                idle,
+                limits,
+            )
+            .await?;
             openai::whole(&body, &failure, assembler, on)
         };
         match tokio::time::timeout(within, answer).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ (Error::Cancelled | Error::Timeout { .. }))) => return Err(error),
-            // The stream was in order, so the model may really have nothing to say; only an explanation changes that.
+            // The stream was in order, so the model may really have nothing to say; only an
+            // explanation changes that.
             Ok(Err(error)) => {
                 let explains = matches!(
                     error,
@@ -172,10 +234,16 @@ impl Client {
                 }
             }
             Err(_) if had_reason => {}
-            Err(_) => return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() }),
+            Err(_) => {
+                return Err(Error::Protocol {
+                    problem: "it ended its stream without a word".to_owned(),
+                });
+            }
         }
         if assembler.is_empty() && assembler.finish.is_none() {
-            return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() });
+            return Err(Error::Protocol {
+                problem: "it ended its stream without a word".to_owned(),
+            });
         }
         Ok(())
     }

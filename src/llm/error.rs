@@ -14,8 +14,9 @@ use podbay_event::Secret;
 
 /// Why a model's answer could not be had.
 ///
-/// All but [`Error::ContextExceeded`] and [`Error::Cancelled`] mean that the model could not be had. Texts of the server are cut and
-/// freed of control characters before they come here, and never hold the key.
+/// All but [`Error::ContextExceeded`] and [`Error::Cancelled`] mean that the model could not be
+/// had. Texts of the server are cut and freed of control characters before they come here, and
+/// never hold the key.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error(transparent)]
@@ -23,11 +24,20 @@ pub enum Error {
     #[error("the API key is not sent to {endpoint}: plain HTTP would show it to the network")]
     KeyOverPlainHttp { endpoint: String },
     #[error("cannot reach the model server at {endpoint}")]
-    Unreachable { endpoint: String, source: reqwest::Error },
+    Unreachable {
+        endpoint: String,
+        source: reqwest::Error,
+    },
     #[error("no secure connection to the model server at {endpoint}")]
-    Tls { endpoint: String, source: rustls::Error },
+    Tls {
+        endpoint: String,
+        source: rustls::Error,
+    },
     #[error("the connection to the model server at {endpoint} broke")]
-    Connection { endpoint: String, source: Box<dyn std::error::Error + Send + Sync> },
+    Connection {
+        endpoint: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("the model's answer broke off")]
     BrokenOff {
         /// What had come until then; it was already shown.
@@ -65,7 +75,9 @@ pub enum Error {
         message: String,
         key: KeyFrom,
     },
-    #[error("the model server answered with a redirect (status {code}) to `{location}`, which is not followed")]
+    #[error(
+        "the model server answered with a redirect (status {code}) to `{location}`, which is not followed"
+    )]
     Redirect { code: u16, location: String },
     #[error("{endpoint} answered with {what}, not with JSON")]
     NotJson { endpoint: String, what: Instead },
@@ -83,8 +95,8 @@ pub enum Error {
     #[error("the model server could not read its model's answer: {message}")]
     Unreadable {
         message: String,
-        /// What the model wrote, from where the server stopped reading, as far as it says. A call is read from the very bytes, in which the key
-        /// may stand: so it is never shown.
+        /// What the model wrote, from where the server stopped reading, as far as it says. A call
+        /// is read from the very bytes, in which the key may stand: so it is never shown.
         raw: Secret,
     },
     #[error("the model server's answer cannot be understood: {problem}")]
@@ -115,24 +127,38 @@ impl Error {
     /// Returns whether the same request may succeed a little later.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Connection { .. } | Self::IdleTimeout { .. } | Self::ModelLoading { .. } => true,
-            // A chat template that rejects the conversation rejects it every time, and without a status nobody knows more than that.
-            Self::Status { code: 500, message, .. } | Self::Reported { message } => {
+            Self::Unreachable { .. }
+            | Self::Connection { .. }
+            | Self::IdleTimeout { .. }
+            | Self::ModelLoading { .. } => true,
+            // A chat template that rejects the conversation rejects it every time, and without a
+            // status nobody knows more than that.
+            Self::Status {
+                code: 500, message, ..
+            }
+            | Self::Reported { message } => {
                 !is_template_error(message) && self.objection().is_none()
             }
             // What a server does not know how to do it does not learn.
-            Self::Status { code: 501 | 505, .. } => false,
+            Self::Status {
+                code: 501 | 505, ..
+            } => false,
             Self::Status { code, .. } => *code == 408 || *code == 429 || (500..600).contains(code),
             _ => false,
         }
     }
 
-    /// Returns whether the connection was lost, or nothing came over it any more: what had come of the answer may well have been right.
+    /// Returns whether the connection was lost, or nothing came over it any more: what had come of
+    /// the answer may well have been right.
     pub fn is_lost(&self) -> bool {
-        matches!(self.root(), Self::Connection { .. } | Self::IdleTimeout { .. } | Self::Unreachable { .. })
+        matches!(
+            self.root(),
+            Self::Connection { .. } | Self::IdleTimeout { .. } | Self::Unreachable { .. }
+        )
     }
 
-    /// Returns whether the server gave up in the middle of its answer for a reason that need not hold the next time.
+    /// Returns whether the server gave up in the middle of its answer for a reason that need not
+    /// hold the next time.
     pub fn is_given_up(&self) -> bool {
         let root = self.root();
         let is_reported = matches!(root, Self::Reported { .. } | Self::Status { .. });
@@ -149,27 +175,40 @@ impl Error {
                 | Self::IdleTimeout { .. }
                 | Self::Status { .. }
                 | Self::Reported { .. }
-                | Self::Refused { what: Refusal::Request, .. }
+                | Self::Refused {
+                    what: Refusal::Request,
+                    ..
+                }
                 | Self::Unreadable { .. }
                 | Self::ModelLoading { .. }
         )
     }
 
-    /// Returns whether a refusal may be about the conversation's length, where nothing tells for sure.
+    /// Returns whether a refusal may be about the conversation's length, where nothing tells for
+    /// sure.
     pub fn may_be_too_long(&self) -> bool {
         self.words_of_refusal().is_some_and(too_long::may_be)
     }
 
-    /// Returns two numbers of a refusal of which the larger one may be the conversation's length, and the other one its window.
+    /// Returns two numbers of a refusal of which the larger one may be the conversation's length,
+    /// and the other one its window.
     pub fn two_sizes(&self) -> Option<(u64, u64)> {
         self.words_of_refusal().and_then(too_long::two_sizes)
     }
 
     fn words_of_refusal(&self) -> Option<&str> {
         match self.root() {
-            Self::Status { code: 400 | 422 | 500, message, .. }
+            Self::Status {
+                code: 400 | 422 | 500,
+                message,
+                ..
+            }
             | Self::Reported { message }
-            | Self::Refused { what: Refusal::Request, message, .. } => Some(message),
+            | Self::Refused {
+                what: Refusal::Request,
+                message,
+                ..
+            } => Some(message),
             _ => None,
         }
     }
@@ -179,7 +218,8 @@ impl Error {
         matches!(self.root(), Self::Unauthorized { .. })
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    /// Returns whether the person asked for something that cannot be, rather than something having
+    /// gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Http(http::Error::InvalidEndpoint { .. }))
     }
@@ -250,9 +290,20 @@ impl Error {
     /// Says where the key came from, where it matters.
     pub(super) fn with_key_from(self, from: impl FnOnce() -> KeyFrom) -> Self {
         match self {
-            Self::Unauthorized { code, message, .. } => Self::Unauthorized { code, message, key: from() },
-            Self::Refused { what, message, .. } => Self::Refused { what, message, key: from() },
-            Self::BrokenOff { partial, source } => Self::BrokenOff { partial, source: Box::new(source.with_key_from(from)) },
+            Self::Unauthorized { code, message, .. } => Self::Unauthorized {
+                code,
+                message,
+                key: from(),
+            },
+            Self::Refused { what, message, .. } => Self::Refused {
+                what,
+                message,
+                key: from(),
+            },
+            Self::BrokenOff { partial, source } => Self::BrokenOff {
+                partial,
+                source: Box::new(source.with_key_from(from)),
+            },
             other => other,
         }
     }
@@ -260,13 +311,23 @@ impl Error {
 
 impl From<TooLarge> for Error {
     fn from(bound: TooLarge) -> Self {
-        Self::TooLarge { what: bound.what, limit: bound.limit }
+        Self::TooLarge {
+            what: bound.what,
+            limit: bound.limit,
+        }
     }
 }
 
 pub(super) fn is_template_error(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    ["jinja", "chat template", "roles must alternate", "raise_exception"].iter().any(|word| message.contains(word))
+    [
+        "jinja",
+        "chat template",
+        "roles must alternate",
+        "raise_exception",
+    ]
+    .iter()
+    .any(|word| message.contains(word))
 }
 
 /// A duration as people write it: `120 s`, `1.5 s`.
@@ -300,7 +361,8 @@ impl fmt::Display for Window {
     }
 }
 
-/// Returns a text of the server's as one that is safe to show: without control characters, cut at `max` characters.
+/// Returns a text of the server's as one that is safe to show: without control characters, cut at
+/// `max` characters.
 pub(super) fn plain(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut n = 0;
@@ -325,18 +387,42 @@ mod tests {
 
     #[test]
     fn both_timeouts_name_their_duration() {
-        let idle = |has_bytes| Error::IdleTimeout { after: Duration::from_mins(2), has_bytes }.to_string();
+        let idle = |has_bytes| {
+            Error::IdleTimeout {
+                after: Duration::from_mins(2),
+                has_bytes,
+            }
+            .to_string()
+        };
         assert_eq!(idle(false), "the model server sent nothing for 120 s");
-        assert_eq!(idle(true), "the model server sent nothing that brings its answer on for 120 s");
-        assert_eq!(Error::Timeout { after: Duration::from_millis(1500) }.to_string(), "the model did not finish its answer within 1.5 s");
+        assert_eq!(
+            idle(true),
+            "the model server sent nothing that brings its answer on for 120 s"
+        );
+        assert_eq!(
+            Error::Timeout {
+                after: Duration::from_millis(1500)
+            }
+            .to_string(),
+            "the model did not finish its answer within 1.5 s"
+        );
     }
 
     #[test]
     fn a_context_error_says_what_it_knows() {
         let text = |prompt, context| Error::ContextExceeded { prompt, context }.to_string();
-        assert_eq!(text(Some(9), Some(8)), "the conversation does not fit the model's context window: 9 tokens, and it holds 8");
-        assert_eq!(text(None, Some(8)), "the conversation does not fit the model's context window of 8 tokens");
-        assert_eq!(text(None, None), "the conversation does not fit the model's context window");
+        assert_eq!(
+            text(Some(9), Some(8)),
+            "the conversation does not fit the model's context window: 9 tokens, and it holds 8"
+        );
+        assert_eq!(
+            text(None, Some(8)),
+            "the conversation does not fit the model's context window of 8 tokens"
+        );
+        assert_eq!(
+            text(None, None),
+            "the conversation does not fit the model's context window"
+        );
     }
 
     #[test]
@@ -347,17 +433,58 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
-        let status = |code, message: &str| Error::Status { code, message: message.to_owned(), retry_after: None }.is_retryable();
+        let status = |code, message: &str| {
+            Error::Status {
+                code,
+                message: message.to_owned(),
+                retry_after: None,
+            }
+            .is_retryable()
+        };
         assert_eq!(
             [429, 500, 502, 503, 504, 529, 400, 404, 422, 501, 505].map(|code| status(code, "x")),
-            [true, true, true, true, true, true, false, false, false, false, false]
+            [
+                true, true, true, true, true, true, false, false, false, false, false
+            ]
         );
-        assert!(!status(500, "Jinja Exception: Conversation roles must alternate user/assistant"));
-        let reported = |message: &str| Error::Reported { message: message.to_owned() }.is_retryable();
-        assert!(reported("the worker crashed"), "without a status nobody knows");
-        assert!(!reported("Jinja Exception: no such filter") && !reported("json_schema is not supported"));
-        assert!(Error::IdleTimeout { after: Duration::from_mins(2), has_bytes: false }.is_retryable());
-        assert!(!Error::Timeout { after: Duration::from_mins(30) }.is_retryable(), "all the time there was is over");
-        assert!(!Error::ContextExceeded { prompt: None, context: None }.is_retryable());
+        assert!(!status(
+            500,
+            "Jinja Exception: Conversation roles must alternate user/assistant"
+        ));
+        let reported = |message: &str| {
+            Error::Reported {
+                message: message.to_owned(),
+            }
+            .is_retryable()
+        };
+        assert!(
+            reported("the worker crashed"),
+            "without a status nobody knows"
+        );
+        assert!(
+            !reported("Jinja Exception: no such filter")
+                && !reported("json_schema is not supported")
+        );
+        assert!(
+            Error::IdleTimeout {
+                after: Duration::from_mins(2),
+                has_bytes: false
+            }
+            .is_retryable()
+        );
+        assert!(
+            !Error::Timeout {
+                after: Duration::from_mins(30)
+            }
+            .is_retryable(),
+            "all the time there was is over"
+        );
+        assert!(
+            !Error::ContextExceeded {
+                prompt: None,
+                context: None
+            }
+            .is_retryable()
+        );
     }
 }

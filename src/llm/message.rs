@@ -4,11 +4,13 @@ use serde::Serialize;
 
 use podbay_event::ToolCall;
 
-/// One part of a conversation, as the agent keeps it. What of it goes to the server, and how, is `format`'s business.
+/// One part of a conversation, as the agent keeps it. What of it goes to the server, and how, is
+/// `format`'s business.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// Goes out as a user's message where it is not the first: many templates accept a system message only there.
+    /// Goes out as a user's message where it is not the first: many templates accept a system
+    /// message only there.
     System {
         text: String,
     },
@@ -29,8 +31,9 @@ pub enum Message {
         thinking: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// The whole answer as the model wrote it, where tools are told by text or schema: repeated byte for byte it is found in the
-        /// server's cache. Without it the answer is written anew from the other fields.
+        /// The whole answer as the model wrote it, where tools are told by text or schema: repeated
+        /// byte for byte it is found in the server's cache. Without it the answer is written anew
+        /// from the other fields.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
@@ -53,13 +56,21 @@ impl Message {
     pub fn image(text: impl Into<String>, media_type: &str, data: &[u8]) -> Self {
         Self::Image {
             text: text.into(),
-            url: format!("data:{media_type};base64,{}", base64::engine::general_purpose::STANDARD.encode(data)),
+            url: format!(
+                "data:{media_type};base64,{}",
+                base64::engine::general_purpose::STANDARD.encode(data)
+            ),
         }
     }
 
     /// Returns an assistant's message that only says something.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::Assistant { text: text.into(), thinking: String::new(), calls: Vec::new(), raw: None }
+        Self::Assistant {
+            text: text.into(),
+            thinking: String::new(),
+            calls: Vec::new(),
+            raw: None,
+        }
     }
 }
 
@@ -78,10 +89,22 @@ mod tests {
 
     #[test]
     fn messages_are_written_and_read_back() {
-        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{ }".into() };
-        let message = Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None };
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "bash".into(),
+            arguments: "{ }".into(),
+        };
+        let message = Message::Assistant {
+            text: String::new(),
+            thinking: String::new(),
+            calls: vec![call],
+            raw: None,
+        };
         let json = r#"{"role":"assistant","text":"","calls":[{"id":"c1","name":"bash","arguments":"{ }"}]}"#;
         assert_eq!(serde_json::to_string(&message).expect("writes"), json);
-        assert_eq!(serde_json::from_str::<Message>(json).expect("reads"), message);
+        assert_eq!(
+            serde_json::from_str::<Message>(json).expect("reads"),
+            message
+        );
     }
 }

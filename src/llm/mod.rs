@@ -1,11 +1,13 @@
 //! The model: what is said to it, how, and what comes back.
 //!
-//! This room owns HTTP ([`http`]), the stream's format ([`sse`]), the conversation as the server reads it ([`Prompt`]) and the three ways
-//! of telling a model about tools (`format`). It leaves to others which tools there are (`tools`), when to ask again and when to compact
-//! (`agent`), and how a model server is started (`inference`). Whatever a server sends is bounded and taken for hostile.
+//! This room owns HTTP ([`http`]), the stream's format ([`sse`]), the conversation as the server
+//! reads it ([`Prompt`]) and the three ways of telling a model about tools (`format`). It leaves to
+//! others which tools there are (`tools`), when to ask again and when to compact (`agent`), and how
+//! a model server is started (`inference`). Whatever a server sends is bounded and taken for
+//! hostile.
 //!
-//! What differs between kinds of servers is one trait, `provider::Provider`. Start with [`Client::stream`], then [`Prompt`], then
-//! `provider::openai`.
+//! What differs between kinds of servers is one trait, `provider::Provider`. Start with
+//! [`Client::stream`], then [`Prompt`], then `provider::openai`.
 
 mod asking;
 mod client;

@@ -8,7 +8,8 @@ use super::sampling::Sampling;
 
 /// One entry of `[providers]`: a server, its key and how it is used, under a name.
 ///
-/// What it does not say is as `[llm]` says, but for the key: one that is meant for another server never goes to this one.
+/// What it does not say is as `[llm]` says, but for the key: one that is meant for another server
+/// never goes to this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Provider {
     /// Address of its OpenAI-compatible API, such as `https://openrouter.ai/api/v1`.
@@ -67,13 +68,26 @@ mod tests {
     #[test]
     fn what_a_provider_says_of_its_window_and_its_eyes_goes_before_the_rest() {
         let applied = |section: &str| {
-            let provider: Provider = toml::from_str(&format!("base_url = \"http://127.0.0.1:1\"\n{section}")).expect("an entry");
-            let mut options = Options { context: 8192, images: Some(true), ..Options::default() };
+            let provider: Provider =
+                toml::from_str(&format!("base_url = \"http://127.0.0.1:1\"\n{section}"))
+                    .expect("an entry");
+            let mut options = Options {
+                context: 8192,
+                images: Some(true),
+                ..Options::default()
+            };
             provider.apply(&mut options);
             (options.context, options.images)
         };
         assert_eq!(applied(""), (8192, Some(true)));
-        assert_eq!(applied("context = 4096\nimages = false"), (4096, Some(false)));
-        assert_eq!(applied("context = 0"), (0, Some(true)), "the server's own again");
+        assert_eq!(
+            applied("context = 4096\nimages = false"),
+            (4096, Some(false))
+        );
+        assert_eq!(
+            applied("context = 0"),
+            (0, Some(true)),
+            "the server's own again"
+        );
     }
 }

@@ -29,9 +29,13 @@ impl Error {
         let message = match self.root() {
             Self::Unreadable { .. } => return Some(Objection::Unreadable),
             Self::Status { code: 429, .. } => return None,
-            Self::Status { message, .. } | Self::Reported { message } | Self::Refused { what: Refusal::Request, message, .. } => {
-                message.to_ascii_lowercase()
-            }
+            Self::Status { message, .. }
+            | Self::Reported { message }
+            | Self::Refused {
+                what: Refusal::Request,
+                message,
+                ..
+            } => message.to_ascii_lowercase(),
             _ => return None,
         };
         let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
@@ -49,7 +53,9 @@ impl Error {
             "not a multimodal model",
         ]) {
             Some(Objection::Image)
-        } else if has(&["reasoning_content"]) && has(&["missing", "must be", "required", "passed back", "expected"]) {
+        } else if has(&["reasoning_content"])
+            && has(&["missing", "must be", "required", "passed back", "expected"])
+        {
             Some(Objection::Thinking)
         } else if has(&["got system", "developer instruction is not enabled"]) {
             Some(Objection::System)
@@ -65,11 +71,30 @@ impl Error {
         ]) || has(&["unexpected role"]) && has(&["after role"])
         {
             Some(Objection::Roles)
-        } else if has(&["system role", "system message", "system prompt", "role 'system'", "role system", "role: system"])
-            && has(&["not support", "unsupported", "must be", "only", "unexpected", "not allowed", "invalid"])
-        {
+        } else if has(&[
+            "system role",
+            "system message",
+            "system prompt",
+            "role 'system'",
+            "role system",
+            "role: system",
+        ]) && has(&[
+            "not support",
+            "unsupported",
+            "must be",
+            "only",
+            "unexpected",
+            "not allowed",
+            "invalid",
+        ]) {
             Some(Objection::System)
-        } else if has(&["response_format", "json_schema", "grammar", "structured output", "guided decoding"]) {
+        } else if has(&[
+            "response_format",
+            "json_schema",
+            "grammar",
+            "structured output",
+            "guided decoding",
+        ]) {
             Some(Objection::Schema)
         } else if has(&["tool"])
             && has(&[
@@ -85,7 +110,8 @@ impl Error {
         {
             Some(Objection::Tools)
         } else if is_template_error(&message) || names_roles(&message) {
-            // Whatever the template wants: plain turns of user and assistant are what every one of them knows.
+            // Whatever the template wants: plain turns of user and assistant are what every one of
+            // them knows.
             Some(Objection::Roles)
         } else {
             None
@@ -93,7 +119,8 @@ impl Error {
     }
 }
 
-/// Returns whether a message is one of a template about the roles of a conversation, passed on as it is.
+/// Returns whether a message is one of a template about the roles of a conversation, passed on as
+/// it is.
 fn names_roles(message: &str) -> bool {
     const WORDS: [&str; 6] = [
         "unexpected message role",
@@ -106,14 +133,21 @@ fn names_roles(message: &str) -> bool {
     WORDS.iter().any(|words| message.contains(words))
 }
 
-/// Returns what the model wrote where the server says that it cannot read it; llama-server repeats it from where it stopped reading.
+/// Returns what the model wrote where the server says that it cannot read it; llama-server repeats
+/// it from where it stopped reading.
 pub(super) fn unreadable(message: &str) -> Option<&str> {
     let lower = message.to_ascii_lowercase();
-    let at = ["failed to parse input", "failed to parse tool call", "failed to parse model output", "failed to parse response"]
-        .iter()
-        .find_map(|words| lower.find(words));
+    let at = [
+        "failed to parse input",
+        "failed to parse tool call",
+        "failed to parse model output",
+        "failed to parse response",
+    ]
+    .iter()
+    .find_map(|words| lower.find(words));
     match at {
-        // A colon ends what the server itself has to say: "Failed to parse input at pos 12: <tool_call>...".
+        // A colon ends what the server itself has to say: "Failed to parse input at pos 12:
+        // <tool_call>...".
         Some(at) => Some(message[at..].split_once(": ").map_or("", |(_, raw)| raw)),
         None => (lower.contains("model produced output that does not match")).then_some(""),
     }
@@ -126,7 +160,11 @@ mod tests {
     #[track_caller]
     fn check(message: &str, expected: Option<Objection>) {
         for code in [400, 500] {
-            let error = Error::Status { code, message: message.to_owned(), retry_after: None };
+            let error = Error::Status {
+                code,
+                message: message.to_owned(),
+                retry_after: None,
+            };
             assert_eq!(error.objection(), expected, "{message}");
         }
     }
@@ -178,7 +216,10 @@ mod tests {
         ] {
             check(words, Some(Objection::Thinking));
         }
-        for words in ["response_format is not supported by this model", "failed to parse grammar"] {
+        for words in [
+            "response_format is not supported by this model",
+            "failed to parse grammar",
+        ] {
             check(words, Some(Objection::Schema));
         }
         for words in [
@@ -190,16 +231,34 @@ mod tests {
         ] {
             check(words, Some(Objection::Image));
         }
-        for words in ["boom", "no image was asked for", "the file system is full", "tool not found", "context deadline exceeded"] {
+        for words in [
+            "boom",
+            "no image was asked for",
+            "the file system is full",
+            "tool not found",
+            "context deadline exceeded",
+        ] {
             check(words, None);
         }
     }
 
     #[test]
     fn what_the_model_wrote_is_what_comes_after_the_servers_own_words() {
-        assert_eq!(unreadable("Failed to parse input at pos 12: <tool_call>{\"a\": 1}\nx"), Some("<tool_call>{\"a\": 1}\nx"));
-        assert_eq!(unreadable("Failed to parse tool call arguments as JSON: oops"), Some("oops"));
-        assert_eq!(unreadable("The model produced output that does not match the expected format"), Some(""));
-        assert_eq!([unreadable("failed to parse grammar"), unreadable("boom")], [None, None]);
+        assert_eq!(
+            unreadable("Failed to parse input at pos 12: <tool_call>{\"a\": 1}\nx"),
+            Some("<tool_call>{\"a\": 1}\nx")
+        );
+        assert_eq!(
+            unreadable("Failed to parse tool call arguments as JSON: oops"),
+            Some("oops")
+        );
+        assert_eq!(
+            unreadable("The model produced output that does not match the expected format"),
+            Some("")
+        );
+        assert_eq!(
+            [unreadable("failed to parse grammar"), unreadable("boom")],
+            [None, None]
+        );
     }
 }

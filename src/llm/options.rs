@@ -12,7 +12,8 @@ use super::sampling::Sampling;
 pub struct Options {
     /// Name of the entry of `[providers]` that answers: it brings address, key, model and price.
     pub provider: Option<String>,
-    /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`. Not set: Podbay's own server.
+    /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`.
+    /// Not set: Podbay's own server.
     pub endpoint: Option<String>,
     /// Model to ask for. Not set: what the server serves.
     pub model: Option<String>,
@@ -20,7 +21,8 @@ pub struct Options {
     pub api_key_env: Option<String>,
     /// File that holds the API key; nobody else may be able to read it (mode 0600).
     pub api_key_file: Option<String>,
-    /// `http://` or `https://` address of a proxy for servers elsewhere. The environment's `*_PROXY` variables are not used.
+    /// `http://` or `https://` address of a proxy for servers elsewhere. The environment's
+    /// `*_PROXY` variables are not used.
     pub proxy: Option<String>,
     /// Randomness, 0 to 2. Not set: the server's own, here and in the five below.
     pub temperature: Option<f64>,
@@ -28,23 +30,26 @@ pub struct Options {
     pub top_p: Option<f64>,
     /// How many of the likeliest tokens are sampled from. `OpenAI`'s own API does not have it.
     pub top_k: Option<u32>,
-    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not have it.
+    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not
+    /// have it.
     pub min_p: Option<f64>,
     /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
     pub presence_penalty: Option<f64>,
-    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. `OpenAI`'s own API does not have it.
+    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all.
+    /// `OpenAI`'s own API does not have it.
     pub repeat_penalty: Option<f64>,
     /// Words at which an answer ends, four at most. They end a call too where they stand in one.
     pub stop: Vec<String>,
-    /// Tokens that the server reads at once, for servers that do not tell it (Ollama, LM Studio, `OpenAI`); where one does, the smaller of
-    /// both counts. 0: what the server tells.
+    /// Tokens that the server reads at once, for servers that do not tell it (Ollama, LM Studio,
+    /// `OpenAI`); where one does, the smaller of both counts. 0: what the server tells.
     pub context: u64,
     /// Whether the model can be shown images. Not set: what the server says.
     pub images: Option<bool>,
     /// Most tokens in one answer. Not set: a quarter of the window, at most 16,384. -1: no limit.
     pub max_output_tokens: Option<i64>,
-    /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call, progress in reading the prompt, or sums. Comments
-    /// count too, but no longer than ten times that.
+    /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call,
+    /// progress in reading the prompt, or sums. Comments count too, but no longer than ten times
+    /// that.
     pub idle_timeout_s: f64,
     /// Seconds until connecting is given up.
     pub connect_timeout_s: f64,
@@ -52,8 +57,9 @@ pub struct Options {
     pub probe_timeout_s: f64,
     /// Seconds one answer may take, retries included.
     pub request_timeout_s: f64,
-    /// How often a request is tried again that failed by overload, a stall or a broken connection before anything was shown. 0 also waits for no
-    /// server that is away, and asks for no answer again whose rest was lost.
+    /// How often a request is tried again that failed by overload, a stall or a broken connection
+    /// before anything was shown. 0 also waits for no server that is away, and asks for no answer
+    /// again whose rest was lost.
     pub retries: u32,
     /// How the model is told about tools.
     pub tool_mode: ToolModeChoice,
@@ -64,7 +70,9 @@ pub struct Options {
 }
 
 /// How the model is told about tools, as people choose it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolModeChoice {
     /// By what the server says of the model's chat template.
@@ -140,15 +148,24 @@ mod tests {
 
     #[test]
     fn a_section_may_name_any_of_the_keys() {
-        let options: Options = toml::from_str("temperature = 0.2\nidle_timeout_s = 60\ntool_mode = \"constrained\"").expect("a section");
-        let expected =
-            Options { temperature: Some(0.2), idle_timeout_s: 60.0, tool_mode: ToolModeChoice::Constrained, ..Options::default() };
+        let options: Options =
+            toml::from_str("temperature = 0.2\nidle_timeout_s = 60\ntool_mode = \"constrained\"")
+                .expect("a section");
+        let expected = Options {
+            temperature: Some(0.2),
+            idle_timeout_s: 60.0,
+            tool_mode: ToolModeChoice::Constrained,
+            ..Options::default()
+        };
         assert_eq!(options, expected);
     }
 
     #[test]
     fn nonsense_makes_no_panic() {
-        assert_eq!([-1.0, 0.0, 1.5].map(seconds), [1, 1, 1500].map(Duration::from_millis));
+        assert_eq!(
+            [-1.0, 0.0, 1.5].map(seconds),
+            [1, 1, 1500].map(Duration::from_millis)
+        );
         assert_eq!(seconds(f64::INFINITY), seconds(f64::NAN));
     }
 }

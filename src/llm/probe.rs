@@ -1,5 +1,5 @@
-//! What the server is, asked before the first message. The kinds of servers ([`super::provider`]) are asked in turn, and evidence decides how
-//! tools are told.
+//! What the server is, asked before the first message. The kinds of servers ([`super::provider`])
+//! are asked in turn, and evidence decides how tools are told.
 
 use std::time::Duration;
 
@@ -40,19 +40,23 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Returns whether the model's thinking should go back with its messages; other servers may refuse the field.
+    /// Returns whether the model's thinking should go back with its messages; other servers may
+    /// refuse the field.
     pub fn replay_thinking(&self) -> bool {
         self.server.provider().replays_thinking()
     }
 
-    /// Returns whether an answer can be held to a schema over a conversation that tells of tools by the server's own means.
+    /// Returns whether an answer can be held to a schema over a conversation that tells of tools by
+    /// the server's own means.
     pub fn holds_calls(&self) -> bool {
         self.server.provider().holds_calls()
     }
 
     /// Returns whether every slot had work, so that an answer has to wait.
     pub fn is_full(&self) -> bool {
-        self.n_slots.zip(self.n_busy).is_some_and(|(n_slots, n_busy)| n_busy >= n_slots)
+        self.n_slots
+            .zip(self.n_busy)
+            .is_some_and(|(n_slots, n_busy)| n_busy >= n_slots)
     }
 
     /// Takes what the settings say, where they do.
@@ -90,26 +94,53 @@ impl Server {
 }
 
 impl Client {
-    /// Asks the server what it is, within `timeout`; waits for its model to load within the same time.
+    /// Asks the server what it is, within `timeout`; waits for its model to load within the same
+    /// time.
     #[boxed]
-    pub async fn probe(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
-        self.ask_what_it_is(cancel, timeout).await.map_err(|error| match error.with_key_from(|| KeyFrom::of(self.options())) {
-            // No answer was begun that more time could finish.
-            Error::Timeout { after } => Error::NoAnswer { endpoint: self.inner().shown_endpoint.clone(), after },
-            other => other,
+    pub async fn probe(
+        &self,
+        cancel: &CancellationToken,
+        timeout: Duration,
+    ) -> Result<Probed, Error> {
+        self.ask_what_it_is(cancel, timeout).await.map_err(|error| {
+            match error.with_key_from(|| KeyFrom::of(self.options())) {
+                // No answer was begun that more time could finish.
+                Error::Timeout { after } => Error::NoAnswer {
+                    endpoint: self.inner().shown_endpoint.clone(),
+                    after,
+                },
+                other => other,
+            }
         })
     }
 
-    async fn ask_what_it_is(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
+    async fn ask_what_it_is(
+        &self,
+        cancel: &CancellationToken,
+        timeout: Duration,
+    ) -> Result<Probed, Error> {
         let asking = Asking::new(self, cancel, timeout);
         let mut n_tried = 0;
         loop {
             let error = match self.ask_each_kind(&asking).await {
-                // Nobody listens there: whoever waits for a server that is being started asks again by himself.
-                Err(error) if !matches!(error, Error::Unreachable { .. } | Error::ModelLoading { .. }) => error,
+                // Nobody listens there: whoever waits for a server that is being started asks again
+                // by himself.
+                Err(error)
+                    if !matches!(
+                        error,
+                        Error::Unreachable { .. } | Error::ModelLoading { .. }
+                    ) =>
+                {
+                    error
+                }
                 other => return other,
             };
-            let Some(pause) = self.pause_before(&error, n_tried).filter(|pause| *pause < asking.left()) else { return Err(error) };
+            let Some(pause) = self
+                .pause_before(&error, n_tried)
+                .filter(|pause| *pause < asking.left())
+            else {
+                return Err(error);
+            };
             n_tried += 1;
             asking.pause(pause).await?;
         }
@@ -124,7 +155,9 @@ impl Client {
                 return Ok(probed);
             }
         }
-        Err(Error::Protocol { problem: "it is no kind of model server that is known".to_owned() })
+        Err(Error::Protocol {
+            problem: "it is no kind of model server that is known".to_owned(),
+        })
     }
 }
 
@@ -148,9 +181,27 @@ mod tests {
 
     #[test]
     fn a_server_is_full_only_if_it_says_so() {
-        let full = |n_slots, n_busy| Probed { n_slots, n_busy, ..probed() }.is_full();
-        assert_eq!([full(Some(1), Some(1)), full(Some(2), Some(2))], [true, true]);
-        assert_eq!([full(Some(2), Some(1)), full(Some(1), None), full(None, Some(1)), full(None, None)], [false; 4]);
+        let full = |n_slots, n_busy| {
+            Probed {
+                n_slots,
+                n_busy,
+                ..probed()
+            }
+            .is_full()
+        };
+        assert_eq!(
+            [full(Some(1), Some(1)), full(Some(2), Some(2))],
+            [true, true]
+        );
+        assert_eq!(
+            [
+                full(Some(2), Some(1)),
+                full(Some(1), None),
+                full(None, Some(1)),
+                full(None, None)
+            ],
+            [false; 4]
+        );
     }
 
     #[test]
@@ -162,16 +213,53 @@ mod tests {
             (ToolModeChoice::Constrained, ToolMode::Constrained),
             (ToolModeChoice::Text, ToolMode::Text),
         ] {
-            let chosen = probed.clone().chosen(&Options { tool_mode: choice, ..Options::default() });
-            assert_eq!((chosen.tools, chosen.reason.as_str()), (mode, "set by llm.tool_mode"));
+            let chosen = probed.clone().chosen(&Options {
+                tool_mode: choice,
+                ..Options::default()
+            });
+            assert_eq!(
+                (chosen.tools, chosen.reason.as_str()),
+                (mode, "set by llm.tool_mode")
+            );
         }
-        let context =
-            |told, set| Probed { context: told, ..probed.clone() }.chosen(&Options { context: set, ..Options::default() }).context;
+        let context = |told, set| {
+            Probed {
+                context: told,
+                ..probed.clone()
+            }
+            .chosen(&Options {
+                context: set,
+                ..Options::default()
+            })
+            .context
+        };
         assert_eq!([context(None, 0), context(None, 4096)], [None, Some(4096)]);
-        assert_eq!([context(Some(8192), 0), context(Some(8192), 4096), context(Some(8192), 16_384)], [8192, 4096, 8192].map(Some));
-        let images = |told, set| Probed { images: told, ..probed.clone() }.chosen(&Options { images: set, ..Options::default() }).images;
         assert_eq!(
-            [images(false, None), images(false, Some(true)), images(true, None), images(true, Some(false))],
+            [
+                context(Some(8192), 0),
+                context(Some(8192), 4096),
+                context(Some(8192), 16_384)
+            ],
+            [8192, 4096, 8192].map(Some)
+        );
+        let images = |told, set| {
+            Probed {
+                images: told,
+                ..probed.clone()
+            }
+            .chosen(&Options {
+                images: set,
+                ..Options::default()
+            })
+            .images
+        };
+        assert_eq!(
+            [
+                images(false, None),
+                images(false, Some(true)),
+                images(true, None),
+                images(true, Some(false))
+            ],
             [false, true, true, false]
         );
     }

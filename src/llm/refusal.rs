@@ -1,4 +1,5 @@
-//! What a server will not do however often it is asked, told by a name where others tell it by a status.
+//! What a server will not do however often it is asked, told by a name where others tell it by a
+//! status.
 
 use std::fmt;
 
@@ -19,7 +20,8 @@ pub enum Refusal {
     Request,
 }
 
-/// The names that servers have for it, without their signs: `OpenAI`, `OpenRouter`, Groq, Together, Moonshot, Anthropic, Google, Azure, `LiteLLM`.
+/// The names that servers have for it, without their signs: `OpenAI`, `OpenRouter`, Groq, Together,
+/// Moonshot, Anthropic, Google, Azure, `LiteLLM`.
 const NAMES: [(Refusal, &[&str]); 4] = [
     (
         Refusal::Account,
@@ -55,28 +57,69 @@ const NAMES: [(Refusal, &[&str]); 4] = [
             "accessterminated",
         ],
     ),
-    (Refusal::Model, &["modelnotfound", "modelnotavailable", "modeldecommissioned", "invalidmodel", "unknownmodel", "deploymentnotfound"]),
-    (Refusal::Request, &["invalidrequesterror", "invalidrequest", "invalidargument", "badrequest", "badrequesterror", "notfounderror"]),
+    (
+        Refusal::Model,
+        &[
+            "modelnotfound",
+            "modelnotavailable",
+            "modeldecommissioned",
+            "invalidmodel",
+            "unknownmodel",
+            "deploymentnotfound",
+        ],
+    ),
+    (
+        Refusal::Request,
+        &[
+            "invalidrequesterror",
+            "invalidrequest",
+            "invalidargument",
+            "badrequest",
+            "badrequesterror",
+            "notfounderror",
+        ],
+    ),
 ];
 
 impl Refusal {
-    /// Returns what an error is named for, if it will be the same the next time; the more exact name goes first.
+    /// Returns what an error is named for, if it will be the same the next time; the more exact
+    /// name goes first.
     pub(super) fn of(error: &Value) -> Option<Self> {
         let named: Vec<String> = ["code", "type", "status"]
             .iter()
             .filter_map(|key| error.get(*key)?.as_str())
-            .map(|name| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase())
+            .map(|name| {
+                name.chars()
+                    .filter(char::is_ascii_alphanumeric)
+                    .collect::<String>()
+                    .to_ascii_lowercase()
+            })
             .collect();
-        let by_name = NAMES.iter().find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str()))).map(|(refusal, _)| *refusal);
+        let by_name = NAMES
+            .iter()
+            .find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str())))
+            .map(|(refusal, _)| *refusal);
         // Google says the same words of a limit for a minute, by a status of that name.
-        by_name.or_else(|| (error.get("status").is_none() && is_used_up(error)).then_some(Self::Account))
+        by_name.or_else(|| {
+            (error.get("status").is_none() && is_used_up(error)).then_some(Self::Account)
+        })
     }
 }
 
 /// Returns whether an error without a name says in words that a quota or the money is used up.
 fn is_used_up(error: &Value) -> bool {
-    const WORDS: [&str; 4] = ["exceeded your current quota", "check your plan and billing", "insufficient_quota", "insufficient credits"];
-    let message = error.get("message").unwrap_or(error).as_str().unwrap_or_default().to_ascii_lowercase();
+    const WORDS: [&str; 4] = [
+        "exceeded your current quota",
+        "check your plan and billing",
+        "insufficient_quota",
+        "insufficient credits",
+    ];
+    let message = error
+        .get("message")
+        .unwrap_or(error)
+        .as_str()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     WORDS.iter().any(|words| message.contains(words))
 }
 
@@ -113,11 +156,16 @@ impl KeyFrom {
     /// Says what to do about a key that is refused.
     pub(super) fn remedy(&self) -> String {
         let from = match self {
-            Self::Nowhere => return "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
+            Self::Nowhere => {
+                return "put the key into a variable and name that with `--api-key-env VAR`"
+                    .to_owned();
+            }
             Self::Variable(name) => format!("in the variable {name}"),
             Self::File(path) => format!("in the file {path}"),
         };
-        format!("is the key {from} one of this server's, whole and still good? `--api-key-env VAR` names another one")
+        format!(
+            "is the key {from} one of this server's, whole and still good? `--api-key-env VAR` names another one"
+        )
     }
 
     /// Says what to do about an account that nobody pays for.
@@ -142,22 +190,52 @@ mod tests {
     #[test]
     fn what_no_trying_again_changes_is_known_by_its_name_or_words() {
         for (error, expected) in [
-            (json!({"code": "insufficient_quota", "type": "insufficient_quota"}), Some(Refusal::Account)),
-            (json!({"code": "billing_hard_limit_reached", "type": "invalid_request_error"}), Some(Refusal::Account)),
-            (json!({"type": "exceeded_current_quota_error"}), Some(Refusal::Account)),
-            (json!({"code": "invalid_api_key", "type": "invalid_request_error"}), Some(Refusal::Key)),
+            (
+                json!({"code": "insufficient_quota", "type": "insufficient_quota"}),
+                Some(Refusal::Account),
+            ),
+            (
+                json!({"code": "billing_hard_limit_reached", "type": "invalid_request_error"}),
+                Some(Refusal::Account),
+            ),
+            (
+                json!({"type": "exceeded_current_quota_error"}),
+                Some(Refusal::Account),
+            ),
+            (
+                json!({"code": "invalid_api_key", "type": "invalid_request_error"}),
+                Some(Refusal::Key),
+            ),
             (json!({"type": "authentication_error"}), Some(Refusal::Key)),
-            (json!({"code": null, "status": "UNAUTHENTICATED"}), Some(Refusal::Key)),
-            (json!({"code": "model_not_found", "type": "invalid_request_error"}), Some(Refusal::Model)),
+            (
+                json!({"code": null, "status": "UNAUTHENTICATED"}),
+                Some(Refusal::Key),
+            ),
+            (
+                json!({"code": "model_not_found", "type": "invalid_request_error"}),
+                Some(Refusal::Model),
+            ),
             (json!({"code": "DeploymentNotFound"}), Some(Refusal::Model)),
             (json!({"type": "BadRequestError"}), Some(Refusal::Request)),
-            (json!({"code": "rate_limit_exceeded", "type": "tokens"}), None),
-            (json!({"code": "token_quota_exceeded", "type": "too_many_tokens_error"}), None),
+            (
+                json!({"code": "rate_limit_exceeded", "type": "tokens"}),
+                None,
+            ),
+            (
+                json!({"code": "token_quota_exceeded", "type": "too_many_tokens_error"}),
+                None,
+            ),
             (json!({"type": "overloaded_error"}), None),
             (json!({"code": 503, "type": "server_error"}), None),
             (json!("insufficient_quota"), Some(Refusal::Account)),
-            (json!({"message": "You exceeded your current quota, please check your plan and billing details."}), Some(Refusal::Account)),
-            (json!({"message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED"}), None),
+            (
+                json!({"message": "You exceeded your current quota, please check your plan and billing details."}),
+                Some(Refusal::Account),
+            ),
+            (
+                json!({"message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED"}),
+                None,
+            ),
             (json!({"message": "Rate limit reached for requests"}), None),
         ] {
             assert_eq!(Refusal::of(&error), expected, "{error}");

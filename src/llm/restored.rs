@@ -1,7 +1,9 @@
-//! An answer in the words that its model meant: control tokens that were broken on their way to it are whole again.
+//! An answer in the words that its model meant: control tokens that were broken on their way to it
+//! are whole again.
 //!
-//! A model that copies from what it was shown copies the break too, and neither a person who reads the answer, nor a script, nor the log can
-//! know of that. What is sent of the answer later is broken anew, to the bytes that the model wrote, so that the server finds them in its cache.
+//! A model that copies from what it was shown copies the break too, and neither a person who reads
+//! the answer, nor a script, nor the log can know of that. What is sent of the answer later is
+//! broken anew, to the bytes that the model wrote, so that the server finds them in its cache.
 
 use super::control::Flow;
 use super::control::Tokens;
@@ -18,7 +20,11 @@ pub(super) struct Restored {
 
 impl Restored {
     pub(super) fn new(tokens: &Tokens) -> Self {
-        Self { tokens: tokens.clone(), text: Flow::new(tokens), thinking: Flow::new(tokens) }
+        Self {
+            tokens: tokens.clone(),
+            text: Flow::new(tokens),
+            thinking: Flow::new(tokens),
+        }
     }
 
     /// Passes an update on.
@@ -50,7 +56,8 @@ impl Restored {
         show(self.text.end(), Update::Text, on);
     }
 
-    /// Returns the answer itself. Its raw form stays as the model wrote it: it is kept for the server alone.
+    /// Returns the answer itself. Its raw form stays as the model wrote it: it is kept for the
+    /// server alone.
     pub(super) fn reply(&self, mut reply: Reply) -> Reply {
         let restored = |text: &mut String| {
             if let std::borrow::Cow::Owned(whole) = self.tokens.restore(text) {
@@ -60,7 +67,10 @@ impl Restored {
         restored(&mut reply.text);
         restored(&mut reply.thinking);
         reply.calls = reply.calls.iter().map(|call| self.call(call)).collect();
-        for text in [&mut reply.written, &mut reply.source].into_iter().flatten() {
+        for text in [&mut reply.written, &mut reply.source]
+            .into_iter()
+            .flatten()
+        {
             restored(text);
         }
         if let Some(half) = &mut reply.half {

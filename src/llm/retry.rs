@@ -14,10 +14,11 @@ pub struct Policy {
     pub pauses: Vec<Duration>,
     /// How many retries there are at most.
     pub retries: u32,
-    /// Pause between two questions whether the model is loaded, or whether the server is there again.
+    /// Pause between two questions whether the model is loaded, or whether the server is there
+    /// again.
     pub loading: Duration,
-    /// How long a server that cannot be reached is waited for: one that is started anew takes longer than a few retries, or shorter, as
-    /// chance has it.
+    /// How long a server that cannot be reached is waited for: one that is started anew takes
+    /// longer than a few retries, or shorter, as chance has it.
     pub away: Duration,
     /// How long the second question may take after a stream without a word.
     pub second: Duration,
@@ -36,24 +37,34 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Returns whether a server that cannot be reached is worth waiting for after so long; never where nothing is to be tried again.
+    /// Returns whether a server that cannot be reached is worth waiting for after so long; never
+    /// where nothing is to be tried again.
     pub fn waits_for_server(&self, waited: Duration) -> bool {
         self.retries > 0 && waited < self.away
     }
 
     /// Returns how long to wait before trying again, or `None` to give up.
     ///
-    /// `n_tried` counts the retries already made; `chance`, within 0 to 1, spreads the pause over its whole range ("full jitter"), so
-    /// that many clients do not come back at once.
+    /// `n_tried` counts the retries already made; `chance`, within 0 to 1, spreads the pause over
+    /// its whole range ("full jitter"), so that many clients do not come back at once.
     pub fn next(&self, error: &Error, n_tried: u32, chance: f64) -> Option<Duration> {
         if n_tried >= self.retries || !error.is_retryable() {
             return None;
         }
-        let bound = self.pauses.get(n_tried as usize).or(self.pauses.last()).copied().unwrap_or_default();
+        let bound = self
+            .pauses
+            .get(n_tried as usize)
+            .or(self.pauses.last())
+            .copied()
+            .unwrap_or_default();
         let pause = bound.mul_f64(chance.clamp(0.0, 1.0));
         match error {
-            // At once, or at a time that is over by our clock, is no reason to come back with all retries before it can have mended.
-            Error::Status { retry_after: Some(asked), .. } => (*asked <= MAX_RETRY_AFTER).then_some(pause.max(*asked)),
+            // At once, or at a time that is over by our clock, is no reason to come back with all
+            // retries before it can have mended.
+            Error::Status {
+                retry_after: Some(asked),
+                ..
+            } => (*asked <= MAX_RETRY_AFTER).then_some(pause.max(*asked)),
             _ => Some(pause),
         }
     }
@@ -81,15 +92,27 @@ mod tests {
     use super::*;
 
     fn status(code: u16, retry_after: Option<u64>) -> Error {
-        Error::Status { code, message: String::new(), retry_after: retry_after.map(Duration::from_secs) }
+        Error::Status {
+            code,
+            message: String::new(),
+            retry_after: retry_after.map(Duration::from_secs),
+        }
     }
 
     #[test]
     fn pauses_grow_and_end_after_three() {
         let policy = Policy::default();
-        let pauses: Vec<Option<Duration>> = (0..4).map(|n| policy.next(&status(503, None), n, 1.0)).collect();
-        assert_eq!(pauses, [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs)));
-        assert_eq!(policy.next(&status(503, None), 2, 0.25), Some(Duration::from_secs(4)));
+        let pauses: Vec<Option<Duration>> = (0..4)
+            .map(|n| policy.next(&status(503, None), n, 1.0))
+            .collect();
+        assert_eq!(
+            pauses,
+            [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs))
+        );
+        assert_eq!(
+            policy.next(&status(503, None), 2, 0.25),
+            Some(Duration::from_secs(4))
+        );
     }
 
     #[test]
@@ -97,17 +120,33 @@ mod tests {
         let policy = Policy::default();
         let waits = |seconds| policy.waits_for_server(Duration::from_secs(seconds));
         assert_eq!([0, 21, 59, 60].map(waits), [true, true, true, false]);
-        assert!(!Policy { retries: 0, ..policy }.waits_for_server(Duration::ZERO), "who wants no retries wants no waiting");
+        assert!(
+            !Policy {
+                retries: 0,
+                ..policy
+            }
+            .waits_for_server(Duration::ZERO),
+            "who wants no retries wants no waiting"
+        );
     }
 
     #[test]
     fn the_server_may_ask_for_a_pause_but_not_for_an_hour() {
         let policy = Policy::default();
-        assert_eq!(policy.next(&status(429, Some(7)), 0, 0.5), Some(Duration::from_secs(7)));
+        assert_eq!(
+            policy.next(&status(429, Some(7)), 0, 0.5),
+            Some(Duration::from_secs(7))
+        );
         assert_eq!(policy.next(&status(429, Some(3600)), 0, 0.5), None);
         assert_eq!(policy.next(&status(400, Some(7)), 0, 0.5), None);
-        let pauses: Vec<Option<Duration>> = (0..4).map(|n| policy.next(&status(503, Some(0)), n, 1.0)).collect();
-        assert_eq!(pauses, [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs)), "at once is no less than without");
+        let pauses: Vec<Option<Duration>> = (0..4)
+            .map(|n| policy.next(&status(503, Some(0)), n, 1.0))
+            .collect();
+        assert_eq!(
+            pauses,
+            [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs)),
+            "at once is no less than without"
+        );
     }
 
     #[test]
@@ -115,7 +154,13 @@ mod tests {
         let now: jiff::Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
         let read = |header| retry_after(header, now).map(|pause| pause.as_secs());
         assert_eq!(
-            [read("7"), read(" 0 "), read("Sat, 21 Nov 2026 10:00:09 GMT"), read("Sat, 21 Nov 2026 09:00:00 GMT"), read("soon")],
+            [
+                read("7"),
+                read(" 0 "),
+                read("Sat, 21 Nov 2026 10:00:09 GMT"),
+                read("Sat, 21 Nov 2026 09:00:00 GMT"),
+                read("soon")
+            ],
             [Some(7), Some(0), Some(9), Some(0), None]
         );
     }

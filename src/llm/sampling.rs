@@ -3,7 +3,8 @@ use serde::Serialize;
 
 use super::Options;
 
-/// How answers are sampled, by what they are for. What is not set is as `[llm]` says, and where that says nothing as the server does.
+/// How answers are sampled, by what they are for. What is not set is as `[llm]` says, and where
+/// that says nothing as the server does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Sampling {
@@ -22,11 +23,13 @@ pub struct Sampled {
     pub top_p: Option<f64>,
     /// How many of the likeliest tokens are sampled from. `OpenAI`'s own API does not have it.
     pub top_k: Option<u32>,
-    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not have it.
+    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not
+    /// have it.
     pub min_p: Option<f64>,
     /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
     pub presence_penalty: Option<f64>,
-    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. `OpenAI`'s own API does not have it.
+    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all.
+    /// `OpenAI`'s own API does not have it.
     pub repeat_penalty: Option<f64>,
 }
 
@@ -67,8 +70,16 @@ impl Options {
             repeat_penalty: self.repeat_penalty,
         };
         let stop = stop_mistake(&self.stop).map(|what| ("stop".to_owned(), what));
-        let named = self.sampling.mistakes().into_iter().map(|(key, what)| (format!("sampling.{key}"), what));
-        own.mistakes().map(|(key, what)| (key.to_owned(), what)).chain(stop).chain(named).collect()
+        let named = self
+            .sampling
+            .mistakes()
+            .into_iter()
+            .map(|(key, what)| (format!("sampling.{key}"), what));
+        own.mistakes()
+            .map(|(key, what)| (key.to_owned(), what))
+            .chain(stop)
+            .chain(named)
+            .collect()
     }
 }
 
@@ -78,9 +89,14 @@ const MAX_STOP: usize = 4;
 /// Returns what is wrong with the words at which an answer is to end.
 fn stop_mistake(stop: &[String]) -> Option<String> {
     if stop.len() > MAX_STOP {
-        return Some(format!("{} words are more than servers take: give it {MAX_STOP} at most", stop.len()));
+        return Some(format!(
+            "{} words are more than servers take: give it {MAX_STOP} at most",
+            stop.len()
+        ));
     }
-    stop.iter().any(String::is_empty).then(|| "an empty word would end every answer before it begins".to_owned())
+    stop.iter()
+        .any(String::is_empty)
+        .then(|| "an empty word would end every answer before it begins".to_owned())
 }
 
 impl Sampled {
@@ -102,8 +118,12 @@ impl Sampled {
 impl Sampling {
     /// Returns the keys whose values cannot be meant, and why.
     pub fn mistakes(&self) -> Vec<(String, String)> {
-        let of =
-            |kind: &'static str, sampled: Sampled| sampled.mistakes().map(move |(key, what)| (format!("{kind}.{key}"), what)).collect();
+        let of = |kind: &'static str, sampled: Sampled| {
+            sampled
+                .mistakes()
+                .map(move |(key, what)| (format!("{kind}.{key}"), what))
+                .collect()
+        };
         let (edit, chat): (Vec<_>, Vec<_>) = (of("edit", self.edit), of("chat", self.chat));
         edit.into_iter().chain(chat).collect()
     }
@@ -119,7 +139,10 @@ impl Sampling {
             presence_penalty: above.presence_penalty.or(below.presence_penalty),
             repeat_penalty: above.repeat_penalty.or(below.repeat_penalty),
         };
-        Self { edit: one(self.edit, other.edit), chat: one(self.chat, other.chat) }
+        Self {
+            edit: one(self.edit, other.edit),
+            chat: one(self.chat, other.chat),
+        }
     }
 }
 
@@ -129,24 +152,61 @@ mod tests {
 
     #[test]
     fn each_kind_of_task_has_its_own_and_the_rest_is_shared() {
-        let sampling = Sampling { chat: Sampled { temperature: Some(0.7), ..Sampled::default() }, ..Sampling::default() };
-        let options = Options { temperature: Some(0.1), top_p: Some(0.9), sampling, ..Options::default() };
+        let sampling = Sampling {
+            chat: Sampled {
+                temperature: Some(0.7),
+                ..Sampled::default()
+            },
+            ..Sampling::default()
+        };
+        let options = Options {
+            temperature: Some(0.1),
+            top_p: Some(0.9),
+            sampling,
+            ..Options::default()
+        };
         let read = |kind| {
             let options = options.for_task(kind);
             (options.temperature, options.top_p)
         };
-        assert_eq!([read(TaskKind::Edit), read(TaskKind::Chat)], [(Some(0.1), Some(0.9)), (Some(0.7), Some(0.9))]);
-        let other = Sampling { chat: Sampled { temperature: Some(1.0), top_k: Some(5), ..Sampled::default() }, ..Sampling::default() };
+        assert_eq!(
+            [read(TaskKind::Edit), read(TaskKind::Chat)],
+            [(Some(0.1), Some(0.9)), (Some(0.7), Some(0.9))]
+        );
+        let other = Sampling {
+            chat: Sampled {
+                temperature: Some(1.0),
+                top_k: Some(5),
+                ..Sampled::default()
+            },
+            ..Sampling::default()
+        };
         let chat = sampling.over(other).chat;
         assert_eq!((chat.temperature, chat.top_k), (Some(0.7), Some(5)));
     }
 
     #[test]
     fn what_cannot_be_meant_is_named() {
-        let chat = Sampled { presence_penalty: Some(-2.5), repeat_penalty: Some(-0.1), ..Sampled::default() };
-        let edit = Sampled { presence_penalty: Some(-2.0), repeat_penalty: Some(1.1), ..Sampled::default() };
-        let options = Options { min_p: Some(1.5), sampling: Sampling { edit, chat }, ..Options::default() };
-        let found: Vec<String> = options.sampling_mistakes().into_iter().map(|(key, what)| format!("{key}: {what}")).collect();
+        let chat = Sampled {
+            presence_penalty: Some(-2.5),
+            repeat_penalty: Some(-0.1),
+            ..Sampled::default()
+        };
+        let edit = Sampled {
+            presence_penalty: Some(-2.0),
+            repeat_penalty: Some(1.1),
+            ..Sampled::default()
+        };
+        let options = Options {
+            min_p: Some(1.5),
+            sampling: Sampling { edit, chat },
+            ..Options::default()
+        };
+        let found: Vec<String> = options
+            .sampling_mistakes()
+            .into_iter()
+            .map(|(key, what)| format!("{key}: {what}"))
+            .collect();
         let expected = [
             "min_p: 1.5 is not between 0 and 1",
             "sampling.chat.presence_penalty: -2.5 is not between -2 and 2",
@@ -155,8 +215,18 @@ mod tests {
         assert_eq!(found, expected);
         let stop = |words: &[&str]| {
             let stop = words.iter().map(|word| (*word).to_owned()).collect();
-            Options { stop, ..Options::default() }.sampling_mistakes().into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+            Options {
+                stop,
+                ..Options::default()
+            }
+            .sampling_mistakes()
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect::<Vec<_>>()
         };
-        assert_eq!([stop(&["END"; 4]), stop(&["END"; 5]), stop(&["END", ""])], [vec![], vec!["stop".to_owned()], vec!["stop".to_owned()]]);
+        assert_eq!(
+            [stop(&["END"; 4]), stop(&["END"; 5]), stop(&["END", ""])],
+            [vec![], vec!["stop".to_owned()], vec!["stop".to_owned()]]
+        );
     }
 }

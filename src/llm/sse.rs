@@ -1,17 +1,21 @@
 //! Server-sent events, decoded as they come and never kept beyond a bound.
 //!
-//! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a server that sends one endless line must
-//! cost an error, not the memory. Three choices beyond the standard:
+//! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a
+//! server that sends one endless line must cost an error, not the memory. Three choices beyond the
+//! standard:
 //!
-//! - At the end of the stream an event whose lines are complete is delivered even if the blank line after it is missing, because some
-//!   servers hang up right after `data: [DONE]`. A line that itself is not complete is dropped: it would be half a JSON text.
+//! - At the end of the stream an event whose lines are complete is delivered even if the blank line
+//!   after it is missing, because some servers hang up right after `data: [DONE]`. A line that
+//!   itself is not complete is dropped: it would be half a JSON text.
 //! - A line `error: {...}` counts as an event named `error`; older llama-servers write it so.
-//! - A line of data that begins an object behind one that ended an object is an event of its own: some gateways drop the blank lines. No JSON
-//!   text has a line that ends in `}` and one that begins with `{` below it, so nothing that a server meant as one event comes apart.
+//! - A line of data that begins an object behind one that ended an object is an event of its own:
+//!   some gateways drop the blank lines. No JSON text has a line that ends in `}` and one that
+//!   begins with `{` below it, so nothing that a server meant as one event comes apart.
 
 use thiserror::Error;
 
-/// Most bytes in one line. A server that does not stream tool calls sends up to 1 MiB of arguments, escaped, in one.
+/// Most bytes in one line. A server that does not stream tool calls sends up to 1 MiB of arguments,
+/// escaped, in one.
 pub const MAX_LINE: usize = 2 * 1024 * 1024;
 /// Most bytes in the data of one event.
 pub const MAX_EVENT: usize = 4 * 1024 * 1024;
@@ -39,7 +43,8 @@ pub struct TooLarge {
 pub struct Decoder {
     line: Vec<u8>,
     name: String,
-    /// The name before that one, where it came behind data: it is that of this data if other data follows without a blank line.
+    /// The name before that one, where it came behind data: it is that of this data if other data
+    /// follows without a blank line.
     name_before: Option<String>,
     data: String,
     has_data: bool,
@@ -82,17 +87,25 @@ impl Decoder {
     pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len() as u64);
         if self.n_bytes > self.max_stream {
-            return Err(TooLarge { what: "its stream", limit: self.max_stream });
+            return Err(TooLarge {
+                what: "its stream",
+                limit: self.max_stream,
+            });
         }
         while let Some(&first) = bytes.first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
-            let end = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r');
+            let end = bytes
+                .iter()
+                .position(|&byte| byte == b'\n' || byte == b'\r');
             let part = &bytes[..end.unwrap_or(bytes.len())];
             if self.line.len() + part.len() > self.max_line {
-                return Err(TooLarge { what: "a line of its stream", limit: self.max_line as u64 });
+                return Err(TooLarge {
+                    what: "a line of its stream",
+                    limit: self.max_line as u64,
+                });
             }
             self.line.extend_from_slice(part);
             let Some(end) = end else { break };
@@ -128,7 +141,9 @@ impl Decoder {
             events.extend(self.take_event());
         } else {
             let colon = text.iter().position(|&byte| byte == b':');
-            let (field, value) = colon.map_or((text, &b""[..]), |colon| (&text[..colon], &text[colon + 1..]));
+            let (field, value) = colon.map_or((text, &b""[..]), |colon| {
+                (&text[..colon], &text[colon + 1..])
+            });
             self.field(field, value.strip_prefix(b" ").unwrap_or(value), events)?;
         }
         // Keep the room for the next line, unless this one was unusually long.
@@ -138,7 +153,12 @@ impl Decoder {
         Ok(())
     }
 
-    fn field(&mut self, field: &[u8], value: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    fn field(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        events: &mut Vec<Event>,
+    ) -> Result<(), TooLarge> {
         match field {
             b"data" => {
                 self.part(value, events);
@@ -168,17 +188,25 @@ impl Decoder {
     fn part(&mut self, next: &[u8], events: &mut Vec<Event>) {
         let next = next.trim_ascii_start();
         // In this order, as the blanks at the end of the data may be many.
-        if !(next.starts_with(b"{") || next.starts_with(b"[DONE]")) || !self.data.trim_ascii_end().ends_with('}') {
+        if !(next.starts_with(b"{") || next.starts_with(b"[DONE]"))
+            || !self.data.trim_ascii_end().ends_with('}')
+        {
             return;
         }
-        let renamed = self.name_before.take().map(|before| std::mem::replace(&mut self.name, before));
+        let renamed = self
+            .name_before
+            .take()
+            .map(|before| std::mem::replace(&mut self.name, before));
         events.extend(self.take_event());
         self.name = renamed.unwrap_or_default();
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLarge> {
         if self.data.len() + value.len() + 1 > self.max_event {
-            return Err(TooLarge { what: "an event of its stream", limit: self.max_event as u64 });
+            return Err(TooLarge {
+                what: "an event of its stream",
+                limit: self.max_event as u64,
+            });
         }
         if std::mem::replace(&mut self.has_data, true) {
             self.data.push('\n');
@@ -189,7 +217,10 @@ impl Decoder {
 
     fn take_event(&mut self) -> Option<Event> {
         self.name_before = None;
-        let event = Event { name: std::mem::take(&mut self.name), data: std::mem::take(&mut self.data) };
+        let event = Event {
+            name: std::mem::take(&mut self.name),
+            data: std::mem::take(&mut self.data),
+        };
         std::mem::take(&mut self.has_data).then_some(event)
     }
 }
@@ -212,26 +243,47 @@ mod tests {
 
     #[track_caller]
     fn check(stream: &[u8], expected: &[(&str, &str)]) {
-        let expected: Vec<Event> =
-            expected.iter().map(|(name, data)| Event { name: (*name).to_owned(), data: (*data).to_owned() }).collect();
+        let expected: Vec<Event> = expected
+            .iter()
+            .map(|(name, data)| Event {
+                name: (*name).to_owned(),
+                data: (*data).to_owned(),
+            })
+            .collect();
         assert_eq!(decode([stream]), expected);
         assert_eq!(decode(stream.chunks(1)), expected, "byte by byte");
         for at in 0..stream.len() {
-            assert_eq!(decode([&stream[..at], &stream[at..]]), expected, "cut at {at}");
+            assert_eq!(
+                decode([&stream[..at], &stream[at..]]),
+                expected,
+                "cut at {at}"
+            );
         }
     }
 
     #[test]
     fn objects_without_a_blank_line_between_them_are_events() {
-        check(b"data: {\"a\":1}\ndata: {\"b\":2} \r\ndata:  [DONE]\n", &[("", "{\"a\":1}"), ("", "{\"b\":2} "), ("", " [DONE]")]);
+        check(
+            b"data: {\"a\":1}\ndata: {\"b\":2} \r\ndata:  [DONE]\n",
+            &[("", "{\"a\":1}"), ("", "{\"b\":2} "), ("", " [DONE]")],
+        );
         check(
             b"event: x\ndata: {}\nevent: error\ndata: {\"error\":1}\ndata: {}\n\n",
             &[("x", "{}"), ("error", "{\"error\":1}"), ("", "{}")],
         );
-        check(b"data: {}\nerror: {\"code\":500}\n\n", &[("", "{}"), ("error", "{\"code\":500}")]);
-        check(b"data: {}\nevent: x\n\ndata: {}\n\n", &[("x", "{}"), ("", "{}")]);
+        check(
+            b"data: {}\nerror: {\"code\":500}\n\n",
+            &[("", "{}"), ("error", "{\"code\":500}")],
+        );
+        check(
+            b"data: {}\nevent: x\n\ndata: {}\n\n",
+            &[("x", "{}"), ("", "{}")],
+        );
         // Lines of one text.
-        check(b"data: {\"a\": [{},\ndata: {}\ndata: ]}\n\n", &[("", "{\"a\": [{},\n{}\n]}")]);
+        check(
+            b"data: {\"a\": [{},\ndata: {}\ndata: ]}\n\n",
+            &[("", "{\"a\": [{},\n{}\n]}")],
+        );
     }
 
     #[test]
@@ -245,10 +297,19 @@ mod tests {
     #[test]
     fn fields_are_read_as_the_standard_says() {
         check(b"data: a\ndata:b\ndata\n\n", &[("", "a\nb\n")]);
-        check(b": hello\n:\nevent: error\nid: 7\nretry: 10\ndata:  x\n\n", &[("error", " x")]);
+        check(
+            b": hello\n:\nevent: error\nid: 7\nretry: 10\ndata:  x\n\n",
+            &[("error", " x")],
+        );
         check(b"event: lonely\n\ndata: a\n\n", &[("", "a")]);
-        check(b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n", &[("", "a")]);
-        check("data: h\u{e9}\u{1f980}\n\n".as_bytes(), &[("", "h\u{e9}\u{1f980}")]);
+        check(
+            b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n",
+            &[("", "a")],
+        );
+        check(
+            "data: h\u{e9}\u{1f980}\n\n".as_bytes(),
+            &[("", "h\u{e9}\u{1f980}")],
+        );
         check(b"data: \xFF\n\n", &[("", "\u{fffd}")]);
         check(b"\n\n\n", &[]);
         check(b"error: {\"code\":500}\n\n", &[("error", "{\"code\":500}")]);
@@ -273,7 +334,16 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!((error, fed), (TooLarge { what: "a line of its stream", limit: MAX_LINE as u64 }, MAX_LINE));
+        assert_eq!(
+            (error, fed),
+            (
+                TooLarge {
+                    what: "a line of its stream",
+                    limit: MAX_LINE as u64
+                },
+                MAX_LINE
+            )
+        );
         assert!(decoder.line.capacity() <= 2 * MAX_LINE);
     }
 
@@ -281,12 +351,31 @@ mod tests {
     fn events_and_the_whole_stream_are_bounded() {
         let mut events = Vec::new();
         let mut decoder = Decoder::bounded(10, 20, 1000);
-        let error = decoder.feed(b"data:12345\ndata:12345\ndata:12345\ndata:12345\n", &mut events).expect_err("too much data");
-        assert_eq!(error, TooLarge { what: "an event of its stream", limit: 20 });
+        let error = decoder
+            .feed(
+                b"data:12345\ndata:12345\ndata:12345\ndata:12345\n",
+                &mut events,
+            )
+            .expect_err("too much data");
+        assert_eq!(
+            error,
+            TooLarge {
+                what: "an event of its stream",
+                limit: 20
+            }
+        );
 
         let mut decoder = Decoder::bounded(10, 20, 1000);
-        let error = (0..).find_map(|_| decoder.feed(b":\n", &mut events).err()).expect("comments count too");
-        assert_eq!(error, TooLarge { what: "its stream", limit: 1000 });
+        let error = (0..)
+            .find_map(|_| decoder.feed(b":\n", &mut events).err())
+            .expect("comments count too");
+        assert_eq!(
+            error,
+            TooLarge {
+                what: "its stream",
+                limit: 1000
+            }
+        );
         assert_eq!(events, vec![]);
     }
 

@@ -21,24 +21,36 @@ pub enum Update {
     Thinking(String),
     /// The model began to write a call.
     CallStarted { name: String },
-    /// A call that the server reports is complete while the answer still comes; each once, in the order of the reply's calls.
+    /// A call that the server reports is complete while the answer still comes; each once, in the
+    /// order of the reply's calls.
     CallReady(Ready),
     /// The server reads the prompt: tokens, those in its cache included.
     Prefill { done: u64, total: u64 },
     /// The server still loads its model.
     Loading { waited: Duration },
     /// Nobody reaches the server, which is waited for; `waited` is nothing the first time.
-    Away { waited: Duration, most: Duration, reason: String },
-    /// The server refused the request for a parameter of it, and is asked again at once with that changed.
+    Away {
+        waited: Duration,
+        most: Duration,
+        reason: String,
+    },
+    /// The server refused the request for a parameter of it, and is asked again at once with that
+    /// changed.
     Changed { reason: String, change: String },
-    /// The request failed before anything was shown or begun, and is tried again; `left` is all the time there is, where it may be bounded.
-    Retrying { attempt: u32, wait: Duration, left: Option<Duration>, reason: String },
+    /// The request failed before anything was shown or begun, and is tried again; `left` is all the
+    /// time there is, where it may be bounded.
+    Retrying {
+        attempt: u32,
+        wait: Duration,
+        left: Option<Duration>,
+        reason: String,
+    },
 }
 
 /// A call whose arguments are complete.
 ///
-/// The reply will hold it with these very bytes if the answer comes to its end and the server adds nothing to it: whoever begins it early looks
-/// whether it does.
+/// The reply will hold it with these very bytes if the answer comes to its end and the server adds
+/// nothing to it: whoever begins it early looks whether it does.
 #[derive(Clone, Debug)]
 pub struct Ready {
     call: ToolCall,
@@ -48,7 +60,10 @@ pub struct Ready {
 impl Ready {
     /// `begun` is set once this call, or another of the same answer, is begun.
     pub(super) fn new(call: ToolCall, begun: &Arc<AtomicBool>) -> Self {
-        Self { call, begun: Arc::clone(begun) }
+        Self {
+            call,
+            begun: Arc::clone(begun),
+        }
     }
 
     pub fn call(&self) -> &ToolCall {
@@ -79,16 +94,19 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// Most tokens in the answer whoever says what it may have else; `None` is no such bound.
     pub at_most: Option<u64>,
-    /// What the window holds beside the conversation, in tokens: servers refuse a request that asks for more.
+    /// What the window holds beside the conversation, in tokens: servers refuse a request that asks
+    /// for more.
     pub room: Option<u64>,
     /// Randomness; `None` leaves it to [`super::Options::temperature`].
     pub temperature: Option<f64>,
     /// The model may only answer. The tools stay in the prompt, so that the cache still fits.
     pub no_tools: bool,
-    /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the server's own means: the conversation
-    /// keeps its bytes, and the server need not read what the model writes.
+    /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the
+    /// server's own means: the conversation keeps its bytes, and the server need not read what the
+    /// model writes.
     pub held: bool,
-    /// Tools were told by a schema before they were told by text: an answer may still be an object of that.
+    /// Tools were told by a schema before they were told by text: an answer may still be an object
+    /// of that.
     pub was_held: bool,
     /// The answer goes on with one that was cut: blanks at its beginning part the two.
     pub goes_on: bool,
@@ -101,35 +119,46 @@ pub struct Request {
 pub struct Reply {
     pub text: String,
     pub thinking: String,
-    /// In the order the model asked; ids are unique within the conversation. Arguments may be anything.
+    /// In the order the model asked; ids are unique within the conversation. Arguments may be
+    /// anything.
     pub calls: Vec<ToolCall>,
     pub usage: Usage,
     pub finish: Finish,
     pub timings: Option<Timings>,
-    /// The server reported no calls, but the text, or a thought, held some: they were taken from there.
+    /// The server reported no calls, but the text, or a thought, held some: they were taken from
+    /// there.
     pub recovered: bool,
     /// The text holds what looks like a call, and is none by where or how it stands.
     pub looks_like_call: bool,
     /// The whole text, where calls were taken from it.
     pub source: Option<String>,
-    /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to the server, not to be shown.
+    /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to
+    /// the server, not to be shown.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
     pub fault: Option<String>,
     /// The call that the most tokens of an answer cut.
     pub half: Option<HalfCall>,
-    /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
+    /// The text with all that was left out of it as noise, where tools are told by text and it
+    /// holds no call.
     pub written: Option<String>,
-    /// It was to be an object of ours, by a schema, and is none: the server does not hold its model to that.
+    /// It was to be an object of ours, by a schema, and is none: the server does not hold its model
+    /// to that.
     pub is_unheld: bool,
-    /// The text is the beginning of an answer that stands in an object: what goes on with it may end with the end of that.
+    /// The text is the beginning of an answer that stands in an object: what goes on with it may
+    /// end with the end of that.
     pub is_in_object: bool,
 }
 
 impl Reply {
     /// Returns the reply as the conversation's next message.
     pub fn message(&self) -> Message {
-        Message::Assistant { text: self.text.clone(), thinking: self.thinking.clone(), calls: self.calls.clone(), raw: self.raw.clone() }
+        Message::Assistant {
+            text: self.text.clone(),
+            thinking: self.thinking.clone(),
+            calls: self.calls.clone(),
+            raw: self.raw.clone(),
+        }
     }
 }
 
@@ -162,8 +191,10 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Returns how many prompt tokens the server reads in a second, where enough of them were read to tell.
+    /// Returns how many prompt tokens the server reads in a second, where enough of them were read
+    /// to tell.
     pub fn prefill_per_second(&self) -> Option<f64> {
-        (self.prompt_n >= 16 && self.prompt_ms > 0.0).then(|| self.prompt_n as f64 * 1000.0 / self.prompt_ms)
+        (self.prompt_n >= 16 && self.prompt_ms > 0.0)
+            .then(|| self.prompt_n as f64 * 1000.0 / self.prompt_ms)
     }
 }

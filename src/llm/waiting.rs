@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::error::Error;
 
-/// How many times the limit comments alone may keep up: servers send them while they read a long prompt, and proxies while the server hangs.
+/// How many times the limit comments alone may keep up: servers send them while they read a long
+/// prompt, and proxies while the server hangs.
 const MOST_LIMITS: u32 = 10;
 /// So many bytes of one line are progress too: a call may come in a single long one.
 const MANY: usize = 4096;
@@ -27,23 +28,44 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(limit: Duration) -> Self {
         let now = Instant::now();
-        Self { limit, heard: now, progressed: now, n_progress: 0, n_comments: 0, n_parts: 0, has_bytes: false }
+        Self {
+            limit,
+            heard: now,
+            progressed: now,
+            n_progress: 0,
+            n_comments: 0,
+            n_parts: 0,
+            has_bytes: false,
+        }
     }
 
     /// Returns how long to wait for more.
     pub(super) fn left(&self) -> Duration {
-        let until_bound = self.limit.saturating_mul(MOST_LIMITS).saturating_sub(self.progressed.elapsed());
-        self.limit.saturating_sub(self.heard.elapsed()).min(until_bound)
+        let until_bound = self
+            .limit
+            .saturating_mul(MOST_LIMITS)
+            .saturating_sub(self.progressed.elapsed());
+        self.limit
+            .saturating_sub(self.heard.elapsed())
+            .min(until_bound)
     }
 
-    /// Returns whether something brings the answer on for the first time, if so many events have by now.
+    /// Returns whether something brings the answer on for the first time, if so many events have by
+    /// now.
     pub(super) fn is_first(&self, n_progress: u64) -> bool {
         self.n_progress == 0 && n_progress > 0
     }
 
-    /// Takes how much came so far: events that brought something on, comments, and bytes of the line under way. `limit` counts from the
-    /// first progress on; what comes before it is still the reading of the prompt.
-    pub(super) fn came(&mut self, limit: Duration, n_progress: u64, n_comments: u64, pending: usize) {
+    /// Takes how much came so far: events that brought something on, comments, and bytes of the
+    /// line under way. `limit` counts from the first progress on; what comes before it is still the
+    /// reading of the prompt.
+    pub(super) fn came(
+        &mut self,
+        limit: Duration,
+        n_progress: u64,
+        n_comments: u64,
+        pending: usize,
+    ) {
         let n_parts = pending / MANY;
         let is_progress = n_progress > self.n_progress || n_parts > self.n_parts;
         self.has_bytes = !is_progress;
@@ -57,11 +79,18 @@ impl Waiting {
         (self.n_progress, self.n_comments, self.n_parts) = (n_progress, n_comments, n_parts);
     }
 
-    /// Returns an error that says how long nothing came, or how long what came brought nothing on: the whole time, not what was left of it.
+    /// Returns an error that says how long nothing came, or how long what came brought nothing on:
+    /// the whole time, not what was left of it.
     pub(super) fn told(&self, error: Error) -> Error {
         match error {
-            Error::IdleTimeout { .. } if self.has_bytes => Error::IdleTimeout { after: self.progressed.elapsed(), has_bytes: true },
-            Error::IdleTimeout { .. } => Error::IdleTimeout { after: self.limit, has_bytes: false },
+            Error::IdleTimeout { .. } if self.has_bytes => Error::IdleTimeout {
+                after: self.progressed.elapsed(),
+                has_bytes: true,
+            },
+            Error::IdleTimeout { .. } => Error::IdleTimeout {
+                after: self.limit,
+                has_bytes: false,
+            },
             other => other,
         }
     }

@@ -19,7 +19,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns whether it changes nothing, so that several may run at once and a denial blocks nothing.
+    /// Returns whether it changes nothing, so that several may run at once and a denial blocks
+    /// nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
             // The list of tasks is the model's own, and a question changes nothing either.
@@ -28,10 +29,14 @@ impl Action {
         }
     }
 
-    /// Returns whether it may run at once with others of its kind: what is asked of a person comes one at a time, and what changes in the
-    /// session changes in order.
+    /// Returns whether it may run at once with others of its kind: what is asked of a person comes
+    /// one at a time, and what changes in the session changes in order.
     pub fn runs_beside_others(&self) -> bool {
-        self.is_read_only() && !matches!(self, Self::Host(HostCall::Tasks(_) | HostCall::AskUser { .. }) | Self::Box(Call::Cd(_)))
+        self.is_read_only()
+            && !matches!(
+                self,
+                Self::Host(HostCall::Tasks(_) | HostCall::AskUser { .. }) | Self::Box(Call::Cd(_))
+            )
     }
 }
 
@@ -72,12 +77,18 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
         Action::Host(HostCall::Hook(_)) => {
-            let mut needed = Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
+            let mut needed =
+                Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
             needed.push(Capability::ChangeOutsideBox);
             needed
         }
         // Nothing but the conversation is touched.
-        Action::Host(HostCall::Think { .. } | HostCall::Tasks(_) | HostCall::AskUser { .. } | HostCall::FindTools(_)) => Vec::new(),
+        Action::Host(
+            HostCall::Think { .. }
+            | HostCall::Tasks(_)
+            | HostCall::AskUser { .. }
+            | HostCall::FindTools(_),
+        ) => Vec::new(),
         Action::Box(call) => match call {
             Call::ByName { call } => capabilities(&Action::Box(call.as_ref().clone())),
             Call::ReadFile(read) => reading(read.path.as_ref()),
@@ -87,15 +98,21 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             | Call::Glob(_)
             | Call::Cd(_)
             | Call::Env(_)
-            | Call::Processes(Processes::List | Processes::Output { .. }) => vec![Capability::ReadFiles],
-            Call::Git(git) if git.query.is_read_only() => reading(git.query.file().or(Some(&git.path))),
+            | Call::Processes(Processes::List | Processes::Output { .. }) => {
+                vec![Capability::ReadFiles]
+            }
+            Call::Git(git) if git.query.is_read_only() => {
+                reading(git.query.file().or(Some(&git.path)))
+            }
             Call::Git(git) => {
                 let mut needed = vec![Capability::ChangeSessionGit];
                 if git.query.writes_files() {
                     needed.push(Capability::WriteFiles);
                 }
                 if let GitQuery::Commit { files, .. } = &git.query {
-                    needed = files.iter().fold(needed, |needed, file| both(needed, reading(Some(file))));
+                    needed = files
+                        .iter()
+                        .fold(needed, |needed, file| both(needed, reading(Some(file))));
                 }
                 needed
             }
@@ -106,16 +123,19 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::EditFile(edit) => writing([&edit.path]),
             Call::MultiEdit(multi) => writing(multi.edits.iter().map(|edit| &edit.path)),
             // It says what is in the files, as reading them would.
-            Call::ApplyPatch(patch) if patch.dry_run => {
-                patch_paths(patch).fold(reading(None), |needed, path| both(needed, reading(Some(path))))
-            }
+            Call::ApplyPatch(patch) if patch.dry_run => patch_paths(patch)
+                .fold(reading(None), |needed, path| {
+                    both(needed, reading(Some(path)))
+                }),
             Call::ApplyPatch(patch) => writing(patch_paths(patch)),
             Call::EditLines(edit) => writing([&edit.path]),
             Call::DeleteFile(delete) => writing([&delete.path]),
             Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
             Call::Mkdir(made) => writing([&made.path]),
             Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
-            Call::Bash(_) | Call::Hook(_) => Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities()),
+            Call::Bash(_) | Call::Hook(_) => {
+                Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities())
+            }
             Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
         },
     }
@@ -136,7 +156,9 @@ fn archiving(archive: &Archive) -> Vec<Capability> {
     match &archive.action {
         ArchiveAction::List => reading(Some(&archive.archive)),
         ArchiveAction::Extract { into } => both(reading(Some(&archive.archive)), writing([into])),
-        ArchiveAction::Create { source } => both(reading(Some(source)), writing([&archive.archive])),
+        ArchiveAction::Create { source } => {
+            both(reading(Some(source)), writing([&archive.archive]))
+        }
     }
 }
 
@@ -150,9 +172,16 @@ fn both(mut needed: Vec<Capability>, others: Vec<Capability>) -> Vec<Capability>
 }
 
 fn reading(path: Option<&BytesPath>) -> Vec<Capability> {
-    let secret = path.and_then(protected_name).filter(|protected| protected.is_secret);
+    let secret = path
+        .and_then(protected_name)
+        .filter(|protected| protected.is_secret);
     match secret {
-        Some(protected) => vec![Capability::ReadFiles, Capability::ProtectedName { name: protected.name }],
+        Some(protected) => vec![
+            Capability::ReadFiles,
+            Capability::ProtectedName {
+                name: protected.name,
+            },
+        ],
         None => vec![Capability::ReadFiles],
     }
 }
@@ -160,7 +189,9 @@ fn reading(path: Option<&BytesPath>) -> Vec<Capability> {
 fn writing<'a>(paths: impl IntoIterator<Item = &'a BytesPath>) -> Vec<Capability> {
     let mut needed = vec![Capability::WriteFiles];
     for protected in paths.into_iter().filter_map(protected_name) {
-        let capability = Capability::ProtectedName { name: protected.name };
+        let capability = Capability::ProtectedName {
+            name: protected.name,
+        };
         if !needed.contains(&capability) {
             needed.push(capability);
         }

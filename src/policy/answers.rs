@@ -28,10 +28,26 @@ fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     let told = |policy: &Policy, command: &str| asked(policy, shell(command)).told(true);
     let because = "what the command does cannot be read for certain (it has a variable)";
-    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: because.to_owned() });
+    assert_eq!(
+        told(&policy, "touch $x"),
+        Lasting::Once {
+            because: because.to_owned()
+        }
+    );
     policy.move_to(&"/workspace/src".into());
-    assert_eq!(told(&policy, "touch $x"), Lasting::Once { because: format!("it runs in src; {because}") });
-    assert_eq!(told(&policy, "touch x"), Lasting::Exactly { what: "bash `touch x` in src".to_owned(), always: true });
+    assert_eq!(
+        told(&policy, "touch $x"),
+        Lasting::Once {
+            because: format!("it runs in src; {because}")
+        }
+    );
+    assert_eq!(
+        told(&policy, "touch x"),
+        Lasting::Exactly {
+            what: "bash `touch x` in src".to_owned(),
+            always: true
+        }
+    );
 }
 
 #[test]
@@ -39,14 +55,33 @@ fn a_blocked_command_is_asked_about_each_time() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     for command in ["sudo ls", "git push --force", "npm publish"] {
         let question = asked(&policy, shell(command));
-        assert!(question.lasting().is_err_and(|because| because.ends_with("is asked about each time")), "{command}");
+        assert!(
+            question
+                .lasting()
+                .is_err_and(|because| because.ends_with("is asked about each time")),
+            "{command}"
+        );
         policy.remember(&question, Answer::AllowSession);
         policy.recall(Exact::of(&shell(command), ""));
-        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
+        assert!(
+            matches!(policy.judge(shell(command)), Verdict::Ask(_)),
+            "{command}"
+        );
     }
-    let to_the_letter = Options { allow: vec!["bash(sudo ls)".into()], ..Options::default() };
-    check(Mode::Auto, &to_the_letter, shell("sudo ls"), Decision::Allow);
-    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("sudo ls")) else {
+    let to_the_letter = Options {
+        allow: vec!["bash(sudo ls)".into()],
+        ..Options::default()
+    };
+    check(
+        Mode::Auto,
+        &to_the_letter,
+        shell("sudo ls"),
+        Decision::Allow,
+    );
+    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default())
+        .expect("no rules")
+        .judge(shell("sudo ls"))
+    else {
         panic!("must deny")
     };
     assert_eq!(
@@ -59,7 +94,11 @@ fn a_blocked_command_is_asked_about_each_time() {
 fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
     for answer in [Answer::AllowSession, Answer::AllowAlways] {
         let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-        for action in [shell("cargo test -p 'a*b'"), write("src/a*.rs"), moved("a", "b")] {
+        for action in [
+            shell("cargo test -p 'a*b'"),
+            write("src/a*.rs"),
+            moved("a", "b"),
+        ] {
             let question = asked(&policy, action.clone());
             policy.remember(&question, answer);
             assert!(is_allowed(&policy, action));
@@ -78,11 +117,20 @@ fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
             copied("a", "b"),
         ];
         for other in others {
-            assert!(matches!(policy.judge(other.clone()), Verdict::Ask(_)), "{other:?}");
+            assert!(
+                matches!(policy.judge(other.clone()), Verdict::Ask(_)),
+                "{other:?}"
+            );
         }
         policy.move_to(&"sub".into());
-        assert!(!is_allowed(&policy, shell("cargo test -p 'a*b'")), "in another folder");
-        assert!(is_allowed(&policy, write("src/a*.rs")), "files are named from the project's");
+        assert!(
+            !is_allowed(&policy, shell("cargo test -p 'a*b'")),
+            "in another folder"
+        );
+        assert!(
+            is_allowed(&policy, write("src/a*.rs")),
+            "files are named from the project's"
+        );
         policy.move_to(&"/workspace".into());
         assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
     }
@@ -97,61 +145,141 @@ fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
     };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
     let update = serde_json::json!({"section": "A", "content": "b"});
-    let update = Action::Box(Call::UpdateConfig(serde_json::from_value(update).expect("a call")));
-    for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b"), update.clone()] {
+    let update = Action::Box(Call::UpdateConfig(
+        serde_json::from_value(update).expect("a call"),
+    ));
+    for action in [
+        shell("ls"),
+        shell("cargo test"),
+        write("a"),
+        moved("a", "b"),
+        update.clone(),
+    ] {
         let question = asked(&policy, action.clone());
-        assert!(question.lasting().is_err_and(|because| because.contains("`architect`")));
+        assert!(
+            question
+                .lasting()
+                .is_err_and(|because| because.contains("`architect`"))
+        );
         policy.remember(&question, Answer::AllowSession);
         policy.recall(Exact::of(&action, ""));
         asked(&policy, action);
     }
     assert!(is_allowed(&policy, list()) && policy.is_architect());
-    let asks = Policy::new(Mode::Ask, &Options { autonomy: Some(Autonomy::Ask), ..Options::default() }).expect("no rules");
-    assert!(is_allowed(&asks, update), "whoever else is asked gets to see it afterwards");
+    let asks = Policy::new(
+        Mode::Ask,
+        &Options {
+            autonomy: Some(Autonomy::Ask),
+            ..Options::default()
+        },
+    )
+    .expect("no rules");
+    assert!(
+        is_allowed(&asks, update),
+        "whoever else is asked gets to see it afterwards"
+    );
     check(Mode::Auto, &rules, write("a"), Decision::Allow);
-    assert!(!Policy::new(Mode::Auto, &rules).expect("good rules").is_architect(), "a mode that is named wins");
+    assert!(
+        !Policy::new(Mode::Auto, &rules)
+            .expect("good rules")
+            .is_architect(),
+        "a mode that is named wins"
+    );
 }
 
 #[test]
 fn what_cannot_be_read_for_certain_is_allowed_once_only() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh $x; . y", "("] {
+    for command in [
+        "$X",
+        "rm *.o",
+        "make $(cat x)",
+        "eval \"$x\"",
+        "cargo test $1",
+        "A=$B make",
+        "make > $X",
+        "sh $x; . y",
+        "(",
+    ] {
         let question = asked(&policy, shell(command));
         assert!(question.lasting().is_err(), "{command}");
         policy.remember(&question, Answer::AllowAlways);
         policy.recall(Exact::of(&shell(command), ""));
-        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
-        assert!(question.answered(Answer::AllowAlways).is_some(), "this once");
+        assert!(
+            matches!(policy.judge(shell(command)), Verdict::Ask(_)),
+            "{command}"
+        );
+        assert!(
+            question.answered(Answer::AllowAlways).is_some(),
+            "this once"
+        );
     }
-    assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
+    assert!(
+        asked(&policy, write("x/../a")).lasting().is_err(),
+        "nor a path with .."
+    );
     let long = format!("make {}", "x".repeat(5000));
-    assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
+    assert!(
+        asked(&policy, shell(&long))
+            .lasting()
+            .is_err_and(|because| because.contains("too long"))
+    );
 }
 
 #[test]
 fn a_space_that_is_none_to_a_shell_makes_another_command() {
-    let rules = Options { allow: vec!["bash(./y.sh)".into()], ..Options::default() };
+    let rules = Options {
+        allow: vec!["bash(./y.sh)".into()],
+        ..Options::default()
+    };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
     policy.recall(Exact::of(&shell("./x.sh"), ""));
     for command in ["./x.sh", " ./x.sh\t\n", "./y.sh", "./y.sh "] {
         assert!(is_allowed(&policy, shell(command)), "{command:?}");
     }
-    for space in ['\u{2003}', '\u{a0}', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{3000}'] {
-        for command in [format!("./x.sh{space}"), format!("{space}./x.sh"), format!("./y.sh{space}"), format!("{space}./y.sh")] {
+    for space in [
+        '\u{2003}', '\u{a0}', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{3000}',
+    ] {
+        for command in [
+            format!("./x.sh{space}"),
+            format!("{space}./x.sh"),
+            format!("./y.sh{space}"),
+            format!("{space}./y.sh"),
+        ] {
             assert!(!is_allowed(&policy, shell(&command)), "{command:?}");
         }
     }
-    assert_ne!(Exact::of(&shell("./x.sh\\ "), ""), Exact::of(&shell("./x.sh\\"), ""));
+    assert_ne!(
+        Exact::of(&shell("./x.sh\\ "), ""),
+        Exact::of(&shell("./x.sh\\"), "")
+    );
 }
 
 #[test]
 fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
-    let update = |to: Option<&str>| PatchAction::Update { hunks: Vec::new(), to: to.map(Into::into) };
-    let add = || PatchAction::Add { content: "x".to_owned() };
+    let update = |to: Option<&str>| PatchAction::Update {
+        hunks: Vec::new(),
+        to: to.map(Into::into),
+    };
+    let add = || PatchAction::Add {
+        content: "x".to_owned(),
+    };
     let delete = || PatchAction::Delete { hunks: Vec::new() };
     let patch = |files: Vec<(&str, PatchAction)>, dry_run: bool| {
-        let files = files.into_iter().map(|(path, action)| FilePatch { path: path.into(), action, notes: Vec::new() }).collect();
-        Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None }))
+        let files = files
+            .into_iter()
+            .map(|(path, action)| FilePatch {
+                path: path.into(),
+                action,
+                notes: Vec::new(),
+            })
+            .collect();
+        Action::Box(Call::ApplyPatch(ApplyPatch {
+            files,
+            dry_run,
+            protected: false,
+            known: None,
+        }))
     };
     let all = [
         patch(vec![("a", update(None)), ("b", add())], false),
@@ -166,18 +294,32 @@ fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
         let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
         policy.remember(&asked(&policy, answered.clone()), Answer::AllowSession);
         for action in &all {
-            assert_eq!(is_allowed(&policy, action.clone()), action == answered, "{answered:?} {action:?}");
+            assert_eq!(
+                is_allowed(&policy, action.clone()),
+                action == answered,
+                "{answered:?} {action:?}"
+            );
         }
     }
     // One that only looks whether it fits writes nothing; what holds a secret it does not look at.
     let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    assert!(is_allowed(&policy, patch(vec![("a", update(None)), ("b", add())], true)));
-    assert!(!is_allowed(&policy, patch(vec![("a", update(None)), (".env", update(None))], true)));
+    assert!(is_allowed(
+        &policy,
+        patch(vec![("a", update(None)), ("b", add())], true)
+    ));
+    assert!(!is_allowed(
+        &policy,
+        patch(vec![("a", update(None)), (".env", update(None))], true)
+    ));
 }
 
 #[test]
 fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
-    let rules = Options { allow: vec!["bash(make *)".into()], ask: vec!["bash(make *)".into()], ..Options::default() };
+    let rules = Options {
+        allow: vec!["bash(make *)".into()],
+        ask: vec!["bash(make *)".into()],
+        ..Options::default()
+    };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
     for command in ["make install", "make $X"] {
         let question = asked(&policy, shell(command));
@@ -190,12 +332,28 @@ fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
 
 #[test]
 fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
-    let answers = [Exact::of(&shell("git push"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
-    let rules = Options { deny: vec!["write_file(a)".into()], ..Options::default() };
-    for (mode, allowed) in [(Mode::Ask, [false, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
+    let answers = [
+        Exact::of(&shell("git push"), ""),
+        Exact::of(&write("a"), ""),
+        Exact::of(&shell("make"), ""),
+    ];
+    let rules = Options {
+        deny: vec!["write_file(a)".into()],
+        ..Options::default()
+    };
+    for (mode, allowed) in [
+        (Mode::Ask, [false, false, true]),
+        (Mode::Auto, [false, false, true]),
+        (Mode::Deny, [false; 3]),
+    ] {
         let mut policy = Policy::new(mode, &rules).expect("good rules");
         policy.recall(answers.iter().flatten().cloned());
-        assert_eq!([shell("git push"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
+        assert_eq!(
+            [shell("git push"), write("a"), shell("make")]
+                .map(|action| is_allowed(&policy, action)),
+            allowed,
+            "{mode:?}"
+        );
     }
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     policy.recall(answers.into_iter().flatten());

@@ -9,7 +9,8 @@ use podbay_wire::ExecRule;
 use podbay_wire::Hook;
 use podbay_wire::WriteGate;
 
-/// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
+/// An action that policy allowed, by itself or by a person's answer. Only this room makes one from
+/// a verdict.
 #[derive(Debug)]
 pub struct Approved<A> {
     action: A,
@@ -28,7 +29,8 @@ impl<A> Approved<A> {
         &self.action
     }
 
-    /// Whether it is allowed for the paths that it names alone, and not for those that a symbolic link makes of them.
+    /// Whether it is allowed for the paths that it names alone, and not for those that a symbolic
+    /// link makes of them.
     pub fn is_by_name(&self) -> bool {
         self.is_by_name
     }
@@ -37,12 +39,19 @@ impl<A> Approved<A> {
 impl Approved<Action> {
     /// Approves an action, and notes in it whether that includes a protected name.
     ///
-    /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which refuses a protected name that was reached
-    /// without this note: through a link, a cursor or a search. Of a call with several paths it holds for those that name what is protected.
+    /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which
+    /// refuses a protected name that was reached without this note: through a link, a cursor or a
+    /// search. Of a call with several paths it holds for those that name what is protected.
     pub(super) fn action(mut action: Action) -> Self {
         // A command is carried out as it is; of it nothing is noted, and it was read already.
-        let is_command = matches!(action, Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_)));
-        let approved = !is_command && capabilities(&action).iter().any(|capability| matches!(capability, Capability::ProtectedName { .. }));
+        let is_command = matches!(
+            action,
+            Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_))
+        );
+        let approved = !is_command
+            && capabilities(&action)
+                .iter()
+                .any(|capability| matches!(capability, Capability::ProtectedName { .. }));
         if let Action::Box(call) = &mut action {
             match call {
                 Call::ReadFile(read) => read.protected = approved,
@@ -71,23 +80,42 @@ impl Approved<Action> {
                 | Call::Hook(_) => {}
             }
         }
-        Self { action, is_by_name: false, is_answered: false }
+        Self {
+            action,
+            is_by_name: false,
+            is_answered: false,
+        }
     }
 
-    /// The same, for the paths that it names alone. Rules and persons speak of a path by its letters, and where a link leads is seen in the box.
+    /// The same, for the paths that it names alone. Rules and persons speak of a path by its
+    /// letters, and where a link leads is seen in the box.
     pub(super) fn by_name(action: Action) -> Self {
-        Self { is_by_name: true, ..Self::action(action) }
+        Self {
+            is_by_name: true,
+            ..Self::action(action)
+        }
     }
 
     /// The same, to which a person said yes.
     pub(super) fn answered(self) -> Self {
-        Self { is_answered: true, ..self }
+        Self {
+            is_answered: true,
+            ..self
+        }
     }
 
-    /// Notes in a command what the programs that it starts may be. Who said yes to it as a whole is asked about none of them.
+    /// Notes in a command what the programs that it starts may be. Who said yes to it as a whole is
+    /// asked about none of them.
     pub(super) fn under(mut self, rules: &[ExecRule]) -> Self {
-        if let Action::Box(Call::Bash(Bash { rules: own, .. }) | Call::Hook(Hook { rules: own, .. })) = &mut self.action {
-            *own = rules.iter().filter(|rule| !self.is_answered || rule.effect == ExecEffect::Deny).cloned().collect();
+        if let Action::Box(
+            Call::Bash(Bash { rules: own, .. }) | Call::Hook(Hook { rules: own, .. }),
+        ) = &mut self.action
+        {
+            *own = rules
+                .iter()
+                .filter(|rule| !self.is_answered || rule.effect == ExecEffect::Deny)
+                .cloned()
+                .collect();
         }
         self
     }
@@ -100,7 +128,8 @@ impl Approved<Action> {
         self
     }
 
-    /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.
+    /// Approves a command that a person starts in their own box. No tool of the model's can make
+    /// this kind of call.
     pub fn by_hand(exec: Exec) -> Self {
         Self::action(Action::Box(Call::Exec(exec)))
     }

@@ -25,7 +25,8 @@ impl Autonomy {
         }
     }
 
-    /// Returns the turns of a task where the settings name none: whoever asks often needs few, and whom nobody helps needs many.
+    /// Returns the turns of a task where the settings name none: whoever asks often needs few, and
+    /// whom nobody helps needs many.
     pub fn max_turns(self) -> Option<u32> {
         match self {
             Self::Architect => Some(10),

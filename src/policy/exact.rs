@@ -1,6 +1,8 @@
-//! What a person's answer speaks of when it holds for more than one call: one tool, with exactly what was asked about.
+//! What a person's answer speaks of when it holds for more than one call: one tool, with exactly
+//! what was asked about.
 //!
-//! Nothing in it is a pattern. What the model wrote is compared letter by letter, so that no star in it ever stands for anything else.
+//! Nothing in it is a pattern. What the model wrote is compared letter by letter, so that no star
+//! in it ever stands for anything else.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -39,19 +41,24 @@ pub struct Exact {
     /// Every path that the call names, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like; of a patch what it does to each
-    /// file, in their order.
+    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like; of a
+    /// patch what it does to each file, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
 }
 
 impl Exact {
-    /// Returns what of an action an answer can be about; `None`: it cannot be told apart from others for certain. Commands run in `here` where
-    /// they name no folder.
+    /// Returns what of an action an answer can be about; `None`: it cannot be told apart from
+    /// others for certain. Commands run in `here` where they name no folder.
     pub(super) fn of(action: &Action, here: &str) -> Option<Self> {
         let tool = tool(action).to_owned();
-        let Action::Box(call) = action else { return None };
-        if let Call::Git(Git { query: GitQuery::Commit { files, .. }, .. }) = call
+        let Action::Box(call) = action else {
+            return None;
+        };
+        if let Call::Git(Git {
+            query: GitQuery::Commit { files, .. },
+            ..
+        }) = call
             && files.is_empty()
         {
             // Whatever has changed by then.
@@ -63,7 +70,14 @@ impl Exact {
         {
             // The paths are those of the files.
             let repository = plain(&git.path, false)?;
-            with.push(format!("of files in {}", if repository.is_empty() { "the project" } else { &repository }));
+            with.push(format!(
+                "of files in {}",
+                if repository.is_empty() {
+                    "the project"
+                } else {
+                    &repository
+                }
+            ));
         }
         if let Call::Bash(bash) = call {
             let command = trimmed(&bash.command);
@@ -79,16 +93,31 @@ impl Exact {
                 with,
             });
         }
-        let paths: Option<Vec<String>> = paths(action).into_iter().map(|path| plain(path, false)).collect();
+        let paths: Option<Vec<String>> = paths(action)
+            .into_iter()
+            .map(|path| plain(path, false))
+            .collect();
         let paths = paths.filter(|paths| (1..=PATHS_MAX).contains(&paths.len()))?;
-        Some(Self { tool, command: None, directory: String::new(), paths, with })
+        Some(Self {
+            tool,
+            command: None,
+            directory: String::new(),
+            paths,
+            with,
+        })
     }
 
     /// Says what it speaks of.
     pub fn words(&self) -> String {
-        let with = if self.with.is_empty() { String::new() } else { format!(" ({})", self.with.join(", ")) };
+        let with = if self.with.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", self.with.join(", "))
+        };
         match &self.command {
-            Some(command) if self.directory.is_empty() => format!("{} `{command}`{with}", self.tool),
+            Some(command) if self.directory.is_empty() => {
+                format!("{} `{command}`{with}", self.tool)
+            }
             Some(command) => format!("{} `{command}` in {}{with}", self.tool, self.directory),
             None if self.paths.iter().all(String::is_empty) => format!("{}{with}", self.tool),
             None => format!("{} {}{with}", self.tool, self.paths.join(", ")),
@@ -96,8 +125,8 @@ impl Exact {
     }
 }
 
-/// Takes off what is nothing to a shell at both ends: its own blanks alone, as other spaces belong to a file's name, and none behind a
-/// backslash, which makes it part of a word.
+/// Takes off what is nothing to a shell at both ends: its own blanks alone, as other spaces belong
+/// to a file's name, and none behind a backslash, which makes it part of a word.
 pub(super) fn trimmed(text: &str) -> &str {
     const BLANKS: [char; 3] = [' ', '\t', '\n'];
     let begun = text.trim_start_matches(BLANKS);
@@ -106,21 +135,37 @@ pub(super) fn trimmed(text: &str) -> &str {
 }
 
 /// Returns why a yes to this can only hold once; `None` where it may hold longer.
-pub(super) fn only_once(reading: Option<&Reading>, capabilities: &[Capability], exact: Option<&Exact>) -> Option<String> {
+pub(super) fn only_once(
+    reading: Option<&Reading>,
+    capabilities: &[Capability],
+    exact: Option<&Exact>,
+) -> Option<String> {
     let each_time = capabilities.iter().find(|capability| {
-        matches!(capability, Capability::BlockedCommand { .. } | Capability::GatedGit { .. } | Capability::ChangeOutsideBox)
+        matches!(
+            capability,
+            Capability::BlockedCommand { .. }
+                | Capability::GatedGit { .. }
+                | Capability::ChangeOutsideBox
+        )
     });
     if let Some(capability) = each_time {
-        return Some(format!("to {} is asked about each time", capability.describe()));
+        return Some(format!(
+            "to {} is asked about each time",
+            capability.describe()
+        ));
     }
     let script = reading.map(|reading| &reading.script);
     if let Some(script) = script.filter(|script| !script.is_known() || script.commands.is_empty()) {
         let what = script.unknown.unwrap_or("no command");
-        return Some(format!("what the command does cannot be read for certain (it has {what})"));
+        return Some(format!(
+            "what the command does cannot be read for certain (it has {what})"
+        ));
     }
     match (exact, reading) {
         (Some(_), _) => None,
-        (None, Some(_)) => Some("the command is too long to be remembered, or its folder is not certain".to_owned()),
+        (None, Some(_)) => Some(
+            "the command is too long to be remembered, or its folder is not certain".to_owned(),
+        ),
         (None, None) => Some("it names no file by which it could be known again".to_owned()),
     }
 }
@@ -149,7 +194,11 @@ fn with(call: &Call) -> Vec<String> {
         },
         _ => &[],
     };
-    flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| (*name).to_owned()).collect()
+    flags
+        .iter()
+        .filter(|(is_set, _)| *is_set)
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
 }
 
 /// What git is asked to do, word by word.
@@ -158,23 +207,35 @@ fn asked_of_git(query: &GitQuery) -> Vec<String> {
     let stash = |what: &str, index: &u32| vec![what.to_owned(), index.to_string()];
     match query {
         GitQuery::Status => Vec::new(),
-        GitQuery::Diff { staged, base, .. } => {
-            flag(*staged, "staged").into_iter().chain(base.iter().map(|base| format!("base {base}"))).collect()
-        }
-        GitQuery::Log { author, .. } => author.iter().map(|author| format!("author {author}")).collect(),
+        GitQuery::Diff { staged, base, .. } => flag(*staged, "staged")
+            .into_iter()
+            .chain(base.iter().map(|base| format!("base {base}")))
+            .collect(),
+        GitQuery::Log { author, .. } => author
+            .iter()
+            .map(|author| format!("author {author}"))
+            .collect(),
         GitQuery::Commit { message, .. } => vec![message.clone()],
-        GitQuery::Branch(GitBranch::List) | GitQuery::Stash(GitStash::List) => vec!["list".to_owned()],
+        GitQuery::Branch(GitBranch::List) | GitQuery::Stash(GitStash::List) => {
+            vec!["list".to_owned()]
+        }
         GitQuery::Branch(GitBranch::Create { name }) => vec!["create".to_owned(), name.clone()],
         GitQuery::Branch(GitBranch::Delete { name }) => vec!["delete".to_owned(), name.clone()],
-        GitQuery::Checkout { target, create } => flag(*create, "create").into_iter().chain([target.clone()]).collect(),
-        GitQuery::Stash(GitStash::Push { message }) => std::iter::once("push".to_owned()).chain(message.clone()).collect(),
+        GitQuery::Checkout { target, create } => flag(*create, "create")
+            .into_iter()
+            .chain([target.clone()])
+            .collect(),
+        GitQuery::Stash(GitStash::Push { message }) => std::iter::once("push".to_owned())
+            .chain(message.clone())
+            .collect(),
         GitQuery::Stash(GitStash::Pop { index }) => stash("pop", index),
         GitQuery::Stash(GitStash::Apply { index }) => stash("apply", index),
         GitQuery::Stash(GitStash::Drop { index }) => stash("drop", index),
     }
 }
 
-/// What a patch does to each of its files, in their order: together with the paths, what happens to which.
+/// What a patch does to each of its files, in their order: together with the paths, what happens to
+/// which.
 fn patched(patch: &ApplyPatch) -> Vec<String> {
     let done = patch.files.iter().map(|file| match &file.action {
         PatchAction::Add { .. } => "create",
@@ -182,5 +243,11 @@ fn patched(patch: &ApplyPatch) -> Vec<String> {
         PatchAction::Update { to: Some(_), .. } => "move",
         PatchAction::Update { to: None, .. } => "update",
     });
-    patch.dry_run.then_some("dry_run").into_iter().chain(done).map(ToOwned::to_owned).collect()
+    patch
+        .dry_run
+        .then_some("dry_run")
+        .into_iter()
+        .chain(done)
+        .map(ToOwned::to_owned)
+        .collect()
 }

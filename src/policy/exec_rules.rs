@@ -1,4 +1,5 @@
-//! Rules about commands as rules about programs: the data that goes into the sandbox with a command, where each program is held against it.
+//! Rules about commands as rules about programs: the data that goes into the sandbox with a
+//! command, where each program is held against it.
 
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
@@ -7,20 +8,29 @@ use super::Rule;
 use super::RuleScope;
 use podbay_wire::ExecScope;
 
-/// As many rules are made of one at the most, where its stars may stand for parts of words and for words.
+/// As many rules are made of one at the most, where its stars may stand for parts of words and for
+/// words.
 const MOST: usize = 8;
 
 /// Signs that mean something to a shell: a rule that has one speaks of a text, not of a program.
-const OF_A_SHELL: [char; 14] = ['$', '`', ';', '|', '&', '<', '>', '(', ')', '{', '}', '\\', '\n', '"'];
+const OF_A_SHELL: [char; 14] = [
+    '$', '`', ';', '|', '&', '<', '>', '(', ')', '{', '}', '\\', '\n', '"',
+];
 
 /// Returns what a rule says of programs; none: it speaks of texts alone.
 pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<ExecRule> {
-    let Some(pattern) = rule.words() else { return Vec::new() };
+    let Some(pattern) = rule.words() else {
+        return Vec::new();
+    };
     let scope = match rule.scope() {
         RuleScope::Own => ExecScope::Own,
         RuleScope::Anywhere => ExecScope::Anywhere,
     };
-    let justification = [rule.justification(), because].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+    let justification = [rule.justification(), because]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ");
     let of = |(words, more): (Vec<String>, bool)| ExecRule {
         effect,
         words: words.into_iter().map(|word| vec![word]).collect(),
@@ -36,7 +46,9 @@ pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<
 
 /// Returns the words that a pattern may stand for, each with whether more may follow.
 pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
-    let Some(mut words) = split(pattern) else { return Vec::new() };
+    let Some(mut words) = split(pattern) else {
+        return Vec::new();
+    };
     let ends_open = words.last().is_some_and(|word| word.ends_with('*'));
     if ends_open && words.len() > 1 && words.last().is_some_and(|word| word == "*") {
         words.pop();
@@ -46,15 +58,27 @@ pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
     for (at, word) in words.iter().enumerate() {
         let mut parts = alternatives(word);
         for part in &mut parts {
-            // Nothing stands before a program's name, and what stands behind the last word is said apart.
+            // Nothing stands before a program's name, and what stands behind the last word is said
+            // apart.
             if at == 0 && part.first().is_some_and(|first| first == "*") && part.len() > 1 {
                 part.remove(0);
             }
-            if at == last && ends_open && part.len() > 1 && part.last().is_some_and(|last| last == "*") {
+            if at == last
+                && ends_open
+                && part.len() > 1
+                && part.last().is_some_and(|last| last == "*")
+            {
                 part.pop();
             }
         }
-        forms = forms.iter().flat_map(|form| parts.iter().map(move |part| [form.as_slice(), part].concat())).collect();
+        forms = forms
+            .iter()
+            .flat_map(|form| {
+                parts
+                    .iter()
+                    .map(move |part| [form.as_slice(), part].concat())
+            })
+            .collect();
         if forms.len() > MOST {
             return Vec::new();
         }
@@ -71,11 +95,15 @@ fn alternatives(word: &str) -> Vec<Vec<String>> {
         Some(_) if word == "*" => vec![vec![own("*")]],
         Some(0) => vec![vec![own("*"), own(word)]],
         Some(at) if at + 1 == word.len() => vec![vec![own(word), own("*")]],
-        Some(at) => vec![vec![own(word)], vec![own(&word[..=at]), own("*"), own(&word[at..])]],
+        Some(at) => vec![
+            vec![own(word)],
+            vec![own(&word[..=at]), own("*"), own(&word[at..])],
+        ],
     }
 }
 
-/// Splits a pattern into words; single quotes hold one together. `None`: a shell would make more of it than words.
+/// Splits a pattern into words; single quotes hold one together. `None`: a shell would make more of
+/// it than words.
 fn split(pattern: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = pattern.trim();
@@ -85,7 +113,9 @@ fn split(pattern: &str) -> Option<Vec<String>> {
             None => rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())),
         };
         let is_quoted = rest.starts_with('\'');
-        if !is_quoted && word.contains(OF_A_SHELL) || word.contains('\'') || !(behind.is_empty() || behind.starts_with(char::is_whitespace))
+        if !is_quoted && word.contains(OF_A_SHELL)
+            || word.contains('\'')
+            || !(behind.is_empty() || behind.starts_with(char::is_whitespace))
         {
             return None;
         }
@@ -101,8 +131,14 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, expected: &[&str]) {
-        let line = |(words, more): (Vec<String>, bool)| format!("{}{}", words.join(" , "), if more { " …" } else { "" });
-        assert_eq!(forms(pattern).into_iter().map(line).collect::<Vec<_>>(), expected, "{pattern}");
+        let line = |(words, more): (Vec<String>, bool)| {
+            format!("{}{}", words.join(" , "), if more { " …" } else { "" })
+        };
+        assert_eq!(
+            forms(pattern).into_iter().map(line).collect::<Vec<_>>(),
+            expected,
+            "{pattern}"
+        );
     }
 
     #[test]
@@ -128,7 +164,17 @@ mod tests {
 
     #[test]
     fn what_a_shell_would_read_otherwise_is_left_to_who_reads_texts() {
-        for pattern in ["cd x && make", "echo $X *", "a | b", "a > b", "x \"a b\"", "it's", "'a b", "a*b*c a*b*c a*b*c a*b*c x*y x*y", ""] {
+        for pattern in [
+            "cd x && make",
+            "echo $X *",
+            "a | b",
+            "a > b",
+            "x \"a b\"",
+            "it's",
+            "'a b",
+            "a*b*c a*b*c a*b*c a*b*c x*y x*y",
+            "",
+        ] {
             check(pattern, &[]);
         }
     }

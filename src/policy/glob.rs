@@ -1,8 +1,10 @@
 /// Returns whether a text matches a pattern in which `*` is anything, of any length.
 ///
-/// Linear but for texts that repeat what the pattern repeats, and never worse than the product of both lengths.
+/// Linear but for texts that repeat what the pattern repeats, and never worse than the product of
+/// both lengths.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while read < text.len() {
@@ -16,7 +18,9 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
                 read += 1;
             }
             _ => {
-                let Some((star_at, from)) = star else { return false };
+                let Some((star_at, from)) = star else {
+                    return false;
+                };
                 star = Some((star_at, from + 1));
                 at = star_at + 1;
                 read = from + 1;
@@ -32,10 +36,24 @@ mod tests {
 
     #[test]
     fn a_star_is_anything_and_nothing() {
-        for (pattern, text) in [("git *", "git log -p"), ("*", ""), ("a*c", "abbc"), ("a*b*c", "axbxbxc"), ("*x", "xxx"), ("", "")] {
+        for (pattern, text) in [
+            ("git *", "git log -p"),
+            ("*", ""),
+            ("a*c", "abbc"),
+            ("a*b*c", "axbxbxc"),
+            ("*x", "xxx"),
+            ("", ""),
+        ] {
             assert!(matches(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in [("git *", "git"), ("git *", "agit log"), ("a*c", "abcb"), ("?", "a"), ("", "a"), ("a", "")] {
+        for (pattern, text) in [
+            ("git *", "git"),
+            ("git *", "agit log"),
+            ("a*c", "abcb"),
+            ("?", "a"),
+            ("", "a"),
+            ("a", ""),
+        ] {
             assert!(!matches(pattern, text), "{pattern} {text}");
         }
     }

@@ -10,7 +10,10 @@ use podbay_wire::Call;
 
 /// Returns a policy that asks, but for what one rule allows.
 fn allowing(rule: &str) -> Policy {
-    let options = Options { allow: vec![rule.into()], ..Options::default() };
+    let options = Options {
+        allow: vec![rule.into()],
+        ..Options::default()
+    };
     Policy::new(Mode::Ask, &options).expect("a rule")
 }
 
@@ -27,7 +30,10 @@ fn is_allowed(policy: &Policy, command: &str) -> bool {
         rules: Vec::new(),
         write_gate: None,
     };
-    matches!(policy.judge(Action::Box(Call::Bash(bash))), Verdict::Allow { .. })
+    matches!(
+        policy.judge(Action::Box(Call::Bash(bash))),
+        Verdict::Allow { .. }
+    )
 }
 
 const RULES: [&str; 3] = ["bash(make check)", "bash(make *)", "bash(/^make check$/)"];

@@ -1,7 +1,9 @@
-//! What may be done: the action itself, what it needs, and the verdict. Pure: no I/O, no clock, no waiting.
+//! What may be done: the action itself, what it needs, and the verdict. Pure: no I/O, no clock, no
+//! waiting.
 //!
-//! Policy judges the very value that is carried out later, so that nothing can change between the two; [`Approved`] is the
-//! proof, and only this room can make one. Asking a person is the pipeline's job. Start with [`Action`], then [`Policy::judge`].
+//! Policy judges the very value that is carried out later, so that nothing can change between the
+//! two; [`Approved`] is the proof, and only this room can make one. Asking a person is the
+//! pipeline's job. Start with [`Action`], then [`Policy::judge`].
 
 mod action;
 #[cfg(test)]

@@ -7,29 +7,46 @@ use podbay_wire::Call;
 use podbay_wire::Glob;
 use podbay_wire::Grep;
 
-/// Returns how a search names the one folder that its pattern is about, where a rule speaks of others: it is judged by the folder it begins in.
+/// Returns how a search names the one folder that its pattern is about, where a rule speaks of
+/// others: it is judged by the folder it begins in.
 pub(super) fn narrower(rule: &Rule, action: &Action) -> Option<String> {
     let (above, pattern, called) = match action {
         Action::Box(Call::Glob(glob)) => (&glob.path, &glob.pattern, "pattern"),
         Action::Box(Call::Grep(grep)) => (&grep.path, grep.glob.as_ref()?, "glob"),
         _ => return None,
     };
-    let wild = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
+    let wild = pattern
+        .find(['*', '?', '[', '{', '\\'])
+        .unwrap_or(pattern.len());
     let (folder, rest) = pattern.split_at(pattern[..wild].rfind('/')?);
     let mut folder = folder;
     // A slash at its beginning stands for the folder that is searched.
-    while let Some(rest) = folder.strip_prefix("./").or_else(|| folder.strip_prefix('/')) {
+    while let Some(rest) = folder
+        .strip_prefix("./")
+        .or_else(|| folder.strip_prefix('/'))
+    {
         folder = rest;
     }
     if folder.split('/').any(|part| part == "..") {
         return None;
     }
     let above = above.to_text();
-    let path = if above == "." { folder.to_owned() } else { format!("{}/{folder}", above.trim_end_matches('/')) };
+    let path = if above == "." {
+        folder.to_owned()
+    } else {
+        format!("{}/{folder}", above.trim_end_matches('/'))
+    };
     // With its slash it stays in that folder, as it was meant.
     let narrow = match action {
-        Action::Box(Call::Grep(grep)) => Call::Grep(Grep { path: BytesPath::from_text(&path), ..grep.clone() }),
-        Action::Box(Call::Glob(glob)) => Call::Glob(Glob { path: BytesPath::from_text(&path), pattern: rest.to_owned(), ..glob.clone() }),
+        Action::Box(Call::Grep(grep)) => Call::Grep(Grep {
+            path: BytesPath::from_text(&path),
+            ..grep.clone()
+        }),
+        Action::Box(Call::Glob(glob)) => Call::Glob(Glob {
+            path: BytesPath::from_text(&path),
+            pattern: rest.to_owned(),
+            ..glob.clone()
+        }),
         _ => return None,
     };
     let call = serde_json::json!({ "path": path, called: rest });

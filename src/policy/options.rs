@@ -8,7 +8,8 @@ use podbay_wire::WriteGate;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// How much the agent decides by itself. Not set: `ask` in a chat, `auto` in a run; `--mode` wins.
+    /// How much the agent decides by itself. Not set: `ask` in a chat, `auto` in a run; `--mode`
+    /// wins.
     pub autonomy: Option<Autonomy>,
     /// Rules that allow, such as `write_file(src/**)`, `bash(cargo test)` or `bash(git commit *)`.
     pub allow: Vec<String>,
@@ -18,25 +19,32 @@ pub struct Options {
     pub gate: Vec<String>,
     /// Rules that deny; a denial always wins.
     pub deny: Vec<String>,
-    /// Rules with examples, as tables `[[policy.rules]]`: `decision` (allow, ask, gate or deny), `rule`, and examples that it must speak of
-    /// (`speaks_of`) or not (`not_of`), which are tried when the settings are read. For a rule about commands also `scope` (own or anywhere: also what
-    /// `make` or a script starts) and a `justification` that the model is told.
+    /// Rules with examples, as tables `[[policy.rules]]`: `decision` (allow, ask, gate or deny),
+    /// `rule`, and examples that it must speak of (`speaks_of`) or not (`not_of`), which are tried
+    /// when the settings are read. For a rule about commands also `scope` (own or anywhere: also
+    /// what `make` or a script starts) and a `justification` that the model is told.
     pub rules: Vec<Example>,
-    /// In mode ask, files that a command writes without a question, as patterns of a `.gitignore` such as `target/` and `__pycache__/`. They open no
-    /// protected name.
+    /// In mode ask, files that a command writes without a question, as patterns of a `.gitignore`
+    /// such as `target/` and `__pycache__/`. They open no protected name.
     pub unasked_writes: Vec<String>,
 }
 
 impl Options {
     /// Returns what is wrong with `unasked_writes`: what does not go with a command would not hold.
     pub fn too_many_unasked(&self) -> Option<&'static str> {
-        let gate = WriteGate { unasked: self.unasked_writes.clone() };
-        gate.is_too_much().then_some("these are more patterns than go with a command: 256 is the most, and 16 KiB of them")
+        let gate = WriteGate {
+            unasked: self.unasked_writes.clone(),
+        };
+        gate.is_too_much().then_some(
+            "these are more patterns than go with a command: 256 is the most, and 16 KiB of them",
+        )
     }
 }
 
 /// By whom a program is started that a rule about commands speaks of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleScope {
     /// By the command itself, through shells and programs that do nothing but start others.

@@ -9,16 +9,31 @@ use podbay_wire::Call;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
 
-/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so; an empty list: it
-/// may be any.
+/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so; an
+/// empty list: it may be any.
 pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
     Some(match action {
         Action::Box(Call::DeleteFile(delete)) if delete.recursive => vec![&delete.path],
-        Action::Box(Call::CopyFile(copy)) if copy.recursive => vec![&copy.source, &copy.destination],
+        Action::Box(Call::CopyFile(copy)) if copy.recursive => {
+            vec![&copy.source, &copy.destination]
+        }
         Action::Box(Call::MoveFile(moved)) => vec![&moved.source, &moved.destination],
         Action::Box(
-            Call::Archive(Archive { action: ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path }, .. })
-            | Call::Git(Git { query: GitQuery::Log { file: Some(path), .. } | GitQuery::Diff { file: Some(path), .. }, .. }),
+            Call::Archive(Archive {
+                action:
+                    ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path },
+                ..
+            })
+            | Call::Git(Git {
+                query:
+                    GitQuery::Log {
+                        file: Some(path), ..
+                    }
+                    | GitQuery::Diff {
+                        file: Some(path), ..
+                    },
+                ..
+            }),
         ) => vec![path],
         Action::Box(Call::Grep(grep)) => vec![&grep.path],
         Action::Box(Call::Glob(glob)) => vec![&glob.path],
@@ -27,11 +42,20 @@ pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
         // What it reads a search has found.
         Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
         // Whatever has changed in the repository that a folder is in, wherever in that it lies.
-        Action::Box(Call::Git(Git { query: GitQuery::Diff { file: None, .. } | GitQuery::Status, .. })) => Vec::new(),
+        Action::Box(Call::Git(Git {
+            query: GitQuery::Diff { file: None, .. } | GitQuery::Status,
+            ..
+        })) => Vec::new(),
         // They change, or drop the changes of, files that nobody names.
-        Action::Box(Call::Git(Git { query: GitQuery::Checkout { .. } | GitQuery::Stash(_), .. })) if !action.is_read_only() => Vec::new(),
+        Action::Box(Call::Git(Git {
+            query: GitQuery::Checkout { .. } | GitQuery::Stash(_),
+            ..
+        })) if !action.is_read_only() => Vec::new(),
         // The same, or all of it in folders that are named.
-        Action::Box(Call::Git(Git { query: GitQuery::Commit { files, .. }, .. })) => files.iter().collect(),
+        Action::Box(Call::Git(Git {
+            query: GitQuery::Commit { files, .. },
+            ..
+        })) => files.iter().collect(),
         _ => return None,
     })
 }
@@ -45,11 +69,15 @@ pub(super) fn listed(action: &Action) -> Option<&BytesPath> {
     }
 }
 
-/// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be guessed at.
+/// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be
+/// guessed at.
 pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
     let text = path.to_text();
     let mut parts: Vec<&str> = Vec::new();
-    for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+    for part in text
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+    {
         if part != ".." {
             parts.push(part);
         } else if in_doubt {
@@ -64,17 +92,28 @@ pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns a folder that commands run in, from the project's; one outside of it with all of its path. `None`: it has a `..`.
+/// Returns a folder that commands run in, from the project's; one outside of it with all of its
+/// path. `None`: it has a `..`.
 pub(super) fn folder(path: &BytesPath) -> Option<String> {
     let inside = plain(path, false)?;
     let text = path.to_text();
-    let is_inside = !text.starts_with('/') || text.split('/').find(|part| !part.is_empty() && *part != ".") == Some("workspace");
-    Some(if is_inside { inside } else { format!("/{inside}") })
+    let is_inside = !text.starts_with('/')
+        || text
+            .split('/')
+            .find(|part| !part.is_empty() && *part != ".")
+            == Some("workspace");
+    Some(if is_inside {
+        inside
+    } else {
+        format!("/{inside}")
+    })
 }
 
 /// Returns every path that a call names.
 pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
-    let Action::Box(call) = action else { return Vec::new() };
+    let Action::Box(call) = action else {
+        return Vec::new();
+    };
     of(call)
 }
 
@@ -99,9 +138,17 @@ fn of(call: &Call) -> Vec<&BytesPath> {
             GitQuery::Commit { files, .. } if !files.is_empty() => files.iter().collect(),
             query => vec![query.file().unwrap_or(&git.path)],
         },
-        Call::Archive(archive) => [&archive.archive].into_iter().chain(archive.action.path()).collect(),
+        Call::Archive(archive) => [&archive.archive]
+            .into_iter()
+            .chain(archive.action.path())
+            .collect(),
         Call::ByName { call } => of(call),
-        Call::Env(_) | Call::Processes(_) | Call::UpdateConfig(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
+        Call::Env(_)
+        | Call::Processes(_)
+        | Call::UpdateConfig(_)
+        | Call::Bash(_)
+        | Call::Exec(_)
+        | Call::Hook(_) => Vec::new(),
     }
 }
 
@@ -122,25 +169,52 @@ mod tests {
     #[test]
     fn a_folder_takes_along_what_a_denial_names_in_it() {
         let delete = |path: &str, recursive| {
-            Action::Box(Call::DeleteFile(DeleteFile { path: path.into(), recursive, protected: false, known: None }))
+            Action::Box(Call::DeleteFile(DeleteFile {
+                path: path.into(),
+                recursive,
+                protected: false,
+                known: None,
+            }))
         };
         let rule = Rule::parse("delete_file(data/secret/**)").expect("a good rule");
         for path in ["data/secret", "data", "/workspace/data/", "x/../data", "."] {
             assert!(rule.may_match(&delete(path, true), None, false), "{path}");
         }
         assert!(rule.may_match(&delete("data/secret/a", false), None, false));
-        for (path, recursive) in [("data", false), ("data/secre", true), ("data/other", true), ("dat", true)] {
-            assert!(!rule.may_match(&delete(path, recursive), None, false), "{path}");
+        for (path, recursive) in [
+            ("data", false),
+            ("data/secre", true),
+            ("data/other", true),
+            ("dat", true),
+        ] {
+            assert!(
+                !rule.may_match(&delete(path, recursive), None, false),
+                "{path}"
+            );
         }
-        assert!(!rule.matches(&delete("data", true), None), "one that allows speaks of no more than it says");
+        assert!(
+            !rule.matches(&delete("data", true), None),
+            "one that allows speaks of no more than it says"
+        );
     }
 
     #[test]
     fn a_commit_of_all_that_changed_or_of_a_folder_may_be_of_what_is_denied() {
         let commit = |files: &[&str]| {
-            let query = GitQuery::Commit { message: "x".to_owned(), files: files.iter().map(|&file| file.into()).collect() };
+            let query = GitQuery::Commit {
+                message: "x".to_owned(),
+                files: files.iter().map(|&file| file.into()).collect(),
+            };
             let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
-            Action::Box(Call::Git(Git { query, path: "".into(), protected: false, timeout_ms, grace_ms, stream_bytes, tail_bytes }))
+            Action::Box(Call::Git(Git {
+                query,
+                path: "".into(),
+                protected: false,
+                timeout_ms,
+                grace_ms,
+                stream_bytes,
+                tail_bytes,
+            }))
         };
         let rule = Rule::parse("git_commit(secret/**)").expect("a good rule");
         for files in [&[][..], &["secret"], &["."], &["a", "secret/k"]] {
@@ -153,14 +227,28 @@ mod tests {
     fn a_denial_of_files_speaks_of_what_looks_through_their_folder_and_of_a_cursor() {
         let rule = |text: &str| Rule::parse(text).expect("a good rule");
         let glob = |path: &str| {
-            Action::Box(Call::Glob(Glob { pattern: "*".into(), path: path.into(), exclude: None, include_ignored: false, max_results: 9 }))
+            Action::Box(Call::Glob(Glob {
+                pattern: "*".into(),
+                path: path.into(),
+                exclude: None,
+                include_ignored: false,
+                max_results: 9,
+            }))
         };
-        for pattern in ["glob(secret/**)", "glob(/workspace/secret/**)", "glob(./secret/**)"] {
+        for pattern in [
+            "glob(secret/**)",
+            "glob(/workspace/secret/**)",
+            "glob(./secret/**)",
+        ] {
             assert!(
-                rule(pattern).may_match(&glob("."), None, false) && rule(pattern).may_match(&glob("secret/a"), None, false),
+                rule(pattern).may_match(&glob("."), None, false)
+                    && rule(pattern).may_match(&glob("secret/a"), None, false),
                 "{pattern}"
             );
-            assert!(!rule(pattern).may_match(&glob("other"), None, false), "{pattern}");
+            assert!(
+                !rule(pattern).may_match(&glob("other"), None, false),
+                "{pattern}"
+            );
         }
         for (pattern, path, is_in) in [
             ("glob(**/*.pem)", "src", true),
@@ -171,7 +259,11 @@ mod tests {
             ("glob(a/b)", "a/b/c", false),
             ("glob(/[.]pem$/)", "src", true),
         ] {
-            assert_eq!(rule(pattern).may_match(&glob(path), None, false), is_in, "{pattern} {path}");
+            assert_eq!(
+                rule(pattern).may_match(&glob(path), None, false),
+                is_in,
+                "{pattern} {path}"
+            );
         }
         let cursor = ReadFile {
             path: None,
@@ -183,14 +275,27 @@ mod tests {
             images: false,
             protected: false,
         };
-        assert!(rule("read_file(secret/**)").may_match(&Action::Box(Call::ReadFile(cursor)), None, false));
-        for pattern in ["write_file(/etc/**)", "write_file(../x)", "write_file(/etc/passwd)", "write_file(~/x)"] {
+        assert!(rule("read_file(secret/**)").may_match(
+            &Action::Box(Call::ReadFile(cursor)),
+            None,
+            false
+        ));
+        for pattern in [
+            "write_file(/etc/**)",
+            "write_file(../x)",
+            "write_file(/etc/passwd)",
+            "write_file(~/x)",
+        ] {
             let error = Rule::parse(pattern).expect_err("it can match nothing");
-            assert!(error.to_string().contains("from the project's folder"), "{error}");
+            assert!(
+                error.to_string().contains("from the project's folder"),
+                "{error}"
+            );
         }
     }
 
-    /// A search is judged by the folder it begins in; one that means a single folder is told how to name it.
+    /// A search is judged by the folder it begins in; one that means a single folder is told how to
+    /// name it.
     #[test]
     fn a_search_that_is_denied_for_where_it_begins_is_told_how_to_begin_elsewhere() {
         let reason = |rule: &str, path: &str, pattern: &str| {
@@ -201,22 +306,51 @@ mod tests {
                 include_ignored: false,
                 max_results: 9,
             }));
-            let options = Options { deny: vec![rule.to_owned()], ..Options::default() };
-            match Policy::new(Mode::Auto, &options).expect("a good rule").judge(action) {
+            let options = Options {
+                deny: vec![rule.to_owned()],
+                ..Options::default()
+            };
+            match Policy::new(Mode::Auto, &options)
+                .expect("a good rule")
+                .judge(action)
+            {
                 Verdict::Deny { reason, .. } => reason,
                 other => panic!("{rule} {path} {pattern}: {other:?}"),
             }
         };
         for (path, pattern, way) in [
-            (".", "open/*.txt", r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#),
-            (".", "./a/b/**/x", r#"name the folder in `path`: {"path":"a/b","pattern":"/**/x"}"#),
-            (".", "//open/*.txt", r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#),
-            (".", ".github/*", r#"name the folder in `path`: {"path":".github","pattern":"/*"}"#),
+            (
+                ".",
+                "open/*.txt",
+                r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#,
+            ),
+            (
+                ".",
+                "./a/b/**/x",
+                r#"name the folder in `path`: {"path":"a/b","pattern":"/**/x"}"#,
+            ),
+            (
+                ".",
+                "//open/*.txt",
+                r#"name the folder in `path`: {"path":"open","pattern":"/*.txt"}"#,
+            ),
+            (
+                ".",
+                ".github/*",
+                r#"name the folder in `path`: {"path":".github","pattern":"/*"}"#,
+            ),
         ] {
             let reason = reason("glob(forbidden/**)", path, pattern);
-            assert!(reason.starts_with("the rule `glob(forbidden/**)` denies it (it begins in `.`,") && reason.contains(way), "{reason}");
+            assert!(
+                reason.starts_with("the rule `glob(forbidden/**)` denies it (it begins in `.`,")
+                    && reason.contains(way),
+                "{reason}"
+            );
         }
-        assert!(reason("glob(a/secret/**)", "a", "open/*").contains(r#"{"path":"a/open","pattern":"/*"}"#));
+        assert!(
+            reason("glob(a/secret/**)", "a", "open/*")
+                .contains(r#"{"path":"a/open","pattern":"/*"}"#)
+        );
         let grep = Grep {
             pattern: "x".into(),
             path: ".".into(),
@@ -229,10 +363,18 @@ mod tests {
             timeout_ms: 1,
             protected: false,
         };
-        let options = Options { deny: vec!["grep(secret/**)".to_owned()], ..Options::default() };
-        let verdict = Policy::new(Mode::Auto, &options).expect("a good rule").judge(Action::Box(Call::Grep(grep)));
+        let options = Options {
+            deny: vec!["grep(secret/**)".to_owned()],
+            ..Options::default()
+        };
+        let verdict = Policy::new(Mode::Auto, &options)
+            .expect("a good rule")
+            .judge(Action::Box(Call::Grep(grep)));
         let way = r#"name the folder in `path`: {"path":"open","glob":"/*"}"#;
-        assert!(matches!(&verdict, Verdict::Deny { reason, .. } if reason.contains(way)), "{verdict:?}");
+        assert!(
+            matches!(&verdict, Verdict::Deny { reason, .. } if reason.contains(way)),
+            "{verdict:?}"
+        );
         // Where that would be denied as well, or there is no such folder, no way is told.
         for (rule, pattern) in [
             ("glob(forbidden/**)", "forbidden/*"),
@@ -241,7 +383,10 @@ mod tests {
             ("glob(/x.*/)", "open/*"),
             ("glob", "open/*"),
         ] {
-            assert!(reason(rule, ".", pattern).ends_with("denies it"), "{rule} {pattern}");
+            assert!(
+                reason(rule, ".", pattern).ends_with("denies it"),
+                "{rule} {pattern}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Programs that policy speaks of by name, with what they are told to do: a table of the few that reach others, and of those that cannot work in
-//! a sandbox.
+//! Programs that policy speaks of by name, with what they are told to do: a table of the few that
+//! reach others, and of those that cannot work in a sandbox.
 //!
-//! It is no boundary: it stops early what nobody would want, and says why. Who starts such a program by another name is held by the sandbox alone.
+//! It is no boundary: it stops early what nobody would want, and says why. Who starts such a
+//! program by another name is held by the sandbox alone.
 
 use std::sync::LazyLock;
 
@@ -32,9 +33,14 @@ enum Kind {
 
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     let mut kind = None;
-    let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = TABLE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let programs = lines.filter_map(|line| {
-        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             kind = Some(match section.split_once(": ") {
                 Some((_, reason)) => Kind::Blocked(reason),
                 None if section == "push" => Kind::Push,
@@ -43,37 +49,73 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
             return None;
         }
         let (words, unless) = line.split_once(" unless ").unwrap_or((line, ""));
-        let (line, words) = (words, words.split(' ').map(|word| word.split('|').collect()).collect::<Vec<_>>());
+        let (line, words) = (
+            words,
+            words
+                .split(' ')
+                .map(|word| word.split('|').collect())
+                .collect::<Vec<_>>(),
+        );
         // One that is known by its name alone does nothing either when it says its version.
-        let harmless = if words.len() == 1 { &["--help", "--version"][..] } else { &["--help"] };
-        let unless = unless.split_whitespace().chain(harmless.iter().copied()).collect();
-        Some(Program { kind: kind?, line, words, unless })
+        let harmless = if words.len() == 1 {
+            &["--help", "--version"][..]
+        } else {
+            &["--help"]
+        };
+        let unless = unless
+            .split_whitespace()
+            .chain(harmless.iter().copied())
+            .collect();
+        Some(Program {
+            kind: kind?,
+            line,
+            words,
+            unless,
+        })
     });
     programs.collect()
 });
 
-/// Returns what a person has to decide about a program that is started with these words, its name the first of them; `None`: nothing.
+/// Returns what a person has to decide about a program that is started with these words, its name
+/// the first of them; `None`: nothing.
 pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
     let (first, arguments) = words.split_first()?;
     let name = first.rsplit('/').next().unwrap_or(first);
     if name == "kill" && names_every_process(arguments) {
-        return Some(Capability::BlockedCommand { reason: "it ends every process there is".to_owned() });
+        return Some(Capability::BlockedCommand {
+            reason: "it ends every process there is".to_owned(),
+        });
     }
     let words = by_verb(words);
     let found = PROGRAMS.iter().find(|program| program.is_meant(&words))?;
     Some(match found.kind {
-        Kind::Push => Capability::GatedGit { operation: words.iter().skip(1).find(|word| !word.starts_with('-'))?.to_string() },
+        Kind::Push => Capability::GatedGit {
+            operation: words
+                .iter()
+                .skip(1)
+                .find(|word| !word.starts_with('-'))?
+                .to_string(),
+        },
         Kind::Publish => Capability::ChangeOutsideBox,
-        Kind::Blocked(reason) => Capability::BlockedCommand { reason: reason.to_owned() },
+        Kind::Blocked(reason) => Capability::BlockedCommand {
+            reason: reason.to_owned(),
+        },
     })
 }
 
-/// Returns the table as rules about the programs that run, whoever starts them. Left out is what these words open, which some rule allows.
+/// Returns the table as rules about the programs that run, whoever starts them. Left out is what
+/// these words open, which some rule allows.
 pub(crate) fn exec_rules(effect: ExecEffect, opened: &[Vec<&str>]) -> Vec<ExecRule> {
-    let is_open = |program: &Program| !program.is_blocked() && opened.iter().any(|words| program.is_meant(&by_verb(words)));
+    let is_open = |program: &Program| {
+        !program.is_blocked() && opened.iter().any(|words| program.is_meant(&by_verb(words)))
+    };
     let rule = |program: &Program| ExecRule {
         effect,
-        words: program.words.iter().map(|word| word.iter().map(|&word| word.to_owned()).collect()).collect(),
+        words: program
+            .words
+            .iter()
+            .map(|word| word.iter().map(|&word| word.to_owned()).collect())
+            .collect(),
         more: true,
         options_between: true,
         unless: program.unless.iter().map(|&word| word.to_owned()).collect(),
@@ -81,25 +123,42 @@ pub(crate) fn exec_rules(effect: ExecEffect, opened: &[Vec<&str>]) -> Vec<ExecRu
         rule: program.name(),
         justification: program.kind.justification(),
     };
-    PROGRAMS.iter().filter(|program| !is_open(program)).map(rule).collect()
+    PROGRAMS
+        .iter()
+        .filter(|program| !is_open(program))
+        .map(rule)
+        .collect()
 }
 
 /// Returns those of what cannot work, for commands that may reach others.
 pub(crate) fn blocked_rules() -> Vec<ExecRule> {
-    let blocked: Vec<String> = PROGRAMS.iter().filter(|program| program.is_blocked()).map(Program::name).collect();
-    exec_rules(ExecEffect::Deny, &[]).into_iter().filter(|rule| blocked.contains(&rule.rule)).collect()
+    let blocked: Vec<String> = PROGRAMS
+        .iter()
+        .filter(|program| program.is_blocked())
+        .map(Program::name)
+        .collect();
+    exec_rules(ExecEffect::Deny, &[])
+        .into_iter()
+        .filter(|rule| blocked.contains(&rule.rule))
+        .collect()
 }
 
 /// Returns words with git's verb right behind its name; in git's own folder each verb is a program.
 fn by_verb<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    let Some((first, arguments)) = words.split_first() else { return Vec::new() };
+    let Some((first, arguments)) = words.split_first() else {
+        return Vec::new();
+    };
     let name = first.rsplit('/').next().unwrap_or(first);
     let (name, verb, arguments) = match name.strip_prefix("git-").filter(|verb| !verb.is_empty()) {
         Some(verb) => ("git", Some(verb), arguments),
         None if name == "git" => ("git", None, behind_git_options(arguments)),
         None => (name, None, arguments),
     };
-    [name].into_iter().chain(verb).chain(arguments.iter().copied()).collect()
+    [name]
+        .into_iter()
+        .chain(verb)
+        .chain(arguments.iter().copied())
+        .collect()
 }
 
 impl Kind {
@@ -127,10 +186,15 @@ impl Program {
         let mut rest = words.iter();
         let all = self.words.iter().enumerate().all(|(at, expected)| {
             // Options of its own may stand in between, and `+nightly`, which says of which version.
-            let is_between = |word: &&&str| at > 0 && word.starts_with(['-', '+']) && !expected.contains(*word);
-            rest.find(|word| !is_between(word)).is_some_and(|word| expected.contains(word))
+            let is_between =
+                |word: &&&str| at > 0 && word.starts_with(['-', '+']) && !expected.contains(*word);
+            rest.find(|word| !is_between(word))
+                .is_some_and(|word| expected.contains(word))
         });
-        all && !words.iter().take_while(|word| **word != "--").any(|word| self.unless.contains(word))
+        all && !words
+            .iter()
+            .take_while(|word| **word != "--")
+            .any(|word| self.unless.contains(word))
     }
 }
 
@@ -162,7 +226,13 @@ mod tests {
             ("git svn dcommit", "svn"),
             ("git lfs push origin", "lfs"),
         ] {
-            assert_eq!(of(command), Some(Capability::GatedGit { operation: operation.to_owned() }), "{command}");
+            assert_eq!(
+                of(command),
+                Some(Capability::GatedGit {
+                    operation: operation.to_owned()
+                }),
+                "{command}"
+            );
         }
         for command in [
             "npm publish",
@@ -187,7 +257,9 @@ mod tests {
             ("kill -9 -1", "every process"),
             ("kill -s KILL -- -1", "every process"),
         ] {
-            let Some(Capability::BlockedCommand { reason }) = of(command) else { panic!("{command}") };
+            let Some(Capability::BlockedCommand { reason }) = of(command) else {
+                panic!("{command}")
+            };
             assert!(reason.contains(words), "{command}: {reason}");
         }
     }
@@ -195,18 +267,48 @@ mod tests {
     #[test]
     fn the_table_goes_along_as_rules_about_whatever_runs() {
         let rules = exec_rules(ExecEffect::Deny, &[]);
-        assert!(rules.len() == PROGRAMS.len() && rules.iter().all(|rule| rule.scope == ExecScope::Anywhere && rule.more), "{rules:?}");
-        let push = rules.iter().find(|rule| rule.rule == "built in: git push").expect("it is in the table");
+        assert!(
+            rules.len() == PROGRAMS.len()
+                && rules
+                    .iter()
+                    .all(|rule| rule.scope == ExecScope::Anywhere && rule.more),
+            "{rules:?}"
+        );
+        let push = rules
+            .iter()
+            .find(|rule| rule.rule == "built in: git push")
+            .expect("it is in the table");
         assert_eq!(
             (&*push.words, &*push.unless),
-            (&[vec!["git".to_owned()], vec!["push".to_owned()]][..], &["--dry-run", "--help"].map(str::to_owned)[..])
+            (
+                &[vec!["git".to_owned()], vec!["push".to_owned()]][..],
+                &["--dry-run", "--help"].map(str::to_owned)[..]
+            )
         );
         assert!(push.justification.contains("leave it to the person"));
-        let names = |rules: &[ExecRule]| rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>();
-        let open = exec_rules(ExecEffect::Deny, &[vec!["git", "-C", "x", "push"], vec!["sudo"]]);
-        assert_eq!(names(&rules).into_iter().filter(|name| !names(&open).contains(name)).collect::<Vec<_>>(), ["built in: git push"]);
+        let names = |rules: &[ExecRule]| {
+            rules
+                .iter()
+                .map(|rule| rule.rule.clone())
+                .collect::<Vec<_>>()
+        };
+        let open = exec_rules(
+            ExecEffect::Deny,
+            &[vec!["git", "-C", "x", "push"], vec!["sudo"]],
+        );
+        assert_eq!(
+            names(&rules)
+                .into_iter()
+                .filter(|name| !names(&open).contains(name))
+                .collect::<Vec<_>>(),
+            ["built in: git push"]
+        );
         let blocked = names(&blocked_rules());
-        assert!(blocked.iter().any(|name| name.contains("sudo")) && !blocked.iter().any(|name| name.contains("git")), "{blocked:?}");
+        assert!(
+            blocked.iter().any(|name| name.contains("sudo"))
+                && !blocked.iter().any(|name| name.contains("git")),
+            "{blocked:?}"
+        );
     }
 
     #[test]

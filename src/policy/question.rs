@@ -41,21 +41,35 @@ impl Question {
 
     /// Says to the person what a yes may hold for; `always`: answers can be kept for the project.
     pub fn told(&self, always: bool) -> Lasting {
-        // What is remembered names its folder; of the rest nothing else shows where the last `cd` led.
-        let folder = self.exact.as_ref().map(|exact| exact.directory.as_str()).filter(|folder| !folder.is_empty());
+        // What is remembered names its folder; of the rest nothing else shows where the last `cd`
+        // led.
+        let folder = self
+            .exact
+            .as_ref()
+            .map(|exact| exact.directory.as_str())
+            .filter(|folder| !folder.is_empty());
         match (self.lasting(), folder) {
-            (Ok(exact), _) => Lasting::Exactly { what: exact.words(), always },
-            (Err(because), Some(folder)) => Lasting::Once { because: format!("it runs in {folder}; {because}") },
-            (Err(because), None) => Lasting::Once { because: because.to_owned() },
+            (Ok(exact), _) => Lasting::Exactly {
+                what: exact.words(),
+                always,
+            },
+            (Err(because), Some(folder)) => Lasting::Once {
+                because: format!("it runs in {folder}; {because}"),
+            },
+            (Err(because), None) => Lasting::Once {
+                because: because.to_owned(),
+            },
         }
     }
 
     /// Turns the answer into an approval, or gives the action up.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => {
-                Some(Approved::by_name(self.action).answered().under(&self.programs))
-            }
+            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(
+                Approved::by_name(self.action)
+                    .answered()
+                    .under(&self.programs),
+            ),
             Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }
     }

@@ -1,4 +1,5 @@
-//! A command of the shell, read once for everything that asks about it: what it says literally, and nothing that it may come to.
+//! A command of the shell, read once for everything that asks about it: what it says literally, and
+//! nothing that it may come to.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use podbay_code::shell::Script;
 use podbay_event::Capability;
 use podbay_wire::Call;
 
-/// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
+/// The longest command that a person is asked about, as it is written in a call: the question shows
+/// all of it.
 const ASKED_MAX: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -28,22 +30,35 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn new(text: &str) -> Self {
         let script = shell::read(text);
-        let decides = script.commands.iter().map(|command| programs::decides(&command.texts(UNKNOWN))).collect();
-        Self { text: trimmed(text).to_owned(), script, decides }
+        let decides = script
+            .commands
+            .iter()
+            .map(|command| programs::decides(&command.texts(UNKNOWN)))
+            .collect();
+        Self {
+            text: trimmed(text).to_owned(),
+            script,
+            decides,
+        }
     }
 
     /// Reads the command that an action is, if it is one.
     pub(super) fn of(action: &Action) -> Option<Self> {
         match action {
             Action::Box(Call::Bash(bash)) => Some(Self::new(&bash.command)),
-            Action::Box(Call::Hook(hook)) | Action::Host(HostCall::Hook(hook)) => Some(Self::new(&hook.command)),
+            Action::Box(Call::Hook(hook)) | Action::Host(HostCall::Hook(hook)) => {
+                Some(Self::new(&hook.command))
+            }
             _ => None,
         }
     }
 
     /// Returns its commands, each with what a person has to decide about it.
     pub(super) fn commands(&self) -> impl Iterator<Item = (&Command, Option<&Capability>)> {
-        self.script.commands.iter().zip(self.decides.iter().map(Option::as_ref))
+        self.script
+            .commands
+            .iter()
+            .zip(self.decides.iter().map(Option::as_ref))
     }
 
     /// Returns what all of it needs.
@@ -52,8 +67,13 @@ impl Reading {
     }
 
     /// Returns what all of it needs but for what is open.
-    pub(super) fn capabilities_but(&self, is_open: impl Fn(&Command, &Capability) -> bool) -> Vec<Capability> {
-        let decided = self.commands().filter_map(|(command, decides)| decides.filter(|decides| !is_open(command, decides)));
+    pub(super) fn capabilities_but(
+        &self,
+        is_open: impl Fn(&Command, &Capability) -> bool,
+    ) -> Vec<Capability> {
+        let decided = self
+            .commands()
+            .filter_map(|(command, decides)| decides.filter(|decides| !is_open(command, decides)));
         let all: BTreeSet<Capability> = decided.cloned().chain([Capability::RunInBox]).collect();
         all.into_iter().collect()
     }
@@ -66,9 +86,12 @@ impl Reading {
         })
     }
 
-    /// Says why nobody is asked about it: what a question would have to leave out, a person would allow unseen.
+    /// Says why nobody is asked about it: what a question would have to leave out, a person would
+    /// allow unseen.
     pub(super) fn too_long(&self) -> Option<String> {
-        let n_bytes = serde_json::Value::from(self.text.as_str()).to_string().len();
+        let n_bytes = serde_json::Value::from(self.text.as_str())
+            .to_string()
+            .len();
         (n_bytes > ASKED_MAX).then(|| {
             format!(
                 "a person would have to be asked, and a command of {n_bytes} bytes is more than a question shows (64 KiB); write what is long into a file \

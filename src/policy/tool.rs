@@ -7,7 +7,8 @@ use podbay_wire::GitBranch;
 use podbay_wire::GitQuery;
 use podbay_wire::Processes;
 
-/// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
+/// What rules call a command of the settings' own: no tool, so that what is said of the model's
+/// `bash` does not speak of it.
 pub const HOOK: &str = "hook";
 
 /// The tool that starts commands in the background.

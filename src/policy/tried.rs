@@ -1,4 +1,5 @@
-//! What policy says of what is only tried: a patch with `dry_run`, and commands that say what they would do.
+//! What policy says of what is only tried: a patch with `dry_run`, and commands that say what they
+//! would do.
 
 use super::Action;
 use super::Mode;
@@ -13,16 +14,33 @@ use podbay_wire::FilePatch;
 use podbay_wire::PatchAction;
 
 fn patch(files: &[(&str, PatchAction)], dry_run: bool) -> Action {
-    let files = files.iter().map(|(path, action)| FilePatch { path: (*path).into(), action: action.clone(), notes: Vec::new() }).collect();
-    Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None }))
+    let files = files
+        .iter()
+        .map(|(path, action)| FilePatch {
+            path: (*path).into(),
+            action: action.clone(),
+            notes: Vec::new(),
+        })
+        .collect();
+    Action::Box(Call::ApplyPatch(ApplyPatch {
+        files,
+        dry_run,
+        protected: false,
+        known: None,
+    }))
 }
 
 fn update(to: Option<&str>) -> PatchAction {
-    PatchAction::Update { hunks: Vec::new(), to: to.map(Into::into) }
+    PatchAction::Update {
+        hunks: Vec::new(),
+        to: to.map(Into::into),
+    }
 }
 
 fn add() -> PatchAction {
-    PatchAction::Add { content: "x".to_owned() }
+    PatchAction::Add {
+        content: "x".to_owned(),
+    }
 }
 
 /// Checks what is decided in the modes ask, auto and deny.
@@ -66,7 +84,12 @@ fn a_patch_that_is_only_tried_is_allowed_in_each_mode_as_reading_is() {
 fn a_rule_speaks_of_a_patch_that_is_only_tried_as_of_one_that_is_applied() {
     let rules = |deny: &[&str], gate: &[&str], ask: &[&str]| {
         let owned = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
-        Options { deny: owned(deny), gate: owned(gate), ask: owned(ask), ..Options::default() }
+        Options {
+            deny: owned(deny),
+            gate: owned(gate),
+            ask: owned(ask),
+            ..Options::default()
+        }
     };
     let within = [("a", update(None)), ("secret/b", update(None))];
     let moved = [("a", update(Some("secret/b")))];
@@ -81,30 +104,60 @@ fn a_rule_speaks_of_a_patch_that_is_only_tried_as_of_one_that_is_applied() {
         check(&deny, &patch(&beside, true), ALLOWED);
         check(&gate, &patch(&beside, true), ALLOWED);
     }
-    check(&rules(&["apply_patch"], &[], &[]), &patch(&beside, true), DENIED);
-    check(&rules(&[], &[], &["apply_patch"]), &patch(&beside, true), [Decision::Ask, Decision::Allow, Decision::Allow]);
-    check(&rules(&["write_file", "edit_file"], &[], &[]), &patch(&beside, true), ALLOWED);
+    check(
+        &rules(&["apply_patch"], &[], &[]),
+        &patch(&beside, true),
+        DENIED,
+    );
+    check(
+        &rules(&[], &[], &["apply_patch"]),
+        &patch(&beside, true),
+        [Decision::Ask, Decision::Allow, Decision::Allow],
+    );
+    check(
+        &rules(&["write_file", "edit_file"], &[], &[]),
+        &patch(&beside, true),
+        ALLOWED,
+    );
 }
 
 #[test]
 fn a_link_leads_a_patch_that_is_only_tried_nowhere_that_a_rule_denies() {
-    let options = Options { deny: vec!["apply_patch(secret/**)".to_owned()], ..Options::default() };
+    let options = Options {
+        deny: vec!["apply_patch(secret/**)".to_owned()],
+        ..Options::default()
+    };
     for mode in [Mode::Ask, Mode::Auto, Mode::Deny] {
         let policy = Policy::new(mode, &options).expect("a good rule");
         let verdict = policy.judge(patch(&[("a", update(None))], true));
-        assert!(matches!(verdict, Verdict::Allow { action, .. } if action.is_by_name()), "{mode:?}");
+        assert!(
+            matches!(verdict, Verdict::Allow { action, .. } if action.is_by_name()),
+            "{mode:?}"
+        );
     }
 }
 
 #[test]
 fn a_command_that_only_says_what_it_would_do_is_judged_as_one_that_runs() {
     let none = Options::default();
-    for command in ["git push --dry-run", "git clean -n", "npm publish --dry-run", "git apply --check a.patch", "make -n"] {
+    for command in [
+        "git push --dry-run",
+        "git clean -n",
+        "npm publish --dry-run",
+        "git apply --check a.patch",
+        "make -n",
+    ] {
         check(&none, &shell(command), WRITES);
         let program = command.split(' ').next().unwrap_or_default();
-        let deny = Options { deny: vec![format!("bash({program} *)")], ..Options::default() };
+        let deny = Options {
+            deny: vec![format!("bash({program} *)")],
+            ..Options::default()
+        };
         check(&deny, &shell(command), DENIED);
-        let gate = Options { gate: vec![format!("bash({program} *)")], ..Options::default() };
+        let gate = Options {
+            gate: vec![format!("bash({program} *)")],
+            ..Options::default()
+        };
         check(&gate, &shell(command), ASKED_IN_ASK);
     }
     for command in ["git push", "npm publish"] {

@@ -28,17 +28,36 @@ use podbay_wire::WriteGate;
 use podbay_wire::are_too_many;
 
 pub(super) fn write(path: &str) -> Action {
-    Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
+    Action::Box(Call::WriteFile(WriteFile {
+        path: path.into(),
+        content: String::new(),
+        append: false,
+        protected: false,
+        known: None,
+    }))
 }
 
 pub(super) fn moved(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
-    Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false, known: None }))
+    Action::Box(Call::MoveFile(MoveFile {
+        source,
+        destination,
+        overwrite: false,
+        protected: false,
+        known: None,
+    }))
 }
 
 pub(super) fn copied(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
-    Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false, known: None }))
+    Action::Box(Call::CopyFile(CopyFile {
+        source,
+        destination,
+        recursive: false,
+        overwrite: false,
+        protected: false,
+        known: None,
+    }))
 }
 
 pub(super) fn list() -> Action {
@@ -82,15 +101,39 @@ pub(super) fn check(mode: Mode, options: &Options, action: Action, expected: Dec
 fn the_table_is_the_one_that_scripts_depend_on() {
     let none = Options::default();
     let rows = [
-        (list(), [Decision::Ask, Decision::Allow, Decision::Deny].map(|_| Decision::Allow)),
-        (write("a.rs"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+        (
+            list(),
+            [Decision::Ask, Decision::Allow, Decision::Deny].map(|_| Decision::Allow),
+        ),
+        (
+            write("a.rs"),
+            [Decision::Ask, Decision::Allow, Decision::Deny],
+        ),
         (bash(), [Decision::Ask, Decision::Allow, Decision::Deny]),
-        (write(".env"), [Decision::Ask, Decision::Deny, Decision::Deny]),
-        (moved("a", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
-        (moved("server.key", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
-        (moved("a", ".git/hooks/x"), [Decision::Ask, Decision::Deny, Decision::Deny]),
-        (copied(".env", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
-        (copied("server.key", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+        (
+            write(".env"),
+            [Decision::Ask, Decision::Deny, Decision::Deny],
+        ),
+        (
+            moved("a", "b"),
+            [Decision::Ask, Decision::Allow, Decision::Deny],
+        ),
+        (
+            moved("server.key", "b"),
+            [Decision::Ask, Decision::Deny, Decision::Deny],
+        ),
+        (
+            moved("a", ".git/hooks/x"),
+            [Decision::Ask, Decision::Deny, Decision::Deny],
+        ),
+        (
+            copied(".env", "b"),
+            [Decision::Ask, Decision::Deny, Decision::Deny],
+        ),
+        (
+            copied("server.key", "b"),
+            [Decision::Ask, Decision::Allow, Decision::Deny],
+        ),
     ];
     for (action, [ask, auto, deny]) in rows {
         check(Mode::Ask, &none, action.clone(), ask);
@@ -100,15 +143,37 @@ fn the_table_is_the_one_that_scripts_depend_on() {
 }
 
 #[test]
-fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of_git_or_with_secrets_is_not() {
-    for path in [".envrc", ".vscode/tasks.json", ".husky/pre-commit", ".github/workflows/ci.yml", "Makefile", "package.json"] {
-        for (mode, expected) in [(Mode::Auto, Decision::Allow), (Mode::Ask, Decision::Ask), (Mode::Deny, Decision::Deny)] {
+fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of_git_or_with_secrets_is_not()
+ {
+    for path in [
+        ".envrc",
+        ".vscode/tasks.json",
+        ".husky/pre-commit",
+        ".github/workflows/ci.yml",
+        "Makefile",
+        "package.json",
+    ] {
+        for (mode, expected) in [
+            (Mode::Auto, Decision::Allow),
+            (Mode::Ask, Decision::Ask),
+            (Mode::Deny, Decision::Deny),
+        ] {
             check(mode, &Options::default(), write(path), expected);
         }
-        let deny = Options { deny: vec![format!("write_file({path})")], ..Options::default() };
+        let deny = Options {
+            deny: vec![format!("write_file({path})")],
+            ..Options::default()
+        };
         check(Mode::Auto, &deny, write(path), Decision::Deny);
     }
-    for path in [".git/hooks/pre-commit", "sub/.git/config", ".podbay/config.toml", ".env", ".env.local", "id_rsa"] {
+    for path in [
+        ".git/hooks/pre-commit",
+        "sub/.git/config",
+        ".podbay/config.toml",
+        ".env",
+        ".env.local",
+        "id_rsa",
+    ] {
         check(Mode::Auto, &Options::default(), write(path), Decision::Deny);
         check(Mode::Ask, &Options::default(), write(path), Decision::Ask);
     }
@@ -116,41 +181,66 @@ fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of
 
 #[test]
 fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
-    let rules = Options { allow: vec!["write_file".into()], deny: vec!["write_file(secret/**)".into()], ..Options::default() };
+    let rules = Options {
+        allow: vec!["write_file".into()],
+        deny: vec!["write_file(secret/**)".into()],
+        ..Options::default()
+    };
     check(Mode::Ask, &rules, write("a.rs"), Decision::Allow);
     check(Mode::Ask, &rules, write("secret/a"), Decision::Deny);
     check(Mode::Deny, &rules, write("a.rs"), Decision::Deny);
     // Neither a whole tool nor a folder names what is protected.
     for rule in ["write_file", "write_file(**)"] {
-        let bare = Options { allow: vec![rule.into()], ..Options::default() };
+        let bare = Options {
+            allow: vec![rule.into()],
+            ..Options::default()
+        };
         check(Mode::Auto, &bare, write(".env"), Decision::Deny);
         check(Mode::Ask, &bare, write(".env"), Decision::Ask);
     }
-    let named = Options { allow: vec!["write_file(.env)".into()], ..Options::default() };
+    let named = Options {
+        allow: vec!["write_file(.env)".into()],
+        ..Options::default()
+    };
     check(Mode::Auto, &named, write(".env"), Decision::Allow);
     check(Mode::Deny, &named, write(".env"), Decision::Deny);
     check(Mode::Auto, &named, write("sub/.env"), Decision::Deny);
 }
 
 pub(super) fn shell(command: &str) -> Action {
-    let Action::Box(Call::Bash(bash)) = bash() else { unreachable!("it is one") };
-    Action::Box(Call::Bash(Bash { command: command.to_owned(), ..bash }))
+    let Action::Box(Call::Bash(bash)) = bash() else {
+        unreachable!("it is one")
+    };
+    Action::Box(Call::Bash(Bash {
+        command: command.to_owned(),
+        ..bash
+    }))
 }
 
 #[test]
 fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
-    let rules = Options { allow: vec!["bash(cargo *)".into()], gate: vec!["bash(cargo install *)".into()], ..Options::default() };
+    let rules = Options {
+        allow: vec!["bash(cargo *)".into()],
+        gate: vec!["bash(cargo install *)".into()],
+        ..Options::default()
+    };
     check(Mode::Ask, &rules, shell("cargo test"), Decision::Allow);
     check(Mode::Ask, &rules, shell("cargo install x"), Decision::Ask);
     check(Mode::Auto, &rules, shell("cargo install x"), Decision::Deny);
     check(Mode::Auto, &rules, shell("$X"), Decision::Deny);
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
     let question = asked(&policy, shell("cargo install x"));
-    assert_eq!(question.lasting(), Err("the rule `bash(cargo install *)` wants a word each time"));
+    assert_eq!(
+        question.lasting(),
+        Err("the rule `bash(cargo install *)` wants a word each time")
+    );
     policy.remember(&question, Answer::AllowAlways);
     // Nor does an answer from before there was the rule.
     policy.recall(Exact::of(&shell("cargo install x"), ""));
-    assert!(matches!(policy.judge(shell("cargo install x")), Verdict::Ask(_)));
+    assert!(matches!(
+        policy.judge(shell("cargo install x")),
+        Verdict::Ask(_)
+    ));
 }
 
 #[test]
@@ -165,25 +255,46 @@ fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
             output_bytes: 0,
             rules: Vec::new(),
         };
-        [Action::Box(Call::Hook(hook.clone())), Action::Host(HostCall::Hook(hook))]
+        [
+            Action::Box(Call::Hook(hook.clone())),
+            Action::Host(HostCall::Hook(hook)),
+        ]
     };
-    let rules = Options { deny: vec!["bash".into(), "hook(curl *)".into()], gate: vec!["hook(git push *)".into()], ..Options::default() };
+    let rules = Options {
+        deny: vec!["bash".into(), "hook(curl *)".into()],
+        gate: vec!["hook(git push *)".into()],
+        ..Options::default()
+    };
     for mode in [Mode::Auto, Mode::Ask, Mode::Deny] {
         let policy = Policy::new(mode, &rules).expect("good rules");
-        let allows = |command: &str| hook(command).map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }));
+        let allows = |command: &str| {
+            hook(command).map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }))
+        };
         assert_eq!(allows("cargo fmt --check"), [true, true]);
         for denied in ["curl x", "git push origin", "sudo ls"] {
             assert_eq!(allows(denied), [false, false], "{denied}");
         }
     }
-    let to_the_letter = Options { allow: vec!["hook(sudo ls)".into()], ..Options::default() };
+    let to_the_letter = Options {
+        allow: vec!["hook(sudo ls)".into()],
+        ..Options::default()
+    };
     let policy = Policy::new(Mode::Auto, &to_the_letter).expect("good rules");
-    assert!(hook("sudo ls").map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. })).into_iter().all(|allows| allows));
+    assert!(
+        hook("sudo ls")
+            .map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }))
+            .into_iter()
+            .all(|allows| allows)
+    );
 }
 
 #[test]
 fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
-    let rules = Options { allow: vec!["bash(git *)".into()], ask: vec!["bash(git log *)".into()], ..Options::default() };
+    let rules = Options {
+        allow: vec!["bash(git *)".into()],
+        ask: vec!["bash(git log *)".into()],
+        ..Options::default()
+    };
     check(Mode::Ask, &rules, shell("git log"), Decision::Ask);
     check(Mode::Ask, &rules, shell("git diff"), Decision::Allow);
     check(Mode::Auto, &rules, shell("git log"), Decision::Allow);
@@ -194,31 +305,74 @@ fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
 fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_asked() {
     let long = |letter: &str, n: usize| format!("make {}", letter.repeat(n));
     let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    assert!(matches!(policy.judge(shell(&long("a", 60_000))), Verdict::Ask(_)));
+    assert!(matches!(
+        policy.judge(shell(&long("a", 60_000))),
+        Verdict::Ask(_)
+    ));
     // As they are written in a call, controls are longer.
-    for command in [long("a", 70_000), long("\u{1}", 12_000), format!("{}touch x", long(" ", 70_000))] {
-        let Verdict::Deny { reason, .. } = policy.judge(shell(&command)) else { panic!("{} bytes", command.len()) };
-        assert!(reason.contains("more than a question shows") && reason.contains("write_file"), "{reason}");
+    for command in [
+        long("a", 70_000),
+        long("\u{1}", 12_000),
+        format!("{}touch x", long(" ", 70_000)),
+    ] {
+        let Verdict::Deny { reason, .. } = policy.judge(shell(&command)) else {
+            panic!("{} bytes", command.len())
+        };
+        assert!(
+            reason.contains("more than a question shows") && reason.contains("write_file"),
+            "{reason}"
+        );
     }
-    let gate = Options { gate: vec!["bash(make *)".into()], ..Options::default() };
-    assert!(matches!(Policy::new(Mode::Ask, &gate).expect("a rule").judge(shell(&long("a", 70_000))), Verdict::Deny { .. }));
+    let gate = Options {
+        gate: vec!["bash(make *)".into()],
+        ..Options::default()
+    };
+    assert!(matches!(
+        Policy::new(Mode::Ask, &gate)
+            .expect("a rule")
+            .judge(shell(&long("a", 70_000))),
+        Verdict::Deny { .. }
+    ));
     // Nobody is asked about what is allowed anyway.
-    let allow = Options { allow: vec!["bash(make *)".into()], ..Options::default() };
-    assert!(matches!(Policy::new(Mode::Ask, &allow).expect("a rule").judge(shell(&long("a", 70_000))), Verdict::Allow { .. }));
-    check(Mode::Auto, &Options::default(), shell(&long("a", 70_000)), Decision::Allow);
+    let allow = Options {
+        allow: vec!["bash(make *)".into()],
+        ..Options::default()
+    };
+    assert!(matches!(
+        Policy::new(Mode::Ask, &allow)
+            .expect("a rule")
+            .judge(shell(&long("a", 70_000))),
+        Verdict::Allow { .. }
+    ));
+    check(
+        Mode::Auto,
+        &Options::default(),
+        shell(&long("a", 70_000)),
+        Decision::Allow,
+    );
 }
 
 #[test]
 fn a_tool_is_denied_as_a_whole_by_its_name_alone() {
-    let rules = |deny: &[&str]| Options { deny: deny.iter().map(|rule| (*rule).to_owned()).collect(), ..Options::default() };
+    let rules = |deny: &[&str]| Options {
+        deny: deny.iter().map(|rule| (*rule).to_owned()).collect(),
+        ..Options::default()
+    };
     for (deny, expected) in [
-        (&["mkdir", "write_file(src/**)", "bash(rm *)"][..], &["mkdir"][..]),
+        (
+            &["mkdir", "write_file(src/**)", "bash(rm *)"][..],
+            &["mkdir"][..],
+        ),
         (&["bash"], &["bash", "start_background_process"]),
         (&["start_background_process"], &["start_background_process"]),
         (&[], &[]),
     ] {
         let policy = Policy::new(Mode::Auto, &rules(deny)).expect("good rules");
-        assert_eq!(policy.denied_tools().into_iter().collect::<Vec<_>>(), expected, "{deny:?}");
+        assert_eq!(
+            policy.denied_tools().into_iter().collect::<Vec<_>>(),
+            expected,
+            "{deny:?}"
+        );
     }
 }
 
@@ -232,15 +386,32 @@ fn examples_of_a_rule_are_tried_when_it_is_read() {
         scope: RuleScope::Own,
         justification: String::new(),
     };
-    let new = |example| Policy::new(Mode::Ask, &Options { rules: vec![example], ..Options::default() });
+    let new = |example| {
+        Policy::new(
+            Mode::Ask,
+            &Options {
+                rules: vec![example],
+                ..Options::default()
+            },
+        )
+    };
     let policy = new(example("git commit -m x", "git commit; rm x")).expect("good examples");
-    assert!(matches!(policy.judge(shell("git commit -m y")), Verdict::Allow { .. }));
+    assert!(matches!(
+        policy.judge(shell("git commit -m y")),
+        Verdict::Allow { .. }
+    ));
     for (bad, part) in [
-        (example("git push", "x"), "does not speak of its example `git push`"),
+        (
+            example("git push", "x"),
+            "does not speak of its example `git push`",
+        ),
         (example("git commit", "git commit -a"), "`git commit -a`"),
     ] {
         let error = new(bad).expect_err("a bad example").to_string();
-        assert!(error.contains("the rule `bash(git commit *)` cannot be used") && error.contains(part), "{error}");
+        assert!(
+            error.contains("the rule `bash(git commit *)` cannot be used") && error.contains(part),
+            "{error}"
+        );
     }
 }
 
@@ -263,22 +434,51 @@ fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
         allow: allow.iter().map(|&rule| rule.to_owned()).collect(),
         ..Options::default()
     };
-    let is_by_name = |mode, rules: &Options| match Policy::new(mode, rules).expect("good rules").judge(write("src/a")) {
+    let is_by_name = |mode, rules: &Options| match Policy::new(mode, rules)
+        .expect("good rules")
+        .judge(write("src/a"))
+    {
         Verdict::Allow { action, .. } => action.is_by_name(),
-        Verdict::Ask(question) => question.answered(Answer::Allow).expect("a yes").is_by_name(),
+        Verdict::Ask(question) => question
+            .answered(Answer::Allow)
+            .expect("a yes")
+            .is_by_name(),
         Verdict::Deny { reason, .. } => panic!("{reason}"),
     };
-    assert!(!is_by_name(Mode::Auto, &Options::default()), "the box holds");
-    assert!(!is_by_name(Mode::Auto, &rules(&["read_file(secret/**)", "bash(rm *)"], &["write_file(.env)"])), "nothing of what it does");
-    assert!(is_by_name(Mode::Auto, &rules(&["write_file(secret/**)"], &[])));
-    assert!(is_by_name(Mode::Ask, &rules(&[], &["write_file(src/**)"])) && is_by_name(Mode::Ask, &Options::default()));
-    let policy = Policy::new(Mode::Deny, &rules(&["list_directory(secret/**)"], &[])).expect("good rules");
+    assert!(
+        !is_by_name(Mode::Auto, &Options::default()),
+        "the box holds"
+    );
+    assert!(
+        !is_by_name(
+            Mode::Auto,
+            &rules(
+                &["read_file(secret/**)", "bash(rm *)"],
+                &["write_file(.env)"]
+            )
+        ),
+        "nothing of what it does"
+    );
+    assert!(is_by_name(
+        Mode::Auto,
+        &rules(&["write_file(secret/**)"], &[])
+    ));
+    assert!(
+        is_by_name(Mode::Ask, &rules(&[], &["write_file(src/**)"]))
+            && is_by_name(Mode::Ask, &Options::default())
+    );
+    let policy =
+        Policy::new(Mode::Deny, &rules(&["list_directory(secret/**)"], &[])).expect("good rules");
     assert!(
         matches!(policy.judge_by_hand(Action::Box(Call::Cd(podbay_wire::Cd { path: "x".into() }))), Verdict::Allow { action, .. } if !action.is_by_name())
     );
     let list = serde_json::json!({"path": "x", "recursive": false, "show_hidden": false, "show_size": false, "max_entries": 9});
-    let list = Action::Box(Call::ListDirectory(serde_json::from_value(list).expect("a call")));
-    assert!(matches!(policy.judge_by_hand(list), Verdict::Allow { action, .. } if action.is_by_name()));
+    let list = Action::Box(Call::ListDirectory(
+        serde_json::from_value(list).expect("a call"),
+    ));
+    assert!(
+        matches!(policy.judge_by_hand(list), Verdict::Allow { action, .. } if action.is_by_name())
+    );
 }
 
 /// What a turn does to the session's repository is taken back by undo and review.
@@ -301,9 +501,22 @@ fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
         "find . -name '*.o' -delete",
         "rm -rf *",
     ];
-    for action in [stash("drop"), stash("pop")].into_iter().chain(commands.map(shell)) {
-        check(Mode::Auto, &Options::default(), action.clone(), Decision::Allow);
-        check(Mode::Ask, &Options::default(), action.clone(), Decision::Ask);
+    for action in [stash("drop"), stash("pop")]
+        .into_iter()
+        .chain(commands.map(shell))
+    {
+        check(
+            Mode::Auto,
+            &Options::default(),
+            action.clone(),
+            Decision::Allow,
+        );
+        check(
+            Mode::Ask,
+            &Options::default(),
+            action.clone(),
+            Decision::Ask,
+        );
         check(Mode::Deny, &Options::default(), action, Decision::Deny);
     }
 }
@@ -316,47 +529,94 @@ fn where_programs_are_seen(mode: Mode, options: &Options) -> Policy {
 
 /// Returns a command as it may run.
 fn allowed(policy: &Policy, command: &str) -> Bash {
-    let Verdict::Allow { action, .. } = policy.judge(shell(command)) else { panic!("{command} may run") };
-    let Action::Box(Call::Bash(bash)) = action.into_inner() else { unreachable!("it is one") };
+    let Verdict::Allow { action, .. } = policy.judge(shell(command)) else {
+        panic!("{command} may run")
+    };
+    let Action::Box(Call::Bash(bash)) = action.into_inner() else {
+        unreachable!("it is one")
+    };
     bash
 }
 
 /// Returns what a command takes along of the person's own: the effect and the rule of each.
 fn own(bash: &Bash) -> Vec<(ExecEffect, String, String)> {
-    let rules = bash.rules.iter().filter(|rule| !rule.rule.starts_with("built in: "));
-    rules.map(|rule| (rule.effect, rule.rule.clone(), rule.justification.clone())).collect()
+    let rules = bash
+        .rules
+        .iter()
+        .filter(|rule| !rule.rule.starts_with("built in: "));
+    rules
+        .map(|rule| (rule.effect, rule.rule.clone(), rule.justification.clone()))
+        .collect()
 }
 
 /// Returns what a command takes along of the table of programs: effects and lines.
 fn built_in(bash: &Bash) -> Vec<(ExecEffect, String)> {
-    let rules = bash.rules.iter().filter_map(|rule| Some((rule.effect, rule.rule.strip_prefix("built in: ")?)));
-    rules.map(|(effect, line)| (effect, line.to_owned())).collect()
+    let rules = bash
+        .rules
+        .iter()
+        .filter_map(|rule| Some((rule.effect, rule.rule.strip_prefix("built in: ")?)));
+    rules
+        .map(|(effect, line)| (effect, line.to_owned()))
+        .collect()
 }
 
 #[test]
 fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
-    let [deny, gate, ask] = ["bash(git push*)", "bash(cargo publish *)", "bash(npm *)"].map(str::to_owned);
+    let [deny, gate, ask] =
+        ["bash(git push*)", "bash(cargo publish *)", "bash(npm *)"].map(str::to_owned);
     let options = Options {
-        deny: vec![deny.clone(), "bash(/^x/)".into(), "write_file(a)".into(), "bash(a && b)".into()],
+        deny: vec![
+            deny.clone(),
+            "bash(/^x/)".into(),
+            "write_file(a)".into(),
+            "bash(a && b)".into(),
+        ],
         gate: vec![gate.clone()],
         ask: vec![ask.clone()],
         ..Options::default()
     };
     let because = "it wants a person's word, and mode auto asks nobody".to_owned();
     assert_eq!(
-        own(&allowed(&where_programs_are_seen(Mode::Auto, &options), "make")),
-        [(ExecEffect::Deny, deny.clone(), String::new()), (ExecEffect::Deny, gate.clone(), because)]
+        own(&allowed(
+            &where_programs_are_seen(Mode::Auto, &options),
+            "make"
+        )),
+        [
+            (ExecEffect::Deny, deny.clone(), String::new()),
+            (ExecEffect::Deny, gate.clone(), because)
+        ]
     );
-    let asking = [(ExecEffect::Deny, deny.clone()), (ExecEffect::Ask, gate), (ExecEffect::Ask, ask)];
-    let found = own(&allowed(&where_programs_are_seen(Mode::Ask, &options), "ls"));
-    assert_eq!(found.into_iter().map(|(effect, rule, _)| (effect, rule)).collect::<Vec<_>>(), asking);
+    let asking = [
+        (ExecEffect::Deny, deny.clone()),
+        (ExecEffect::Ask, gate),
+        (ExecEffect::Ask, ask),
+    ];
+    let found = own(&allowed(
+        &where_programs_are_seen(Mode::Ask, &options),
+        "ls",
+    ));
+    assert_eq!(
+        found
+            .into_iter()
+            .map(|(effect, rule, _)| (effect, rule))
+            .collect::<Vec<_>>(),
+        asking
+    );
     // Who said yes to the whole command is asked about no part of it, and a denial stays.
     let policy = where_programs_are_seen(Mode::Ask, &options);
-    let Some(Action::Box(Call::Bash(bash))) = asked(&policy, shell("cargo publish x")).answered(Answer::Allow).map(Approved::into_inner)
+    let Some(Action::Box(Call::Bash(bash))) = asked(&policy, shell("cargo publish x"))
+        .answered(Answer::Allow)
+        .map(Approved::into_inner)
     else {
         panic!("allowed")
     };
-    assert_eq!(bash.rules.into_iter().map(|rule| rule.rule).collect::<Vec<_>>(), [deny]);
+    assert_eq!(
+        bash.rules
+            .into_iter()
+            .map(|rule| rule.rule)
+            .collect::<Vec<_>>(),
+        [deny]
+    );
 }
 
 #[test]
@@ -369,89 +629,205 @@ fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_a
         scope: RuleScope::Anywhere,
         justification: "ask Ann".to_owned(),
     };
-    let options = |n| Options { rules: (0..n).map(rule).collect(), ..Options::default() };
+    let options = |n| Options {
+        rules: (0..n).map(rule).collect(),
+        ..Options::default()
+    };
     let bash = allowed(&where_programs_are_seen(Mode::Auto, &options(1)), "make");
-    assert_eq!(own(&bash), [(ExecEffect::Deny, "bash(git push0 *)".to_owned(), "ask Ann".to_owned())]);
+    assert_eq!(
+        own(&bash),
+        [(
+            ExecEffect::Deny,
+            "bash(git push0 *)".to_owned(),
+            "ask Ann".to_owned()
+        )]
+    );
     let most = 256 - built_in(&bash).len();
-    assert!(!are_too_many(&allowed(&where_programs_are_seen(Mode::Auto, &options(most)), "make").rules));
-    let error = Policy::new(Mode::Auto, &options(most + 1)).expect_err("too many").to_string();
+    assert!(!are_too_many(
+        &allowed(&where_programs_are_seen(Mode::Auto, &options(most)), "make").rules
+    ));
+    let error = Policy::new(Mode::Auto, &options(most + 1))
+        .expect_err("too many")
+        .to_string();
     assert!(error.contains("256 is the most"), "{error}");
 }
 
 #[test]
 fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it() {
-    let with = |allow: &[&str]| Options { allow: allow.iter().map(|&rule| rule.to_owned()).collect(), ..Options::default() };
-    let taken = |mode, allow: &[&str], command: &str| built_in(&allowed(&where_programs_are_seen(mode, &with(allow)), command));
+    let with = |allow: &[&str]| Options {
+        allow: allow.iter().map(|&rule| rule.to_owned()).collect(),
+        ..Options::default()
+    };
+    let taken = |mode, allow: &[&str], command: &str| {
+        built_in(&allowed(
+            &where_programs_are_seen(mode, &with(allow)),
+            command,
+        ))
+    };
     let all = taken(Mode::Auto, &[], "make");
-    assert!(all.contains(&(ExecEffect::Deny, "git push".to_owned())) && all.iter().any(|(_, line)| line.starts_with("sudo|")), "{all:?}");
+    assert!(
+        all.contains(&(ExecEffect::Deny, "git push".to_owned()))
+            && all.iter().any(|(_, line)| line.starts_with("sudo|")),
+        "{all:?}"
+    );
     let push = |mode, allow: &[&str], command: &str| {
-        let found = taken(mode, allow, command).into_iter().find(|(_, line)| line == "git push");
+        let found = taken(mode, allow, command)
+            .into_iter()
+            .find(|(_, line)| line == "git push");
         found.map(|(effect, _)| effect)
     };
     assert_eq!(push(Mode::Ask, &[], "make"), Some(ExecEffect::Ask));
     // A rule that names it, or that names what starts it.
     assert_eq!(
-        (push(Mode::Auto, &["bash(git push *)"], "make"), push(Mode::Auto, &["bash(git push *)"], "cd a && git push x")),
+        (
+            push(Mode::Auto, &["bash(git push *)"], "make"),
+            push(Mode::Auto, &["bash(git push *)"], "cd a && git push x")
+        ),
         (None, None)
     );
     assert!(!taken(Mode::Auto, &["bash(git push *)"], "make").is_empty());
-    for (allow, command) in [("bash(make *)", "make all"), ("bash(x=$(y))", "x=$(y)"), ("bash(sudo ls)", "sudo ls")] {
+    for (allow, command) in [
+        ("bash(make *)", "make all"),
+        ("bash(x=$(y))", "x=$(y)"),
+        ("bash(sudo ls)", "sudo ls"),
+    ] {
         for mode in [Mode::Auto, Mode::Ask] {
             assert_eq!(taken(mode, &[allow], command), [], "{allow}");
         }
     }
     // One that names no program opens nothing.
     for allow in ["bash", "bash(*)", "bash(/./)", "bash(git *)"] {
-        assert_eq!(push(Mode::Auto, &[allow], "make && sh x"), Some(ExecEffect::Deny), "{allow}");
+        assert_eq!(
+            push(Mode::Auto, &[allow], "make && sh x"),
+            Some(ExecEffect::Deny),
+            "{allow}"
+        );
     }
     let mut policy = where_programs_are_seen(Mode::Ask, &Options::default());
     policy.recall(Exact::of(&shell("make"), ""));
-    assert_eq!((allowed(&policy, "make").rules, allowed(&policy, "make").write_gate), (Vec::new(), None));
+    assert_eq!(
+        (
+            allowed(&policy, "make").rules,
+            allowed(&policy, "make").write_gate
+        ),
+        (Vec::new(), None)
+    );
     // Of a hook the person decided already, but for what cannot work.
     let hook = serde_json::json!({"command": "x", "input": "", "environment": [], "timeout_ms": 1, "grace_ms": 1, "output_bytes": 1});
     let hook = Action::Box(Call::Hook(serde_json::from_value(hook).expect("a call")));
-    let Verdict::Allow { action, .. } = policy.judge_hook(hook) else { panic!("it may run") };
-    let Action::Box(Call::Hook(hook)) = action.into_inner() else { unreachable!("it is one") };
-    assert!(!hook.rules.is_empty() && hook.rules.iter().all(|rule| !rule.rule.contains("push") && rule.effect == ExecEffect::Deny));
+    let Verdict::Allow { action, .. } = policy.judge_hook(hook) else {
+        panic!("it may run")
+    };
+    let Action::Box(Call::Hook(hook)) = action.into_inner() else {
+        unreachable!("it is one")
+    };
+    assert!(
+        !hook.rules.is_empty()
+            && hook
+                .rules
+                .iter()
+                .all(|rule| !rule.rule.contains("push") && rule.effect == ExecEffect::Deny)
+    );
 }
 
 #[test]
 fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
-    let options = Options { unasked_writes: vec!["target/".into()], allow: vec!["bash(make *)".into()], ..Options::default() };
+    let options = Options {
+        unasked_writes: vec!["target/".into()],
+        allow: vec!["bash(make *)".into()],
+        ..Options::default()
+    };
     let policy = where_programs_are_seen(Mode::Ask, &options);
-    for command in ["ls", "cargo test", "for x in *; do rm $x; done", "cat <<E > f\nE", "git commit -m x", "$X"] {
-        let Verdict::Allow { action, reason } = policy.judge(shell(command)) else { panic!("{command}") };
-        let Action::Box(Call::Bash(bash)) = action.into_inner() else { unreachable!("it is one") };
-        assert_eq!((bash.write_gate, &*reason), (Some(WriteGate { unasked: vec!["target/".into()] }), "it is held at its first write"));
+    for command in [
+        "ls",
+        "cargo test",
+        "for x in *; do rm $x; done",
+        "cat <<E > f\nE",
+        "git commit -m x",
+        "$X",
+    ] {
+        let Verdict::Allow { action, reason } = policy.judge(shell(command)) else {
+            panic!("{command}")
+        };
+        let Action::Box(Call::Bash(bash)) = action.into_inner() else {
+            unreachable!("it is one")
+        };
+        assert_eq!(
+            (bash.write_gate, &*reason),
+            (
+                Some(WriteGate {
+                    unasked: vec!["target/".into()]
+                }),
+                "it is held at its first write"
+            )
+        );
     }
-    assert_eq!(allowed(&policy, "make all").write_gate, None, "a rule allows it");
+    assert_eq!(
+        allowed(&policy, "make all").write_gate,
+        None,
+        "a rule allows it"
+    );
     // What is asked about before it runs, and writes without a question after a yes.
     let background = |command: &str| {
-        let Action::Box(Call::Bash(bash)) = shell(command) else { unreachable!("it is one") };
-        Action::Box(Call::Bash(Bash { background: true, ..bash }))
+        let Action::Box(Call::Bash(bash)) = shell(command) else {
+            unreachable!("it is one")
+        };
+        Action::Box(Call::Bash(Bash {
+            background: true,
+            ..bash
+        }))
     };
-    for action in [shell("git push"), shell("x=$y; sudo ls"), shell("npm publish"), background("npm start")] {
-        let answered = asked(&policy, action).answered(Answer::Allow).map(Approved::into_inner);
-        assert!(matches!(answered, Some(Action::Box(Call::Bash(Bash { write_gate: None, .. })))));
+    for action in [
+        shell("git push"),
+        shell("x=$y; sudo ls"),
+        shell("npm publish"),
+        background("npm start"),
+    ] {
+        let answered = asked(&policy, action)
+            .answered(Answer::Allow)
+            .map(Approved::into_inner);
+        assert!(matches!(
+            answered,
+            Some(Action::Box(Call::Bash(Bash {
+                write_gate: None,
+                ..
+            })))
+        ));
     }
-    let rules = Options { ask: vec!["bash(cargo *)".into()], gate: vec!["bash(docker *)".into()], ..Options::default() };
+    let rules = Options {
+        ask: vec!["bash(cargo *)".into()],
+        gate: vec!["bash(docker *)".into()],
+        ..Options::default()
+    };
     let ruled = where_programs_are_seen(Mode::Ask, &rules);
     for command in ["cargo test", "ls; docker ps"] {
         asked(&ruled, shell(command));
     }
     assert!(allowed(&ruled, "sh x").write_gate.is_some());
-    let architect = where_programs_are_seen(Mode::Ask, &Options { autonomy: Some(Autonomy::Architect), ..Options::default() });
+    let architect = where_programs_are_seen(
+        Mode::Ask,
+        &Options {
+            autonomy: Some(Autonomy::Architect),
+            ..Options::default()
+        },
+    );
     asked(&architect, shell("ls"));
     // Where it is not seen, a person is asked first; in the other modes nobody is.
     check(Mode::Ask, &options, shell("ls"), Decision::Ask);
-    assert_eq!(allowed(&where_programs_are_seen(Mode::Auto, &options), "ls").write_gate, None);
+    assert_eq!(
+        allowed(&where_programs_are_seen(Mode::Auto, &options), "ls").write_gate,
+        None
+    );
     check(Mode::Deny, &options, shell("ls"), Decision::Deny);
 }
 
 /// Scripts that say more than they start, and scripts that do not say what they start.
 #[test]
 fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
-    let rules = Options { deny: vec!["bash(git push*)".into()], ..Options::default() };
+    let rules = Options {
+        deny: vec!["bash(git push*)".into()],
+        ..Options::default()
+    };
     let judge = |gate: ExecGate, command: &str| {
         let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
         policy.held_by(gate);
@@ -467,21 +843,57 @@ fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
         "bash run.sh git push",
         "git log",
     ] {
-        assert!(judge(ExecGate::Works, command) && judge(ExecGate::Absent, command), "{command}");
+        assert!(
+            judge(ExecGate::Works, command) && judge(ExecGate::Absent, command),
+            "{command}"
+        );
     }
-    for command in ["$PY -c 'print(1)'", "$(which python3) x.py", "$cmd", "git $VERB", "git -C $D $V", "ls (", "cat <<E\nE", "echo $(x)"] {
+    for command in [
+        "$PY -c 'print(1)'",
+        "$(which python3) x.py",
+        "$cmd",
+        "git $VERB",
+        "git -C $D $V",
+        "ls (",
+        "cat <<E\nE",
+        "echo $(x)",
+    ] {
         assert!(judge(ExecGate::Works, command), "{command}");
-        assert!(!judge(ExecGate::Absent, command) && !judge(ExecGate::Taken, command), "{command}");
+        assert!(
+            !judge(ExecGate::Absent, command) && !judge(ExecGate::Taken, command),
+            "{command}"
+        );
     }
-    for command in ["git push", "ls; git -C . push -f", "x=$y; git push", "if a; then git push; fi"] {
+    for command in [
+        "git push",
+        "ls; git -C . push -f",
+        "x=$y; git push",
+        "if a; then git push; fi",
+    ] {
         assert!(!judge(ExecGate::Works, command), "{command}");
     }
     // A rule that speaks of scripts alone has no doubt.
     for rule in ["bash(/curl/)", "bash(a && b)", "write_file(a)"] {
-        let policy = Policy::new(Mode::Auto, &Options { deny: vec![rule.into()], ..Options::default() }).expect("a good rule");
+        let policy = Policy::new(
+            Mode::Auto,
+            &Options {
+                deny: vec![rule.into()],
+                ..Options::default()
+            },
+        )
+        .expect("a good rule");
         assert!(is_allowed(&policy, shell("$X y")), "{rule}");
     }
-    let denied = Policy::new(Mode::Auto, &rules).expect("good rules").judge(shell("echo $(x)"));
-    let Verdict::Deny { reason, .. } = denied else { panic!("it is not said what it starts") };
-    assert!(reason.contains("not all of the command can be read: it has a command substitution; write it out"), "{reason}");
+    let denied = Policy::new(Mode::Auto, &rules)
+        .expect("good rules")
+        .judge(shell("echo $(x)"));
+    let Verdict::Deny { reason, .. } = denied else {
+        panic!("it is not said what it starts")
+    };
+    assert!(
+        reason.contains(
+            "not all of the command can be read: it has a command substitution; write it out"
+        ),
+        "{reason}"
+    );
 }

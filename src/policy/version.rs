@@ -1,29 +1,44 @@
 //! Versions of one program: `python`, `python3` and `python3.13` start the same thing.
 
-/// Programs that several versions of stand side by side, each with its number, and none of them without.
-const FAMILIES: [&str; 16] =
-    ["python", "pypy", "pip", "perl", "ruby", "node", "php", "lua", "gcc", "g++", "clang", "clang++", "java", "go", "llvm", "tclsh"];
+/// Programs that several versions of stand side by side, each with its number, and none of them
+/// without.
+const FAMILIES: [&str; 16] = [
+    "python", "pypy", "pip", "perl", "ruby", "node", "php", "lua", "gcc", "g++", "clang",
+    "clang++", "java", "go", "llvm", "tclsh",
+];
 
-/// Returns the names that a program has without its version, one number after the other: `python3.13` is also `python3`.
+/// Returns the names that a program has without its version, one number after the other:
+/// `python3.13` is also `python3`.
 pub(super) fn shorter(name: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(without_number(name).filter(|_| is_versioned(name)), |short| without_number(short))
+    std::iter::successors(
+        without_number(name).filter(|_| is_versioned(name)),
+        |short| without_number(short),
+    )
 }
 
-/// Returns whether two names are those of versions of one program. That both end in a number is not enough: `base32` is not `base64`.
+/// Returns whether two names are those of versions of one program. That both end in a number is not
+/// enough: `base32` is not `base64`.
 pub(super) fn same_program(one: &str, other: &str) -> bool {
     if one.is_empty() || other.is_empty() {
         return false;
     }
     let (of_one, of_other) = (stem(one), stem(other));
     of_one == of_other
-        && (one == of_one || other == of_other || one.starts_with(other) || other.starts_with(one) || FAMILIES.contains(&of_one))
+        && (one == of_one
+            || other == of_other
+            || one.starts_with(other)
+            || other.starts_with(one)
+            || FAMILIES.contains(&of_one))
 }
 
 fn stem(name: &str) -> &str {
-    std::iter::successors(Some(name), |name| without_number(name)).last().unwrap_or(name)
+    std::iter::successors(Some(name), |name| without_number(name))
+        .last()
+        .unwrap_or(name)
 }
 
-/// A number alone may be part of the name, as in `base64`; with a dot or a dash in front it is none.
+/// A number alone may be part of the name, as in `base64`; with a dot or a dash in front it is
+/// none.
 fn is_versioned(name: &str) -> bool {
     name.contains(['.', '-']) || FAMILIES.contains(&stem(name))
 }
@@ -42,15 +57,30 @@ mod tests {
 
     #[test]
     fn versions_of_one_program_are_told_from_programs_with_a_number_in_their_names() {
-        for (one, other) in
-            [("python", "python3"), ("python3.13", "python3"), ("python2", "python3"), ("gcc", "gcc-12"), ("clang-15", "clang-18")]
-        {
-            assert!(same_program(one, other) && same_program(other, one), "{one} {other}");
+        for (one, other) in [
+            ("python", "python3"),
+            ("python3.13", "python3"),
+            ("python2", "python3"),
+            ("gcc", "gcc-12"),
+            ("clang-15", "clang-18"),
+        ] {
+            assert!(
+                same_program(one, other) && same_program(other, one),
+                "{one} {other}"
+            );
         }
-        for (one, other) in
-            [("base32", "base64"), ("sha1sum", "sha256sum"), ("python3", "python3-config"), ("gcc", "gccgo-12"), ("", "x"), ("7", "8")]
-        {
-            assert!(!same_program(one, other) && !same_program(other, one), "{one} {other}");
+        for (one, other) in [
+            ("base32", "base64"),
+            ("sha1sum", "sha256sum"),
+            ("python3", "python3-config"),
+            ("gcc", "gccgo-12"),
+            ("", "x"),
+            ("7", "8"),
+        ] {
+            assert!(
+                !same_program(one, other) && !same_program(other, one),
+                "{one} {other}"
+            );
         }
     }
 }

@@ -29,7 +29,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A sandbox that somebody else keeps, reached by a unix socket: the backend `attach`.
 ///
-/// Nothing of the project is here, only the socket; so it is the socket that names what is worked on.
+/// Nothing of the project is here, only the socket; so it is the socket that names what is worked
+/// on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Socket {
     path: PathBuf,
@@ -39,32 +40,50 @@ pub struct Socket {
 impl Socket {
     /// Returns the socket that the settings name.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let setting = |problem: &str| Error::Setting { key: "sandbox.socket", problem: problem.to_owned() };
+        let setting = |problem: &str| Error::Setting {
+            key: "sandbox.socket",
+            problem: problem.to_owned(),
+        };
         let Some(path) = options.socket.as_deref().filter(|path| !path.is_empty()) else {
-            return Err(setting("it names no socket, and `sandbox.backend = attach` needs one"));
+            return Err(setting(
+                "it names no socket, and `sandbox.backend = attach` needs one",
+            ));
         };
         if !path.starts_with('/') {
             return Err(setting("it is not an absolute path"));
         }
-        Ok(Self { path: PathBuf::from(path), disk: options.disk_limits() })
+        Ok(Self {
+            path: PathBuf::from(path),
+            disk: options.disk_limits(),
+        })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what names it in lock files: the folder it is in, by device and inode, and its name there.
+    /// Returns what names it in lock files: the folder it is in, by device and inode, and its name
+    /// there.
     ///
-    /// The socket's own inode would not do: it is another one each time the sandbox is started anew.
+    /// The socket's own inode would not do: it is another one each time the sandbox is started
+    /// anew.
     pub(super) fn key(&self) -> String {
-        let folder = self.path.parent().and_then(|folder| fs::metadata(folder).ok());
+        let folder = self
+            .path
+            .parent()
+            .and_then(|folder| fs::metadata(folder).ok());
         let (device, inode) = folder.map_or((0, 0), |folder| (folder.dev(), folder.ino()));
         let name = self.path.file_name().unwrap_or(OsStr::new("")).as_bytes();
-        let name: String = name.iter().take(100).map(|byte| format!("{byte:02x}")).collect();
+        let name: String = name
+            .iter()
+            .take(100)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         format!("attach-{device}-{inode}-{name}")
     }
 
-    /// Connects and greets the guest, which counts the disk from `began` on; waits for a sandbox that is being started.
+    /// Connects and greets the guest, which counts the disk from `began` on; waits for a sandbox
+    /// that is being started.
     pub(super) async fn connect(
         &self,
         began: Option<DiskBegan>,
@@ -79,7 +98,10 @@ impl Socket {
                 Err(Failure::Passing(problem)) => problem,
             };
             if begun.elapsed() >= within {
-                return Err(Error::NotAttached { socket: self.path.clone(), problem });
+                return Err(Error::NotAttached {
+                    socket: self.path.clone(),
+                    problem,
+                });
             }
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
@@ -88,7 +110,12 @@ impl Socket {
         }
     }
 
-    async fn greet(&self, began: Option<DiskBegan>, within: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Failure> {
+    async fn greet(
+        &self,
+        began: Option<DiskBegan>,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(Link, Facts), Failure> {
         let stream = tokio::select! {
             stream = tokio::time::timeout(within, self.reach()) => match stream {
                 Ok(stream) => stream.map_err(|problem| Failure::Passing(problem.to_string()))?,
@@ -96,24 +123,40 @@ impl Socket {
             },
             () = cancel.cancelled() => return Err(Failure::Final(Error::Cancelled)),
         };
-        match Link::connect(stream, &guest::build_id(), DiskLimits { began, ..self.disk }, within, cancel).await {
+        match Link::connect(
+            stream,
+            &guest::build_id(),
+            DiskLimits { began, ..self.disk },
+            within,
+            cancel,
+        )
+        .await
+        {
             Ok(answered) => Ok(answered),
             Err(link::Error::Cancelled { .. }) => Err(Failure::Final(Error::Cancelled)),
             // It went down while we came.
-            Err(link::Error::Greet { reason: reason @ (link::Reason::EndOfStream | link::Reason::Broken(_)) }) => {
-                Err(Failure::Passing(reason.to_string()))
-            }
-            Err(source) => Err(Failure::Final(Error::Attach { socket: self.path.clone(), source })),
+            Err(link::Error::Greet {
+                reason: reason @ (link::Reason::EndOfStream | link::Reason::Broken(_)),
+            }) => Err(Failure::Passing(reason.to_string())),
+            Err(source) => Err(Failure::Final(Error::Attach {
+                socket: self.path.clone(),
+                source,
+            })),
         }
     }
 
-    /// Connects to what stands there only if that is a socket: commands may be able to put a link in its place.
+    /// Connects to what stands there only if that is a socket: commands may be able to put a link
+    /// in its place.
     async fn reach(&self) -> std::io::Result<UnixStream> {
-        let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&self.path)?;
+        let found = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&self.path)?;
         if !found.metadata()?.file_type().is_socket() {
             return Err(std::io::Error::other("what stands there is no socket"));
         }
-        // Through the descriptor, so that it is what was looked at; it also spares the kernel's bound on such paths.
+        // Through the descriptor, so that it is what was looked at; it also spares the kernel's
+        // bound on such paths.
         UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
     }
 }
@@ -135,12 +178,26 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
         warnings.push("the sandbox has a network: commands can reach what it reaches".to_owned());
     }
     let limits = [
-        (facts.memory_bytes, "no memory limit is in force in the sandbox: a command can use all memory of the machine"),
-        (facts.n_processes, "no limit on processes is in force in the sandbox"),
-        (facts.millicores, "no processor limit is in force in the sandbox"),
+        (
+            facts.memory_bytes,
+            "no memory limit is in force in the sandbox: a command can use all memory of the machine",
+        ),
+        (
+            facts.n_processes,
+            "no limit on processes is in force in the sandbox",
+        ),
+        (
+            facts.millicores,
+            "no processor limit is in force in the sandbox",
+        ),
     ];
     warnings.extend(mounted::warning_attached(&facts.foreign));
-    warnings.extend(limits.into_iter().filter(|(limit, _)| limit.is_none()).map(|(_, warning)| warning.to_owned()));
+    warnings.extend(
+        limits
+            .into_iter()
+            .filter(|(limit, _)| limit.is_none())
+            .map(|(_, warning)| warning.to_owned()),
+    );
     warnings
 }
 
@@ -155,7 +212,10 @@ mod tests {
     use super::*;
 
     fn socket(path: impl AsRef<Path>) -> Socket {
-        let options = Options { socket: path.as_ref().to_str().map(str::to_owned), ..Options::default() };
+        let options = Options {
+            socket: path.as_ref().to_str().map(str::to_owned),
+            ..Options::default()
+        };
         Socket::open(&options).expect("a path")
     }
 
@@ -163,18 +223,32 @@ mod tests {
     fn what_is_mounted_in_the_project_from_elsewhere_is_said() {
         let said = |foreign: &[&str]| {
             let foreign = foreign.iter().map(|&path| path.into()).collect();
-            let facts = Facts { workspace_writable: true, uid: 1000, foreign, ..Facts::default() };
-            warnings(&facts).into_iter().find(|warning| warning.contains("mounted in the project"))
+            let facts = Facts {
+                workspace_writable: true,
+                uid: 1000,
+                foreign,
+                ..Facts::default()
+            };
+            warnings(&facts)
+                .into_iter()
+                .find(|warning| warning.contains("mounted in the project"))
         };
         assert_eq!(said(&[]), None);
-        assert!(said(&["data"]).is_some_and(|said| said.starts_with("data is mounted in the project from elsewhere")));
+        assert!(
+            said(&["data"]).is_some_and(
+                |said| said.starts_with("data is mounted in the project from elsewhere")
+            )
+        );
         assert!(said(&["a/nfs", "data", "tmp"]).is_some_and(|said| said.starts_with("a/nfs, data, tmp are mounted in the project")));
     }
 
     #[test]
     fn a_socket_has_to_be_named_by_its_whole_path() {
         for path in [None, Some(""), Some("run/guest.sock")] {
-            let options = Options { socket: path.map(str::to_owned), ..Options::default() };
+            let options = Options {
+                socket: path.map(str::to_owned),
+                ..Options::default()
+            };
             assert!(Socket::open(&options).expect_err("refused").is_usage());
         }
     }
@@ -201,8 +275,14 @@ mod tests {
         let real = folder.path().join("real");
         let listener = std::os::unix::net::UnixListener::bind(&real).expect("bound");
         std::os::unix::fs::symlink(&real, deep.join("s.sock")).expect("linked");
-        let error = socket(deep.join("s.sock")).connect(None, Duration::ZERO, &CancellationToken::new()).await.expect_err("refused");
-        assert!(matches!(&error, Error::NotAttached { problem, .. } if problem.contains("no socket")), "{error}");
+        let error = socket(deep.join("s.sock"))
+            .connect(None, Duration::ZERO, &CancellationToken::new())
+            .await
+            .expect_err("refused");
+        assert!(
+            matches!(&error, Error::NotAttached { problem, .. } if problem.contains("no socket")),
+            "{error}"
+        );
         fs::remove_file(deep.join("s.sock")).expect("removed");
         fs::hard_link(&real, deep.join("s.sock")).expect("named again");
         assert!(socket(deep.join("s.sock")).reach().await.is_ok());

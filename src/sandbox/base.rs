@@ -1,7 +1,8 @@
 //! How the project is before a session begins whose changes are held back.
 //!
-//! Keeping it takes a moment, the first time of a project more than one. So it is done beside the model's first answer, and whatever may
-//! change something waits until it is whole: without it nobody could tell later what the session changed.
+//! Keeping it takes a moment, the first time of a project more than one. So it is done beside the
+//! model's first answer, and whatever may change something waits until it is whole: without it
+//! nobody could tell later what the session changed.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -46,7 +47,9 @@ impl Base {
 
     /// Waits until it is kept.
     pub(super) async fn is_kept(&self, cancel: &CancellationToken) -> Result<(), Error> {
-        let Some(Begun { mut kept, .. }) = self.begun() else { return Ok(()) };
+        let Some(Begun { mut kept, .. }) = self.begun() else {
+            return Ok(());
+        };
         tokio::select! {
             // What is known counts, also where somebody wants it all to end.
             biased;
@@ -59,7 +62,8 @@ impl Base {
         }
     }
 
-    /// Returns whether nothing can have been changed in this review, ever: it is new, and how the project is is known not to be kept.
+    /// Returns whether nothing can have been changed in this review, ever: it is new, and how the
+    /// project is is known not to be kept.
     pub(super) fn is_in_vain(&self) -> bool {
         self.begun().is_some_and(|Begun { kept, is_new }| {
             let has_failed = match &*kept.borrow() {
@@ -71,7 +75,10 @@ impl Base {
     }
 
     fn begun(&self) -> Option<Begun> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -88,7 +95,10 @@ mod tests {
     #[tokio::test]
     async fn whoever_may_change_something_waits_until_it_is_kept() {
         let (base, never) = (Arc::new(Base::default()), CancellationToken::new());
-        assert!(base.is_kept(&never).await.is_ok(), "a session that holds nothing back waits for nothing");
+        assert!(
+            base.is_kept(&never).await.is_ok(),
+            "a session that holds nothing back waits for nothing"
+        );
         let beginning = base.begin(true);
         let waits = tokio::spawn({
             let base = Arc::clone(&base);
@@ -96,17 +106,28 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!waits.is_finished() && !base.is_in_vain());
-        assert!(matches!(base.is_kept(&cancelled()).await, Err(Error::Cancelled)));
+        assert!(matches!(
+            base.is_kept(&cancelled()).await,
+            Err(Error::Cancelled)
+        ));
         beginning.end(Ok(()));
-        assert!(waits.await.expect("no panic").is_ok() && base.is_kept(&cancelled()).await.is_ok() && !base.is_in_vain());
+        assert!(
+            waits.await.expect("no panic").is_ok()
+                && base.is_kept(&cancelled()).await.is_ok()
+                && !base.is_in_vain()
+        );
     }
 
     #[tokio::test]
     async fn nothing_is_changed_where_it_could_not_be_kept() {
         let (base, never) = (Base::default(), CancellationToken::new());
-        base.begin(true).end(Err(Arc::new(Error::NotStarted { problem: "full".to_owned() })));
+        base.begin(true).end(Err(Arc::new(Error::NotStarted {
+            problem: "full".to_owned(),
+        })));
         for _ in 0..2 {
-            let Err(Error::NoBase { source }) = base.is_kept(&never).await else { panic!("it is kept") };
+            let Err(Error::NoBase { source }) = base.is_kept(&never).await else {
+                panic!("it is kept")
+            };
             assert!(matches!(&*source, Error::NotStarted { .. }) && base.is_in_vain());
         }
         base.begin(false).end(Err(Arc::new(Error::Cancelled)));

@@ -1,7 +1,8 @@
 //! A session whose turns go into the project one by one, each as a whole at its end.
 //!
-//! Commands work on a copy that is laid over the project. When a turn has ended, the keeper brings in what it changed, and the session gets a new copy
-//! while the person reads; whoever calls in that moment waits. Commands in the background keep the copy and its sandbox: what they change
+//! Commands work on a copy that is laid over the project. When a turn has ended, the keeper brings
+//! in what it changed, and the session gets a new copy while the person reads; whoever calls in
+//! that moment waits. Commands in the background keep the copy and its sandbox: what they change
 //! comes with the next turn. So does a copy in which something waits, since it could not come.
 
 use std::sync::Arc;
@@ -92,7 +93,8 @@ pub struct HeldTurn {
 }
 
 impl HeldTurn {
-    /// Whether commits of the session are not in the project's repository: not all were imported, or none was tried.
+    /// Whether commits of the session are not in the project's repository: not all were imported,
+    /// or none was tried.
     pub fn has_pending_commits(&self) -> bool {
         !self.turn.came.git.is_empty() && !self.git.as_ref().is_some_and(git::Ended::is_settled)
     }
@@ -106,27 +108,49 @@ impl Sandbox {
 
     pub(super) fn begin_held_turn(&self, n_turn: u64, words: &str) {
         let with_auto_run = self.progress().accepts_auto_run;
-        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run, fate: TurnFate::Keep });
+        self.progress().begun = Some(Begun {
+            n_turn,
+            words: words.to_owned(),
+            with_auto_run,
+            fate: TurnFate::Keep,
+        });
         self.begin_view(words);
     }
 
-    /// Keeps how the project is, beside whatever comes next, and has the session see what the person changed since it was last kept.
+    /// Keeps how the project is, beside whatever comes next, and has the session see what the
+    /// person changed since it was last kept.
     pub fn begin_view(&self, words: &str) {
         let is_new = !std::mem::replace(&mut self.progress().is_on_record, true);
         self.begin_review(words, is_new, &CancellationToken::new());
     }
 
-    /// Brings in what the turn changed that was begun; `None`: none was, or it could not be brought in, which is said.
+    /// Brings in what the turn changed that was begun; `None`: none was, or it could not be brought
+    /// in, which is said.
     pub(super) async fn end_held_turn(&self, cancel: &CancellationToken) -> Option<HeldTurn> {
         let begun = self.progress().begun.take()?;
         // Where how the project was is not kept nothing was changed.
         self.inner.base.is_kept(cancel).await.ok()?;
-        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
+        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else {
+            return None;
+        };
         let (background, directory) = self.look_inside(cancel).await;
         // A copy of the whole project is made once.
-        let keeps_view = !background.is_empty() || made.newest().review.is_some_and(|held| !held.is_laid_over());
+        let keeps_view = !background.is_empty()
+            || made
+                .newest()
+                .review
+                .is_some_and(|held| !held.is_laid_over());
         let order = self.end_of_turn(made, &begun, begun.fate, keeps_view);
-        let turn = match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order.clone() }, cancel).await {
+        let turn = match self
+            .tell_review(
+                ReviewOrder::Turn {
+                    name: session.to_string(),
+                    turn: order.clone(),
+                },
+                cancel,
+            )
+            .await
+        {
             Ok(ReviewAnswer::Turn(turn)) => *turn,
             Ok(_) => return None,
             Err(error) => {
@@ -134,9 +158,15 @@ impl Sandbox {
                 return None;
             }
         };
-        let mut ended = HeldTurn { turn, git: None, background };
+        let mut ended = HeldTurn {
+            turn,
+            git: None,
+            background,
+        };
         let is_new = ended.turn.needs_view(&order);
-        let takes_git = !ended.turn.came.git.is_empty() && ended.turn.n_left == 0 && ended.background.is_empty();
+        let takes_git = !ended.turn.came.git.is_empty()
+            && ended.turn.n_left == 0
+            && ended.background.is_empty();
         if is_new || takes_git {
             // A call waits until the next copy is there.
             let mut state = Arc::clone(&self.inner.state).lock_owned().await;
@@ -145,13 +175,28 @@ impl Sandbox {
                 holder = self.end_view(made, &mut state).await;
                 ended.git = self.take_git(made, &session, cancel).await;
             }
-            self.renew_aside(state, directory, if is_new { Renewal::NewCopy } else { Renewal::SameCopy }, holder);
+            self.renew_aside(
+                state,
+                directory,
+                if is_new {
+                    Renewal::NewCopy
+                } else {
+                    Renewal::SameCopy
+                },
+                holder,
+            );
         }
         self.progress().commits_wait = ended.has_pending_commits();
         Some(ended)
     }
 
-    fn end_of_turn(&self, made: &Made, begun: &Begun, fate: TurnFate, keeps_view: bool) -> EndOfTurn {
+    fn end_of_turn(
+        &self,
+        made: &Made,
+        begun: &Begun,
+        fate: TurnFate,
+        keeps_view: bool,
+    ) -> EndOfTurn {
         EndOfTurn {
             fate,
             n_turn: begun.n_turn,
@@ -163,11 +208,15 @@ impl Sandbox {
         }
     }
 
-    /// Counts what the turn that is under way has changed, commits included, and what could be dropped.
+    /// Counts what the turn that is under way has changed, commits included, and what could be
+    /// dropped.
     #[boxed]
     pub async fn count_changes(&self, cancel: &CancellationToken) -> u64 {
-        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return 0 };
-        // Where the whole project was copied nothing takes the place of the copy, so that what is in there stays.
+        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else {
+            return 0;
+        };
+        // Where the whole project was copied nothing takes the place of the copy, so that what is
+        // in there stays.
         let can_drop = made.spec.review.as_ref().is_some_and(Held::is_laid_over);
         if !self.is_by_turn() || !can_drop || self.inner.base.is_kept(cancel).await.is_err() {
             return 0;
@@ -176,37 +225,71 @@ impl Sandbox {
             Some(begun) => self.end_of_turn(made, begun, TurnFate::Count, false),
             None => return 0,
         };
-        match self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await {
-            Ok(ReviewAnswer::Turn(turn)) => turn.n_left + u64::from(!turn.came.git.is_empty() && !self.progress().commits_wait),
+        match self
+            .tell_review(
+                ReviewOrder::Turn {
+                    name: session.to_string(),
+                    turn: order,
+                },
+                cancel,
+            )
+            .await
+        {
+            Ok(ReviewAnswer::Turn(turn)) => {
+                turn.n_left + u64::from(!turn.came.git.is_empty() && !self.progress().commits_wait)
+            }
             _ => 0,
         }
     }
 
-    /// Drops what the turn that is under way has changed, commits included. What runs in the background ends.
+    /// Drops what the turn that is under way has changed, commits included. What runs in the
+    /// background ends.
     #[boxed]
     pub async fn drop_turn(&self, cancel: &CancellationToken) -> Result<(), Error> {
-        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return Ok(()) };
-        let Some(begun) = self.progress().begun.take() else { return Ok(()) };
+        let (Some(session), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else {
+            return Ok(());
+        };
+        let Some(begun) = self.progress().begun.take() else {
+            return Ok(());
+        };
         let (_, directory) = self.look_inside(cancel).await;
         let mut state = Arc::clone(&self.inner.state).lock_owned().await;
         let order = self.end_of_turn(made, &begun, TurnFate::Drop, false);
-        if let Err(error) = self.tell_review(ReviewOrder::Turn { name: session.to_string(), turn: order }, cancel).await {
+        if let Err(error) = self
+            .tell_review(
+                ReviewOrder::Turn {
+                    name: session.to_string(),
+                    turn: order,
+                },
+                cancel,
+            )
+            .await
+        {
             self.progress().begun = Some(begun);
             return Err(error);
         }
         let holder = self.end_view(made, &mut state).await;
         if self.progress().commits_wait {
-            self.say_once("commits of earlier turns wait, and those of this one stay with them".to_owned());
+            self.say_once(
+                "commits of earlier turns wait, and those of this one stay with them".to_owned(),
+            );
         } else if let Some(git) = &made.git {
             git.drop_folder(&made.engine).await;
-            git.begin_anew(&made.engine, &made.spec, &session, cancel).await;
+            git.begin_anew(&made.engine, &made.spec, &session, cancel)
+                .await;
         }
         self.renew_aside(state, directory, Renewal::AfterDrop, holder);
         Ok(())
     }
 
     /// Does it beside whatever comes next.
-    fn renew_aside(&self, state: OwnedMutexGuard<State>, directory: Option<BytesPath>, renewal: Renewal, holder: Option<Keeper>) {
+    fn renew_aside(
+        &self,
+        state: OwnedMutexGuard<State>,
+        directory: Option<BytesPath>,
+        renewal: Renewal,
+        holder: Option<Keeper>,
+    ) {
         let sandbox = self.clone();
         tokio::spawn(async move {
             sandbox.renew(state, directory, renewal).await;
@@ -221,24 +304,49 @@ impl Sandbox {
         self.progress().accepts_auto_run = true;
     }
 
-    /// Brings in, too, what the last turn left that runs by itself on the person's machine, as it was then.
+    /// Brings in, too, what the last turn left that runs by itself on the person's machine, as it
+    /// was then.
     #[boxed]
-    pub async fn accept_auto_run(&self, n_turn: u64, words: &str, cancel: &CancellationToken) -> Option<HeldTurn> {
-        self.progress().begun = Some(Begun { n_turn, words: words.to_owned(), with_auto_run: true, fate: TurnFate::Accept });
+    pub async fn accept_auto_run(
+        &self,
+        n_turn: u64,
+        words: &str,
+        cancel: &CancellationToken,
+    ) -> Option<HeldTurn> {
+        self.progress().begun = Some(Begun {
+            n_turn,
+            words: words.to_owned(),
+            with_auto_run: true,
+            fate: TurnFate::Accept,
+        });
         self.end_held_turn(cancel).await
     }
 
     /// Takes over what the session did with git. What cannot come waits.
-    async fn take_git(&self, made: &Made, session: &SessionId, cancel: &CancellationToken) -> Option<git::Ended> {
+    async fn take_git(
+        &self,
+        made: &Made,
+        session: &SessionId,
+        cancel: &CancellationToken,
+    ) -> Option<git::Ended> {
         let options = made.spec.git.as_ref()?;
         let spec = made.spec.in_place();
-        let taken = Box::pin(git::take_over(&made.engine, &spec, (&self.inner.options, options), session, false, cancel)).await;
+        let taken = Box::pin(git::take_over(
+            &made.engine,
+            &spec,
+            (&self.inner.options, options),
+            session,
+            false,
+            cancel,
+        ))
+        .await;
         match taken {
             Ok(ended) => {
                 if ended.is_settled()
                     && let Some(git) = &made.git
                 {
-                    git.begin_anew(&made.engine, &made.spec, session, cancel).await;
+                    git.begin_anew(&made.engine, &made.spec, session, cancel)
+                        .await;
                 }
                 Some(ended)
             }
@@ -253,25 +361,57 @@ impl Sandbox {
     async fn look_inside(&self, cancel: &CancellationToken) -> (Vec<String>, Option<BytesPath>) {
         let link = {
             let state = self.inner.state.lock().await;
-            state.running.as_ref().filter(|running| running.link.ended().is_none()).map(|running| running.link.clone())
+            state
+                .running
+                .as_ref()
+                .filter(|running| running.link.ended().is_none())
+                .map(|running| running.link.clone())
         };
-        let Some(link) = link else { return (Vec::new(), None) };
-        match link.call(Call::Processes(Processes::List), |_, _| {}, cancel, LOOK).await {
+        let Some(link) = link else {
+            return (Vec::new(), None);
+        };
+        match link
+            .call(Call::Processes(Processes::List), |_, _| {}, cancel, LOOK)
+            .await
+        {
             Ok(Output::Background(background)) => {
-                let running = background.processes.into_iter().filter(|process| matches!(process.end, End::Running { .. }));
-                (running.map(|process| process.command).collect(), background.directory)
+                let running = background
+                    .processes
+                    .into_iter()
+                    .filter(|process| matches!(process.end, End::Running { .. }));
+                (
+                    running.map(|process| process.command).collect(),
+                    background.directory,
+                )
             }
             // Whether something runs there is not known, so that nothing of it is ended.
             _ => (vec!["(unknown)".to_owned()], None),
         }
     }
 
-    /// Ends the sandbox and the keeper, which have the copy. Returns a container that has the session's temporary folders meanwhile.
+    /// Ends the sandbox and the keeper, which have the copy. Returns a container that has the
+    /// session's temporary folders meanwhile.
     async fn end_view(&self, made: &Made, state: &mut State) -> Option<Keeper> {
-        let mounts: Vec<Mount> = made.newest().review.iter().flat_map(Held::carried).enumerate().map(carried).collect();
+        let mounts: Vec<Mount> = made
+            .newest()
+            .review
+            .iter()
+            .flat_map(Held::carried)
+            .enumerate()
+            .map(carried)
+            .collect();
         let within = self.inner.options.start_timeout.duration();
         let (spec, cancel) = (made.spec.in_place(), CancellationToken::new());
-        let holder = Keeper::start_with(&made.engine, &spec, &made.labels, Purpose::Look, &mounts, within, &cancel).await;
+        let holder = Keeper::start_with(
+            &made.engine,
+            &spec,
+            &made.labels,
+            Purpose::Look,
+            &mounts,
+            within,
+            &cancel,
+        )
+        .await;
         made.covering.close().await;
         if let Some(running) = state.running.take() {
             running.link.close();
@@ -281,11 +421,20 @@ impl Sandbox {
     }
 
     /// Gives the session a sandbox on a copy of the project: a new one, or the one it has.
-    async fn renew(&self, mut state: OwnedMutexGuard<State>, directory: Option<BytesPath>, renewal: Renewal) {
-        let Way::Engine(made) = &self.inner.way else { return };
+    async fn renew(
+        &self,
+        mut state: OwnedMutexGuard<State>,
+        directory: Option<BytesPath>,
+        renewal: Renewal,
+    ) {
+        let Way::Engine(made) = &self.inner.way else {
+            return;
+        };
         let cancel = &CancellationToken::new();
         let spec = made.newest();
-        let Some(old) = spec.review.clone().filter(|_| !state.is_over()) else { return };
+        let Some(old) = spec.review.clone().filter(|_| !state.is_over()) else {
+            return;
+        };
         if renewal == Renewal::NewCopy
             && let Some(order) = self.begin_order("")
             && let Err(error) = self.tell_review(order, cancel).await
@@ -307,12 +456,17 @@ impl Sandbox {
             Ok(running) => {
                 if let Some(path) = directory {
                     // Where that is gone the next command says so.
-                    let _ = running.link.call(Call::Cd(Cd { path }), |_, _| {}, cancel, LOOK).await;
+                    let _ = running
+                        .link
+                        .call(Call::Cd(Cd { path }), |_, _| {}, cancel, LOOK)
+                        .await;
                 }
                 state.take_over(running, Entries::of(&spec.project));
             }
             // The next call tries it again, and says so.
-            Err(error) => tracing::warn!(%error, "the next sandbox of the session was not made ahead"),
+            Err(error) => {
+                tracing::warn!(%error, "the next sandbox of the session was not made ahead")
+            }
         }
         drop(state);
         // Where there was no new one the session goes on in the old one.
@@ -322,16 +476,25 @@ impl Sandbox {
         }
     }
 
-    async fn make_view(&self, made: &Made, spec: &Spec, next: &Held, cancel: &CancellationToken) -> Result<Running, Error> {
+    async fn make_view(
+        &self,
+        made: &Made,
+        spec: &Spec,
+        next: &Held,
+        cancel: &CancellationToken,
+    ) -> Result<Running, Error> {
         next.ready(&made.engine, &spec.project, cancel).await?;
         *made.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(next.clone());
         self.inner.make(cancel).await
     }
 
-    /// Ends a session whose turns went into the project: what background commands changed comes as well. Where nothing waits, nothing of it stays.
+    /// Ends a session whose turns went into the project: what background commands changed comes as
+    /// well. Where nothing waits, nothing of it stays.
     #[boxed]
     pub async fn end_by_turn(&self) -> Option<HeldTurn> {
-        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
+        let (session, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else {
+            return None;
+        };
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
         self.end_processes().await;
         let mut ended = None;
@@ -343,12 +506,16 @@ impl Sandbox {
                 fate: TurnFate::Keep,
             });
             ended = self.end_held_turn(cancel).await;
-            let is_all_in = |ended: &HeldTurn| ended.turn.n_left == 0 && !ended.has_pending_commits();
+            let is_all_in =
+                |ended: &HeldTurn| ended.turn.n_left == 0 && !ended.has_pending_commits();
             if !ended.as_ref().is_some_and(is_all_in) && !self.inner.base.is_in_vain() {
                 return ended;
             }
         }
-        let discard = ReviewOrder::Discard { name: session.to_string(), is_held: true };
+        let discard = ReviewOrder::Discard {
+            name: session.to_string(),
+            is_held: true,
+        };
         if let Err(error) = self.tell_review(discard, cancel).await {
             tracing::debug!(%error, "what is on record of a session is left");
         }
@@ -360,13 +527,20 @@ impl Sandbox {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Shows one of a session's temporary folders to a container that only holds it.
 fn carried((number, (name, _)): (usize, (String, &'static str))) -> Mount {
-    Mount::Volume { name, target: format!("/held/{number}"), read_only: true }
+    Mount::Volume {
+        name,
+        target: format!("/held/{number}"),
+        read_only: true,
+    }
 }
 
 fn not_in(session: &SessionId, error: &Error) -> String {

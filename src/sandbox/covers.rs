@@ -1,7 +1,9 @@
-//! What of a project is covered in a box: secrets are hidden from it, and what programs on the host run by themselves is read-only in it.
+//! What of a project is covered in a box: secrets are hidden from it, and what programs on the host
+//! run by themselves is read-only in it.
 //!
-//! The engine mounts both by paths as they are seen inside, so that nothing is looked up on the host that somebody could swap meanwhile, and
-//! an absent path is passed over. What becomes of the mounts later is watched by the guest, which ends its box when one is gone.
+//! The engine mounts both by paths as they are seen inside, so that nothing is looked up on the
+//! host that somebody could swap meanwhile, and an absent path is passed over. What becomes of the
+//! mounts later is watched by the guest, which ends its box when one is gone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,10 +23,12 @@ use podbay_wire::keep::Known;
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;
 
-/// Most folders that are made places of their own, so that nobody moves away what is read-only below them.
+/// Most folders that are made places of their own, so that nobody moves away what is read-only
+/// below them.
 const MOST_FOLDERS: usize = 64;
 
-/// What is said where not all was looked through before the first command: of a session, which goes on with that, and of all others.
+/// What is said where not all was looked through before the first command: of a session, which goes
+/// on with that, and of all others.
 pub(super) const SEARCHED_ON: &str = "there was not enough time to look through the whole project for secrets and repositories before the first \
                                       command: the rest is looked through meanwhile, and until then commands can read, or change, what is not found; a larger `sandbox.look_ms` gives \
                                       the first look more time";
@@ -59,8 +63,14 @@ impl Covers {
         };
         let mut hidden = texts(found.secrets.iter().map(|secret| &secret.path).collect());
         let mut read_only = texts(found.auto_run.iter().chain(&found.repositories).collect());
-        // What lies in a hidden folder is not there for anybody, nor could anything be mounted on it.
-        let is_within = |path: &String| found.secrets.iter().any(|secret| secret.is_folder && is_below(path, &secret.path));
+        // What lies in a hidden folder is not there for anybody, nor could anything be mounted on
+        // it.
+        let is_within = |path: &String| {
+            found
+                .secrets
+                .iter()
+                .any(|secret| secret.is_folder && is_below(path, &secret.path))
+        };
         hidden.retain(|path| !is_within(path));
         read_only.retain(|path| !is_within(path));
         let covers = Self { hidden, read_only };
@@ -93,8 +103,8 @@ impl Covers {
         (covers, warnings)
     }
 
-    /// Returns the same for a view whose changes are held back: what runs on the host is writable there, as `git checkout` needs it, and waits at the
-    /// apply.
+    /// Returns the same for a view whose changes are held back: what runs on the host is writable
+    /// there, as `git checkout` needs it, and waits at the apply.
     #[must_use]
     pub(super) fn in_view(mut self) -> Self {
         self.read_only.retain(|path| path.ends_with("/.git"));
@@ -103,24 +113,51 @@ impl Covers {
 
     /// Returns what either of the two covers.
     pub(super) fn and(&self, other: &Self) -> Self {
-        let join = |one: &[String], other: &[String]| one.iter().chain(other).cloned().collect::<BTreeSet<_>>().into_iter().collect();
-        Self { hidden: join(&self.hidden, &other.hidden), read_only: join(&self.read_only, &other.read_only) }
+        let join = |one: &[String], other: &[String]| {
+            one.iter()
+                .chain(other)
+                .cloned()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
+        };
+        Self {
+            hidden: join(&self.hidden, &other.hidden),
+            read_only: join(&self.read_only, &other.read_only),
+        }
     }
 
     /// Returns it as what is known from before.
     pub(super) fn known(&self) -> Known {
-        let paths = |texts: &[String]| texts.iter().map(|text| BytesPath::from_bytes(text.as_bytes())).collect();
-        Known { hidden: paths(&self.hidden), read_only: paths(&self.read_only) }
+        let paths = |texts: &[String]| {
+            texts
+                .iter()
+                .map(|text| BytesPath::from_bytes(text.as_bytes()))
+                .collect()
+        };
+        Known {
+            hidden: paths(&self.hidden),
+            read_only: paths(&self.read_only),
+        }
     }
 
-    /// Returns what is hidden here and was not there, but for the settings of repositories: of one that was made meanwhile more is told.
+    /// Returns what is hidden here and was not there, but for the settings of repositories: of one
+    /// that was made meanwhile more is told.
     pub(super) fn newly_hidden(&self, before: &Self) -> Vec<String> {
-        self.hidden.iter().filter(|path| !before.hidden.contains(path) && !path.ends_with("/.git/config")).cloned().collect()
+        self.hidden
+            .iter()
+            .filter(|path| !before.hidden.contains(path) && !path.ends_with("/.git/config"))
+            .cloned()
+            .collect()
     }
 
     /// Returns what is read-only here and was not there.
     pub(super) fn newly_read_only(&self, before: &Self) -> Vec<String> {
-        self.read_only.iter().filter(|path| !before.read_only.contains(path)).cloned().collect()
+        self.read_only
+            .iter()
+            .filter(|path| !before.read_only.contains(path))
+            .cloned()
+            .collect()
     }
 
     /// Returns what commands cannot read, for a person to see.
@@ -130,10 +167,13 @@ impl Covers {
 
     /// Returns whether commands cannot read what is there, or what it is in.
     pub(super) fn hides(&self, path: &str) -> bool {
-        Path::new(path).ancestors().any(|above| self.hidden.iter().any(|hidden| Path::new(hidden) == above))
+        Path::new(path)
+            .ancestors()
+            .any(|above| self.hidden.iter().any(|hidden| Path::new(hidden) == above))
     }
 
-    /// Returns the repositories below the top that were found, as paths of their `.git`, which may be a file.
+    /// Returns the repositories below the top that were found, as paths of their `.git`, which may
+    /// be a file.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &String> {
         self.read_only.iter().filter(|path| path.ends_with("/.git"))
     }
@@ -141,7 +181,9 @@ impl Covers {
     /// Returns whether no folder above a path can be moved away with it.
     pub(super) fn is_held(&self, path: &str) -> bool {
         let movable = self.movable();
-        !movable.iter().any(|folder| is_below(path, &BytesPath::from_bytes(folder.as_bytes())))
+        !movable
+            .iter()
+            .any(|folder| is_below(path, &BytesPath::from_bytes(folder.as_bytes())))
     }
 
     pub(super) fn masked_paths(&self) -> impl Iterator<Item = String> {
@@ -149,11 +191,14 @@ impl Covers {
     }
 
     pub(super) fn readonly_paths(&self) -> impl Iterator<Item = String> {
-        self.read_only.iter().map(|path| format!("{WORKSPACE}/{path}"))
+        self.read_only
+            .iter()
+            .map(|path| format!("{WORKSPACE}/{path}"))
     }
 
-    /// Returns the folders between the project's own and what is covered. Mounted onto themselves they cannot be renamed: otherwise a command
-    /// would move the folder away, with the mount in it: what is read-only would have another one in its place, and a secret would be found by
+    /// Returns the folders between the project's own and what is covered. Mounted onto themselves
+    /// they cannot be renamed: otherwise a command would move the folder away, with the mount in
+    /// it: what is read-only would have another one in its place, and a secret would be found by
     /// nobody where it lies then.
     pub(super) fn held_folders(&self) -> Vec<String> {
         let mut folders = self.folders();
@@ -162,38 +207,70 @@ impl Covers {
     }
 
     fn movable(&self) -> Vec<String> {
-        self.folders().split_off(self.folders().len().min(MOST_FOLDERS))
+        self.folders()
+            .split_off(self.folders().len().min(MOST_FOLDERS))
     }
 
     fn folders(&self) -> Vec<String> {
         let above = |path: &String| -> Vec<String> {
-            Path::new(path).ancestors().skip(1).filter_map(Path::to_str).filter(|path| !path.is_empty()).map(ToOwned::to_owned).collect()
+            Path::new(path)
+                .ancestors()
+                .skip(1)
+                .filter_map(Path::to_str)
+                .filter(|path| !path.is_empty())
+                .map(ToOwned::to_owned)
+                .collect()
         };
         let first: BTreeSet<String> = self.read_only.iter().flat_map(above).collect();
-        let others: BTreeSet<String> = self.hidden.iter().flat_map(above).filter(|folder| !first.contains(folder)).collect();
+        let others: BTreeSet<String> = self
+            .hidden
+            .iter()
+            .flat_map(above)
+            .filter(|folder| !first.contains(folder))
+            .collect();
         // In what is read-only nothing can be moved.
-        let is_fixed =
-            |folder: &String| self.read_only.iter().any(|path| path == folder || is_below(folder, &BytesPath::from_bytes(path.as_bytes())));
-        first.into_iter().chain(others).filter(|folder| !is_fixed(folder)).collect()
+        let is_fixed = |folder: &String| {
+            self.read_only.iter().any(|path| {
+                path == folder || is_below(folder, &BytesPath::from_bytes(path.as_bytes()))
+            })
+        };
+        first
+            .into_iter()
+            .chain(others)
+            .filter(|folder| !is_fixed(folder))
+            .collect()
     }
 
     /// Returns where the box must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
         let held = self.held_folders();
-        self.covered().into_iter().chain(held.iter().map(|path| BytesPath::from_bytes(path.as_bytes()))).collect()
+        self.covered()
+            .into_iter()
+            .chain(
+                held.iter()
+                    .map(|path| BytesPath::from_bytes(path.as_bytes())),
+            )
+            .collect()
     }
 
     /// Returns those of them that are hidden or read-only.
     pub(super) fn covered(&self) -> BTreeSet<BytesPath> {
-        self.hidden.iter().chain(&self.read_only).map(|path| BytesPath::from_bytes(path.as_bytes())).collect()
+        self.hidden
+            .iter()
+            .chain(&self.read_only)
+            .map(|path| BytesPath::from_bytes(path.as_bytes()))
+            .collect()
     }
 }
 
 fn is_below(path: &str, folder: &BytesPath) -> bool {
-    path.as_bytes().strip_prefix(folder.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
+    path.as_bytes()
+        .strip_prefix(folder.as_bytes())
+        .is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Where it is remembered what the last box of a project covered, so that the next one need not wait for a look.
+/// Where it is remembered what the last box of a project covered, so that the next one need not
+/// wait for a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     file: PathBuf,
@@ -217,28 +294,44 @@ struct Written {
 
 impl Record {
     pub(super) fn new(folder: &Path, project: &Project) -> Self {
-        Self { file: folder.join(format!("{}.json", project.key())), project: project.text().to_owned() }
+        Self {
+            file: folder.join(format!("{}.json", project.key())),
+            project: project.text().to_owned(),
+        }
     }
 
-    /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was read-only by a pattern that the settings have no
-    /// longer is left out with all others, to be found again.
+    /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was
+    /// read-only by a pattern that the settings have no longer is left out with all others, to be
+    /// found again.
     pub(super) fn read(&self, auto_run: &[String]) -> Covers {
-        let Some(written) = self.written() else { return Covers::default() };
-        if !written.auto_run.iter().all(|pattern| auto_run.contains(pattern)) {
+        let Some(written) = self.written() else {
+            return Covers::default();
+        };
+        if !written
+            .auto_run
+            .iter()
+            .all(|pattern| auto_run.contains(pattern))
+        {
             return written.covers.in_view();
         }
         written.covers
     }
 
-    /// Returns whether all of the project was looked through for what is remembered, by the same patterns.
+    /// Returns whether all of the project was looked through for what is remembered, by the same
+    /// patterns.
     pub(super) fn is_whole(&self, find: &Find) -> bool {
-        self.written().is_some_and(|written| written.is_whole && written.auto_run == find.auto_run && written.reveal == find.reveal)
+        self.written().is_some_and(|written| {
+            written.is_whole && written.auto_run == find.auto_run && written.reveal == find.reveal
+        })
     }
 
     fn written(&self) -> Option<Written> {
-        let is_short = fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
-        let written: Option<Written> =
-            is_short.then(|| fs::read(&self.file).ok()).flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let is_short =
+            fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
+        let written: Option<Written> = is_short
+            .then(|| fs::read(&self.file).ok())
+            .flatten()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
         written.filter(|written| written.project == self.project)
     }
 
@@ -248,7 +341,13 @@ impl Record {
     pub(super) fn write(&self, covers: &Covers, find: &Find, is_whole: bool) {
         let is_whole = is_whole || self.is_whole(find);
         let (auto_run, reveal) = (find.auto_run.clone(), find.reveal.clone());
-        let written = Written { project: self.project.clone(), covers: covers.clone(), auto_run, reveal, is_whole };
+        let written = Written {
+            project: self.project.clone(),
+            covers: covers.clone(),
+            auto_run,
+            reveal,
+            is_whole,
+        };
         let place = || {
             let folder = self.file.parent()?;
             let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
@@ -268,8 +367,17 @@ mod tests {
 
     fn found(secrets: &[&str], auto_run: &[&str]) -> Found {
         Found {
-            secrets: secrets.iter().map(|path| Secret { path: BytesPath::from_bytes(*path), is_folder: false }).collect(),
-            auto_run: auto_run.iter().map(|path| BytesPath::from_bytes(*path)).collect(),
+            secrets: secrets
+                .iter()
+                .map(|path| Secret {
+                    path: BytesPath::from_bytes(*path),
+                    is_folder: false,
+                })
+                .collect(),
+            auto_run: auto_run
+                .iter()
+                .map(|path| BytesPath::from_bytes(*path))
+                .collect(),
             is_whole: true,
             ..Found::default()
         }
@@ -277,18 +385,43 @@ mod tests {
 
     #[test]
     fn what_is_covered_is_held_in_place_by_the_folders_above_it() {
-        let (covers, warnings) = Covers::of(&found(&["d/.env", ".github/deep/.env"], &["a/b/.vscode", ".github", "a/c/.envrc"]));
+        let (covers, warnings) = Covers::of(&found(
+            &["d/.env", ".github/deep/.env"],
+            &["a/b/.vscode", ".github", "a/c/.envrc"],
+        ));
         assert_eq!(warnings, Vec::<String>::new());
         assert_eq!(covers.held_folders(), ["a", "a/b", "a/c", "d"]);
-        assert_eq!(covers.masked_paths().collect::<Vec<_>>(), ["/workspace/d/.env", "/workspace/.github/deep/.env"]);
+        assert_eq!(
+            covers.masked_paths().collect::<Vec<_>>(),
+            ["/workspace/d/.env", "/workspace/.github/deep/.env"]
+        );
         let places: Vec<String> = covers.places().iter().map(BytesPath::to_text).collect();
-        assert_eq!(places, [".github", ".github/deep/.env", "a", "a/b", "a/b/.vscode", "a/c", "a/c/.envrc", "d", "d/.env"]);
+        assert_eq!(
+            places,
+            [
+                ".github",
+                ".github/deep/.env",
+                "a",
+                "a/b",
+                "a/b/.vscode",
+                "a/c",
+                "a/c/.envrc",
+                "d",
+                "d/.env"
+            ]
+        );
     }
 
     #[test]
     fn in_what_is_hidden_as_a_whole_nothing_is_covered() {
-        let mut found = found(&["shared/.env", "shared.env"], &["shared/.vscode", ".github"]);
-        found.secrets.push(Secret { path: BytesPath::from_bytes("shared"), is_folder: true });
+        let mut found = found(
+            &["shared/.env", "shared.env"],
+            &["shared/.vscode", ".github"],
+        );
+        found.secrets.push(Secret {
+            path: BytesPath::from_bytes("shared"),
+            is_folder: true,
+        });
         let (covers, _) = Covers::of(&found);
         let places: Vec<String> = covers.places().iter().map(BytesPath::to_text).collect();
         assert_eq!(places, [".github", "shared", "shared.env"]);
@@ -304,9 +437,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_covered_is_said() {
-        let many: Vec<String> = (0..70).map(|number| format!("{number:02}/.vscode")).collect();
+        let many: Vec<String> = (0..70)
+            .map(|number| format!("{number:02}/.vscode"))
+            .collect();
         let mut found = found(&[], &many.iter().map(String::as_str).collect::<Vec<_>>());
-        found.secrets.push(Secret { path: BytesPath::from_bytes(b".env.\xff"), is_folder: false });
+        found.secrets.push(Secret {
+            path: BytesPath::from_bytes(b".env.\xff"),
+            is_folder: false,
+        });
         found.n_left_out = 3;
         found.unread = vec!["~/shared".into()];
         let (covers, warnings) = Covers::of(&found);
@@ -319,34 +457,61 @@ mod tests {
         ] {
             assert!(all.contains(words), "{words}: {all}");
         }
-        assert_eq!((covers.held_folders().len(), covers.hidden().len()), (64, 0));
-        assert!(covers.is_held("63/.vscode") && covers.is_held(".envrc") && !covers.is_held("64/.vscode") && !covers.is_held("69/a/.git"));
+        assert_eq!(
+            (covers.held_folders().len(), covers.hidden().len()),
+            (64, 0)
+        );
+        assert!(
+            covers.is_held("63/.vscode")
+                && covers.is_held(".envrc")
+                && !covers.is_held("64/.vscode")
+                && !covers.is_held("69/a/.git")
+        );
     }
 
     fn by(auto_run: &[&str]) -> Find {
-        Find { auto_run: auto_run.iter().map(|&pattern| pattern.to_owned()).collect(), ..Find::default() }
+        Find {
+            auto_run: auto_run.iter().map(|&pattern| pattern.to_owned()).collect(),
+            ..Find::default()
+        }
     }
 
     #[test]
     fn what_is_remembered_is_that_of_the_very_project() {
         let folder = tempfile::tempdir().expect("a folder");
-        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        let record = Record {
+            file: folder.path().join("1-2.json"),
+            project: "/a".to_owned(),
+        };
         assert_eq!(record.read(&by(&[]).auto_run), Covers::default());
         let (covers, _) = Covers::of(&found(&[".env"], &[]));
         record.write(&covers, &by(&[]), false);
         assert_eq!(record.read(&by(&[]).auto_run), covers);
         // The folder is gone, and another one got its inode.
-        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(&by(&[]).auto_run), Covers::default());
+        assert_eq!(
+            Record {
+                project: "/b".to_owned(),
+                ..record.clone()
+            }
+            .read(&by(&[]).auto_run),
+            Covers::default()
+        );
         fs::write(&record.file, "{").expect("written");
         assert_eq!(record.read(&by(&[]).auto_run), Covers::default());
     }
     #[test]
     fn what_a_pattern_made_read_only_that_is_gone_from_the_settings_is_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
-        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        let record = Record {
+            file: folder.path().join("1-2.json"),
+            project: "/a".to_owned(),
+        };
         let (covers, _) = Covers::of(&found(&[".env"], &[".envrc", "sub/.git"]));
         record.write(&covers, &by(&[".envrc", ".vscode"]), false);
-        assert_eq!(record.read(&by(&[".vscode", ".envrc", "more"]).auto_run), covers);
+        assert_eq!(
+            record.read(&by(&[".vscode", ".envrc", "more"]).auto_run),
+            covers
+        );
         let (fewer, _) = Covers::of(&found(&[".env"], &["sub/.git"]));
         assert_eq!(record.read(&by(&[".vscode"]).auto_run), fewer);
     }
@@ -354,7 +519,10 @@ mod tests {
     #[test]
     fn that_all_was_looked_through_is_remembered_for_the_same_patterns() {
         let folder = tempfile::tempdir().expect("a folder");
-        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        let record = Record {
+            file: folder.path().join("1-2.json"),
+            project: "/a".to_owned(),
+        };
         let covers = Covers::default();
         assert!(!record.is_whole(&by(&[])));
         record.write(&covers, &by(&[".envrc"]), false);
@@ -363,6 +531,12 @@ mod tests {
         // A look that has no time to go so far takes nothing from it.
         record.write(&covers, &by(&[".envrc"]), false);
         assert!(record.is_whole(&by(&[".envrc"])) && !record.is_whole(&by(&[".envrc", ".vscode"])));
-        assert!(!record.is_whole(&Find { reveal: vec![".env".to_owned()], ..by(&[".envrc"]) }), "what was revealed then was not found");
+        assert!(
+            !record.is_whole(&Find {
+                reveal: vec![".env".to_owned()],
+                ..by(&[".envrc"])
+            }),
+            "what was revealed then was not found"
+        );
     }
 }

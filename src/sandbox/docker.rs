@@ -57,15 +57,24 @@ pub(super) async fn start(
     loop {
         let id = filling
             .create(cancel, |hosts| {
-                // A name of its own each time: the engine gives the last one's free only some time after that has ended.
+                // A name of its own each time: the engine gives the last one's free only some time
+                // after that has ended.
                 let instance = InstanceId::random();
-                spec.container(format!("podbay-workspace-{instance}"), Labels { instance: Some(instance), ..labels.clone() }, hosts)
+                spec.container(
+                    format!("podbay-workspace-{instance}"),
+                    Labels {
+                        instance: Some(instance),
+                        ..labels.clone()
+                    },
+                    hosts,
+                )
             })
             .await?;
         match run(engine, spec, &id, find, within, cancel).await {
             Ok(running) => return Ok(running),
             Err(error) => {
-                // It may have ended and be gone already; what is left of it must not stay in any case.
+                // It may have ended and be gone already; what is left of it must not stay in any
+                // case.
                 if cancel.is_cancelled() {
                     engine.discard_soon(&id).await;
                 } else {
@@ -77,7 +86,8 @@ pub(super) async fn start(
     }
 }
 
-/// The guest's volume while one box is started from it: filled again where that turns out to be needed.
+/// The guest's volume while one box is started from it: filled again where that turns out to be
+/// needed.
 pub(super) struct Filling<'a> {
     engine: &'a Engine,
     spec: &'a Spec,
@@ -86,12 +96,22 @@ pub(super) struct Filling<'a> {
 }
 
 impl<'a> Filling<'a> {
-    pub(super) async fn begin(engine: &'a Engine, spec: &'a Spec, cancel: &CancellationToken) -> Result<Self, Error> {
+    pub(super) async fn begin(
+        engine: &'a Engine,
+        spec: &'a Spec,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let volume = guest_volume::ready(engine, spec, cancel).await?;
-        Ok(Self { engine, spec, hosts: volume.hosts, n_filled: u32::from(volume.filled) })
+        Ok(Self {
+            engine,
+            spec,
+            hosts: volume.hosts,
+            n_filled: u32::from(volume.filled),
+        })
     }
 
-    /// Makes a container, if the project's path still leads to it; `container` gets the path of our list of hosts.
+    /// Makes a container, if the project's path still leads to it; `container` gets the path of our
+    /// list of hosts.
     pub(super) async fn create(
         &mut self,
         cancel: &CancellationToken,
@@ -106,8 +126,14 @@ impl<'a> Filling<'a> {
             self.spec.check_lent()?;
             match self.engine.create(&made, cancel).await {
                 Ok(id) => return Ok(id),
-                // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
-                Err(error) if self.hosts.as_deref().is_some_and(|hosts| error.to_string().contains(hosts)) => {
+                // A volume that was not filled to its end has no list; an engine that does not
+                // mount it from there does it the slow way.
+                Err(error)
+                    if self
+                        .hosts
+                        .as_deref()
+                        .is_some_and(|hosts| error.to_string().contains(hosts)) =>
+                {
                     if self.n_filled == 0 {
                         self.fill(cancel).await?;
                     } else {
@@ -119,11 +145,16 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Fills the volume again if a box did not start for want of our program; any other reason is handed back.
+    /// Fills the volume again if a box did not start for want of our program; any other reason is
+    /// handed back.
     ///
-    /// The volume of a controller that was killed while filling it exists and is empty; so does one that the engine made for this box because
-    /// `podbay gc` had just removed it.
-    pub(super) async fn refill(&mut self, error: Error, cancel: &CancellationToken) -> Result<(), Error> {
+    /// The volume of a controller that was killed while filling it exists and is empty; so does one
+    /// that the engine made for this box because `podbay gc` had just removed it.
+    pub(super) async fn refill(
+        &mut self,
+        error: Error,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let absent = matches!(&error, Error::Engine { source, .. } if source.to_string().contains("no such file or directory"));
         if !absent || self.n_filled == MOST_FILLS {
             return Err(error);
@@ -155,9 +186,24 @@ async fn run(
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
     // Attached first: the guest's first word must not be missed.
-    let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
-    engine.start(id, cancel).await.map_err(|error| not_started("start the sandbox", error))?;
-    let running = greet(id.clone(), stream, true, spec.disk, Some(find.clone()), within, cancel).await?;
+    let stream = engine
+        .attach(id, cancel)
+        .await
+        .map_err(Error::engine("attach to the sandbox"))?;
+    engine
+        .start(id, cancel)
+        .await
+        .map_err(|error| not_started("start the sandbox", error))?;
+    let running = greet(
+        id.clone(),
+        stream,
+        true,
+        spec.disk,
+        Some(find.clone()),
+        within,
+        cancel,
+    )
+    .await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
     Ok(running)
 }
@@ -171,7 +217,11 @@ pub(super) async fn discard(engine: &Engine, running: &Running) {
 }
 
 /// Checks what nobody but the guest can see: whether the box is on the project and has no network.
-pub(super) fn is_as_asked_for(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
+pub(super) fn is_as_asked_for(
+    spec: &Spec,
+    engine: &engine::Facts,
+    facts: &Facts,
+) -> Result<(), Error> {
     same_files(spec, engine, facts)?;
     if facts.networked {
         let problem = "the engine gave it a network, though it was to have none".to_owned();
@@ -180,11 +230,18 @@ pub(super) fn is_as_asked_for(spec: &Spec, engine: &engine::Facts, facts: &Facts
     Ok(())
 }
 
-/// Checks that everything is covered that is to be: what was not there when the engine looked is not. The guest watches those that are.
+/// Checks that everything is covered that is to be: what was not there when the engine looked is
+/// not. The guest watches those that are.
 pub(super) fn is_covered(spec: &Spec, facts: &Facts) -> Result<(), Error> {
     let mounted: BTreeSet<&BytesPath> = facts.mounts.iter().collect();
-    match spec.places().into_iter().find(|place| !mounted.contains(place)) {
-        Some(place) => Err(Error::Uncovered { path: place.to_string() }),
+    match spec
+        .places()
+        .into_iter()
+        .find(|place| !mounted.contains(place))
+    {
+        Some(place) => Err(Error::Uncovered {
+            path: place.to_string(),
+        }),
         None => Ok(()),
     }
 }
@@ -201,51 +258,85 @@ pub(super) async fn greet(
 ) -> Result<Running, Error> {
     let diagnostics = stream.diagnostics();
     match Link::connect_looking(stream, &guest::build_id(), disk, find, within, cancel).await {
-        Ok((link, facts, found)) => Ok(Running { id: Some(id), link, facts, owned, found }),
+        Ok((link, facts, found)) => Ok(Running {
+            id: Some(id),
+            link,
+            facts,
+            owned,
+            found,
+        }),
         Err(error) => {
             let said = diagnostics();
             let said = said.trim();
-            if said.is_empty() { Err(Error::Link(error)) } else { Err(Error::NotStarted { problem: why_not(said) }) }
+            if said.is_empty() {
+                Err(Error::Link(error))
+            } else {
+                Err(Error::NotStarted {
+                    problem: why_not(said),
+                })
+            }
         }
     }
 }
 
-/// Returns what a guest said that could not start. It writes to no disk before its hello, so that none can be full.
+/// Returns what a guest said that could not start. It writes to no disk before its hello, so that
+/// none can be full.
 fn why_not(said: &str) -> String {
-    if said.ends_with("(os error 28)") { guest::NO_WATCHES.to_owned() } else { said.chars().take(400).collect() }
+    if said.ends_with("(os error 28)") {
+        guest::NO_WATCHES.to_owned()
+    } else {
+        said.chars().take(400).collect()
+    }
 }
 
-/// Checks that `/workspace` is the folder that was opened. Nothing has run in the box yet, so the guest's word is good.
+/// Checks that `/workspace` is the folder that was opened. Nothing has run in the box yet, so the
+/// guest's word is good.
 ///
-/// The path may lead elsewhere by now: a command in the box of a folder above can put a link in its place while this one starts. Names are
-/// compared only where the engine's machine is another one, which numbers its files in its own way.
+/// The path may lead elsewhere by now: a command in the box of a folder above can put a link in its
+/// place while this one starts. Names are compared only where the engine's machine is another one,
+/// which numbers its files in its own way.
 fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
     let project = &spec.project;
     let is_elsewhere = !engine.local || engine.desktop;
     // A copy of it has a folder of its own, which the keeper knows.
-    if spec.review.is_some() || project.identity() == facts.workspace || (is_elsewhere && project.names(NAMES) == facts.workspace_names) {
+    if spec.review.is_some()
+        || project.identity() == facts.workspace
+        || (is_elsewhere && project.names(NAMES) == facts.workspace_names)
+    {
         return Ok(());
     }
-    Err(Error::OtherFiles { path: project.path().to_owned() })
+    Err(Error::OtherFiles {
+        path: project.path().to_owned(),
+    })
 }
 
 /// Returns what the engine is; whoever starts a box knows that already.
-pub(super) async fn facts_of<'a>(engine: &'a Engine, cancel: &CancellationToken) -> Result<&'a engine::Facts, Error> {
-    engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))
+pub(super) async fn facts_of<'a>(
+    engine: &'a Engine,
+    cancel: &CancellationToken,
+) -> Result<&'a engine::Facts, Error> {
+    engine
+        .facts(cancel)
+        .await
+        .map_err(Error::engine("ask the engine what it is"))
 }
 
-/// Names the setting where the engine could not give what was asked for: how much that is nobody can tell beforehand.
+/// Names the setting where the engine could not give what was asked for: how much that is nobody
+/// can tell beforehand.
 pub(super) fn not_started(doing: &str, error: engine::Error) -> Error {
     match refused_limit(&error.to_string()) {
         Some((key, of)) => Error::Setting {
             key,
-            problem: format!("the engine may not give a process {of}: its own limit, or that of the kernel, is lower; set it lower"),
+            problem: format!(
+                "the engine may not give a process {of}: its own limit, or that of the kernel, is lower; set it lower"
+            ),
         },
         None => Error::engine(doing)(error),
     }
 }
 
-/// Reads from the engine's words which of the limits that we ask for it was not allowed to set, by the kernel's numbers of them.
+/// Reads from the engine's words which of the limits that we ask for it was not allowed to set, by
+/// the kernel's numbers of them.
 fn refused_limit(words: &str) -> Option<(&'static str, &'static str)> {
     let (_, rest) = words.split_once("setting rlimit type ")?;
     let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -259,7 +350,9 @@ fn refused_limit(words: &str) -> Option<(&'static str, &'static str)> {
 fn not_created(error: podbay_engine::Error, spec: &Spec) -> Error {
     let text = error.to_string();
     if text.contains("bind source path does not exist") {
-        return Error::OtherFiles { path: spec.project.path().to_owned() };
+        return Error::OtherFiles {
+            path: spec.project.path().to_owned(),
+        };
     }
     Error::engine("make the sandbox")(error)
 }
@@ -272,20 +365,53 @@ mod tests {
     fn a_guest_without_room_to_wait_does_not_speak_of_a_full_disk() {
         let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
         let words = why_not(&format!("podbay guest: {full}"));
-        assert!(words.contains("fs.epoll.max_user_watches") && !words.contains("No space left"), "{words}");
-        assert_eq!(why_not("podbay guest: it is too old"), "podbay guest: it is too old");
+        assert!(
+            words.contains("fs.epoll.max_user_watches") && !words.contains("No space left"),
+            "{words}"
+        );
+        assert_eq!(
+            why_not("podbay guest: it is too old"),
+            "podbay guest: it is too old"
+        );
     }
 
     #[test]
     fn a_limit_that_the_engine_may_not_set_is_named_by_its_key() {
         let said = "runc create failed: error setting rlimits for ready process: error setting rlimit type";
-        let key = |number: &str| refused_limit(&format!("{said} {number}: operation not permitted: unknown")).map(|(key, _)| key);
-        assert_eq!((key("7"), key("1")), (Some("sandbox.open_files"), Some("sandbox.file_size")));
-        assert_eq!((key("4"), key(""), refused_limit("the disk is on fire")), (None, None, None));
-        let error =
-            engine::Error::Answer { doing: "start it".to_owned(), status: 500, message: format!("{said} 7: operation not permitted") };
-        assert!(matches!(not_started("start the sandbox", error), Error::Setting { key: "sandbox.open_files", .. }));
-        let error = engine::Error::Answer { doing: "start it".to_owned(), status: 500, message: "the disk is on fire".to_owned() };
-        assert!(matches!(not_started("start the sandbox", error), Error::Engine { .. }));
+        let key = |number: &str| {
+            refused_limit(&format!(
+                "{said} {number}: operation not permitted: unknown"
+            ))
+            .map(|(key, _)| key)
+        };
+        assert_eq!(
+            (key("7"), key("1")),
+            (Some("sandbox.open_files"), Some("sandbox.file_size"))
+        );
+        assert_eq!(
+            (key("4"), key(""), refused_limit("the disk is on fire")),
+            (None, None, None)
+        );
+        let error = engine::Error::Answer {
+            doing: "start it".to_owned(),
+            status: 500,
+            message: format!("{said} 7: operation not permitted"),
+        };
+        assert!(matches!(
+            not_started("start the sandbox", error),
+            Error::Setting {
+                key: "sandbox.open_files",
+                ..
+            }
+        ));
+        let error = engine::Error::Answer {
+            doing: "start it".to_owned(),
+            status: 500,
+            message: "the disk is on fire".to_owned(),
+        };
+        assert!(matches!(
+            not_started("start the sandbox", error),
+            Error::Engine { .. }
+        ));
     }
 }

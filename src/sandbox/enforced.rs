@@ -1,4 +1,5 @@
-//! Whether the limits that were asked for are in force: an engine takes them all, and not every one can keep them.
+//! Whether the limits that were asked for are in force: an engine takes them all, and not every one
+//! can keep them.
 
 use super::Spec;
 use podbay_event::ByteSize;
@@ -6,7 +7,8 @@ use podbay_wire::message::DiskLimits;
 use podbay_wire::message::Facts;
 use podbay_wire::message::kept_free;
 
-/// Compares what was asked for with what the guest read in its cgroup files, and says what is missing.
+/// Compares what was asked for with what the guest read in its cgroup files, and says what is
+/// missing.
 pub(super) fn missing(spec: &Spec, facts: &Facts) -> Vec<String> {
     let mut warnings = compare(spec.memory(), spec.n_processes(), spec.millicores(), facts);
     warnings.extend(floor(spec.disk, facts));
@@ -32,11 +34,17 @@ fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec
     if facts.memory_bytes.is_none_or(|bytes| bytes > memory) {
         warnings.push("the memory limit is not in force in this engine: a command can use all memory of the machine".to_owned());
     }
-    if facts.n_processes.is_none_or(|count| count > u64::from(n_processes)) {
+    if facts
+        .n_processes
+        .is_none_or(|count| count > u64::from(n_processes))
+    {
         warnings.push("the limit on processes is not in force in this engine".to_owned());
     }
     // The engine rounds to what the kernel can count.
-    if facts.millicores.is_none_or(|found| found > millicores + millicores / 20 + 1) {
+    if facts
+        .millicores
+        .is_none_or(|found| found > millicores + millicores / 20 + 1)
+    {
         warnings.push("the processor limit is not in force in this engine".to_owned());
     }
     warnings
@@ -48,31 +56,77 @@ mod tests {
     use podbay_wire::message::DiskBegan;
 
     #[track_caller]
-    fn check(memory_bytes: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>, expected: &[&str]) {
-        let facts = Facts { memory_bytes, n_processes, millicores, ..Facts::default() };
+    fn check(
+        memory_bytes: Option<u64>,
+        n_processes: Option<u64>,
+        millicores: Option<u64>,
+        expected: &[&str],
+    ) {
+        let facts = Facts {
+            memory_bytes,
+            n_processes,
+            millicores,
+            ..Facts::default()
+        };
         let said = compare(1 << 30, 512, 2000, &facts);
         assert_eq!(said.len(), expected.len(), "{said:?}");
-        assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
+        assert!(
+            said.iter()
+                .zip(expected)
+                .all(|(said, words)| said.contains(words)),
+            "{said:?}"
+        );
     }
 
     #[test]
     fn a_floor_that_cannot_be_kept_is_said_with_what_can() {
         let said = |asked: u64, free: u64| {
-            let disk = Some(DiskBegan { at: 1, bytes: free, files: None });
-            floor(DiskLimits { floor: asked, ..DiskLimits::default() }, &Facts { disk, ..Facts::default() })
+            let disk = Some(DiskBegan {
+                at: 1,
+                bytes: free,
+                files: None,
+            });
+            floor(
+                DiskLimits {
+                    floor: asked,
+                    ..DiskLimits::default()
+                },
+                &Facts {
+                    disk,
+                    ..Facts::default()
+                },
+            )
         };
         assert_eq!((said(1 << 30, 2 << 30), said(0, 0)), (None, None));
         let words = said(1 << 30, 1 << 30).expect("a warning");
-        assert!(words.contains("`sandbox.disk_floor` is 1") && words.contains("only 512"), "{words}");
+        assert!(
+            words.contains("`sandbox.disk_floor` is 1") && words.contains("only 512"),
+            "{words}"
+        );
     }
 
     #[test]
     fn limits_in_force_are_compared_with_those_asked_for_and_what_is_missing_is_said() {
         check(Some(1 << 30), Some(512), Some(2000), &[]);
         check(Some(1 << 29), Some(500), Some(1), &[]);
-        check(Some((1 << 30) + 1), Some(512), Some(2000), &["memory limit"]);
-        check(None, Some(513), Some(2000), &["memory limit", "limit on processes"]);
+        check(
+            Some((1 << 30) + 1),
+            Some(512),
+            Some(2000),
+            &["memory limit"],
+        );
+        check(
+            None,
+            Some(513),
+            Some(2000),
+            &["memory limit", "limit on processes"],
+        );
         check(Some(1 << 30), Some(512), Some(4000), &["processor limit"]);
-        check(None, None, None, &["memory limit", "limit on processes", "processor limit"]);
+        check(
+            None,
+            None,
+            None,
+            &["memory limit", "limit on processes", "processor limit"],
+        );
     }
 }

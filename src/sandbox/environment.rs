@@ -1,4 +1,5 @@
-//! The box of `podbay up`. A new one takes the place of another only when it works: until then it has a name that nobody joins.
+//! The box of `podbay up`. A new one takes the place of another only when it works: until then it
+//! has a name that nobody joins.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ use podbay_engine::OLD;
 use podbay_engine::Owner;
 use podbay_engine::Role;
 
-/// The box of `podbay up`: it stays when its controller has gone, until nobody has used it for a while.
+/// The box of `podbay up`: it stays when its controller has gone, until nobody has used it for a
+/// while.
 pub struct Environment;
 
 /// Whether a project has such a box.
@@ -48,13 +50,13 @@ impl EnvironmentState {
     }
 }
 
-/// How often a name that was freed may be taken again before something else must be wrong, and how long the engine has meanwhile.
+/// How often a name that was freed may be taken again before something else must be wrong, and how
+/// long the engine has meanwhile.
 const MOST_TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Said by `podbay up` of a box that somebody has paused.
-const PAUSED: &str =
-    "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
+const PAUSED: &str = "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
 
 /// Said by whoever would have joined it.
 const PAUSED_BESIDE: &str = "the environment of `podbay up` is paused, so this is a second sandbox beside it; `podbay up` makes it anew";
@@ -79,15 +81,30 @@ impl Environment {
         cancel: &CancellationToken,
     ) -> Result<Option<NextEnvironment>, Error> {
         let before = find(engine, &spec.project, cancel).await?;
-        if before.as_ref().is_some_and(|state| state.running && !state.paused && is_same(state, spec)) {
+        if before
+            .as_ref()
+            .is_some_and(|state| state.running && !state.paused && is_same(state, spec))
+        {
             return Ok(None);
         }
         // Waking it could be the last it sees: the time of its lease went on.
         let note = before.as_ref().filter(|state| state.paused).map(|_| PAUSED);
         let id = alone(engine, spec, options, cancel).await?;
-        match joined(engine, spec, id.clone(), options.start_timeout.duration(), cancel).await {
+        match joined(
+            engine,
+            spec,
+            id.clone(),
+            options.start_timeout.duration(),
+            cancel,
+        )
+        .await
+        {
             // Dropping what was joined ends its guest, and the box stays.
-            Ok(_) => Ok(Some(NextEnvironment { id, before: before.map(|state| state.id), note })),
+            Ok(_) => Ok(Some(NextEnvironment {
+                id,
+                before: before.map(|state| state.id),
+                note,
+            })),
             Err(error) => {
                 engine.discard(&id).await;
                 Err(error)
@@ -95,9 +112,14 @@ impl Environment {
         }
     }
 
-    /// Puts a box in the place of the one before, which ends. Where that fails everything is as it was.
+    /// Puts a box in the place of the one before, which ends. Where that fails everything is as it
+    /// was.
     #[boxed]
-    pub async fn settle(engine: &Engine, project: &Project, next: NextEnvironment) -> Result<(), Error> {
+    pub async fn settle(
+        engine: &Engine,
+        project: &Project,
+        next: NextEnvironment,
+    ) -> Result<(), Error> {
         // From here on an interrupt would leave names in disorder, and it takes no time.
         let cancel = CancellationToken::new();
         let (name, aside) = (name(project), name_of_old(project));
@@ -119,7 +141,9 @@ impl Environment {
                 tracing::debug!(%left, "the environment before has its name, or is gone");
             }
             engine.discard(&id).await;
-            return Err(Error::engine("put the new environment in its place; the one before it stays")(error));
+            return Err(Error::engine(
+                "put the new environment in its place; the one before it stays",
+            )(error));
         }
         match before {
             Some(before) => engine.remove(&before).await.map_err(Error::left(&aside)),
@@ -130,37 +154,57 @@ impl Environment {
     /// Ends a box that is not wanted any more; the one before stays.
     #[boxed]
     pub async fn discard(engine: &Engine, next: NextEnvironment) {
-        // The next `podbay up` or `podbay down` finds what is left of it by its name; if it runs, its lease ends it.
+        // The next `podbay up` or `podbay down` finds what is left of it by its name; if it runs,
+        // its lease ends it.
         engine.discard(&next.id).await;
     }
 
     /// Ends the box of a project; returns whether there was one.
     #[boxed]
-    pub async fn down(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<bool, Error> {
+    pub async fn down(
+        engine: &Engine,
+        project: &Project,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
         remove_strays(engine, project, cancel).await?;
         match find(engine, project, cancel).await? {
-            Some(state) => engine.remove_and_look(&state.id).await.map(|()| true).map_err(Error::left(&name(project))),
+            Some(state) => engine
+                .remove_and_look(&state.id)
+                .await
+                .map(|()| true)
+                .map_err(Error::left(&name(project))),
             None => Ok(false),
         }
     }
 
     /// Returns the project's environment, if one is up.
     #[boxed]
-    pub async fn state(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Option<EnvironmentState>, Error> {
+    pub async fn state(
+        engine: &Engine,
+        project: &Project,
+        cancel: &CancellationToken,
+    ) -> Result<Option<EnvironmentState>, Error> {
         let found = find(engine, project, cancel).await?;
-        Ok(found.filter(|state| state.running).map(|state| EnvironmentState {
-            spec: state.labels.and_then(|labels| labels.spec),
-            name: name(project),
-            id: state.id.0,
-            started_at: state.started_at,
-            paused: state.paused,
-        }))
+        Ok(found
+            .filter(|state| state.running)
+            .map(|state| EnvironmentState {
+                spec: state.labels.and_then(|labels| labels.spec),
+                name: name(project),
+                id: state.id.0,
+                started_at: state.started_at,
+                paused: state.paused,
+            }))
     }
 }
 
-/// Makes room for a box and starts it. What a controller that was killed had asked for may come to be between the two; whoever holds the
-/// project is the only one that still wants the name.
-async fn alone(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<ContainerId, Error> {
+/// Makes room for a box and starts it. What a controller that was killed had asked for may come to
+/// be between the two; whoever holds the project is the only one that still wants the name.
+async fn alone(
+    engine: &Engine,
+    spec: &Spec,
+    options: &Options,
+    cancel: &CancellationToken,
+) -> Result<ContainerId, Error> {
     let mut n_tries = 1;
     loop {
         remove_strays(engine, &spec.project, cancel).await?;
@@ -175,30 +219,62 @@ async fn alone(engine: &Engine, spec: &Spec, options: &Options, cancel: &Cancell
 }
 
 /// Makes and starts the box, under a name that nobody joins.
-async fn start(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<ContainerId, Error> {
-    let labels = Labels { spec: Some(spec.hash()), owner: Some(Owner::current()), ..Labels::new(Role::Environment) };
+async fn start(
+    engine: &Engine,
+    spec: &Spec,
+    options: &Options,
+    cancel: &CancellationToken,
+) -> Result<ContainerId, Error> {
+    let labels = Labels {
+        spec: Some(spec.hash()),
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Environment)
+    };
     let mut filling = Filling::begin(engine, spec, cancel).await?;
     loop {
         let id = filling
             .create(cancel, |hosts| {
-                let mut container = spec.container(name_of_next(&spec.project), labels.clone(), hosts);
+                let mut container =
+                    spec.container(name_of_next(&spec.project), labels.clone(), hosts);
                 let lease = options.lease.get().to_string();
-                container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), lease];
+                container.entrypoint = vec![
+                    format!("{GUEST_FOLDER}/podbay"),
+                    "guest".into(),
+                    "init".into(),
+                    "--lease".into(),
+                    lease,
+                ];
                 container.attached = false;
                 container
             })
             .await?;
-        let Err(error) = engine.start(&id, cancel).await else { return Ok(id) };
+        let Err(error) = engine.start(&id, cancel).await else {
+            return Ok(id);
+        };
         engine.discard(&id).await;
-        filling.refill(not_started("start the environment", error), cancel).await?;
+        filling
+            .refill(not_started("start the environment", error), cancel)
+            .await?;
     }
 }
 
-/// Removes what a controller left that was killed while it put one environment in the place of another.
-async fn remove_strays(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
+/// Removes what a controller left that was killed while it put one environment in the place of
+/// another.
+async fn remove_strays(
+    engine: &Engine,
+    project: &Project,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
     for name in [name_of_next(project), name_of_old(project)] {
-        if let Some(state) = engine.state(&name, cancel).await.map_err(Error::engine("look for the environment"))? {
-            engine.remove_and_look(&state.id).await.map_err(Error::left(&name))?;
+        if let Some(state) = engine
+            .state(&name, cancel)
+            .await
+            .map_err(Error::engine("look for the environment"))?
+        {
+            engine
+                .remove_and_look(&state.id)
+                .await
+                .map_err(Error::left(&name))?;
         }
     }
     Ok(())
@@ -217,11 +293,22 @@ fn name_of_old(project: &Project) -> String {
 }
 
 fn is_same(state: &ContainerState, spec: &Spec) -> bool {
-    state.labels.as_ref().and_then(|labels| labels.spec.as_deref()) == Some(spec.hash().as_str())
+    state
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.spec.as_deref())
+        == Some(spec.hash().as_str())
 }
 
-async fn find(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
-    engine.state(&name(project), cancel).await.map_err(Error::engine("look for the environment"))
+async fn find(
+    engine: &Engine,
+    project: &Project,
+    cancel: &CancellationToken,
+) -> Result<Option<ContainerState>, Error> {
+    engine
+        .state(&name(project), cancel)
+        .await
+        .map_err(Error::engine("look for the environment"))
 }
 
 /// What came of looking for an environment.
@@ -234,8 +321,17 @@ pub(super) enum Present {
 }
 
 /// Looks for the environment of a project.
-pub(super) async fn present(engine: &Engine, spec: &Spec, cancel: &CancellationToken) -> Result<Present, Error> {
-    let Some(state) = find(engine, &spec.project, cancel).await?.filter(|state| state.running) else { return Ok(Present::None) };
+pub(super) async fn present(
+    engine: &Engine,
+    spec: &Spec,
+    cancel: &CancellationToken,
+) -> Result<Present, Error> {
+    let Some(state) = find(engine, &spec.project, cancel)
+        .await?
+        .filter(|state| state.running)
+    else {
+        return Ok(Present::None);
+    };
     Ok(if state.paused {
         Present::Other(PAUSED_BESIDE.to_owned())
     } else if is_same(&state, spec) {
@@ -266,7 +362,8 @@ pub(super) async fn join(
     }
 }
 
-/// Returns whether a box that could not be joined is at its end: its lease may have been over just then.
+/// Returns whether a box that could not be joined is at its end: its lease may have been over just
+/// then.
 async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &CancellationToken) -> bool {
     for _ in 0..MOST_TRIES {
         match find(engine, &spec.project, cancel).await {
@@ -278,12 +375,19 @@ async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &Cancellat
     false
 }
 
-/// Says that there are two boxes now. Of what the other was made from the engine keeps the image; the rest is a hash.
+/// Says that there are two boxes now. Of what the other was made from the engine keeps the image;
+/// the rest is a hash.
 fn other_words(theirs: &str, ours: &str) -> String {
     let differs = if theirs == ours {
         "the same image, but other limits, another guest, or a `.git` or `.podbay` that came or went since".to_owned()
     } else {
-        let short = |image: &str| image.trim_start_matches("sha256:").chars().take(12).collect::<String>();
+        let short = |image: &str| {
+            image
+                .trim_start_matches("sha256:")
+                .chars()
+                .take(12)
+                .collect::<String>()
+        };
         format!("image {} there, {} here", short(theirs), short(ours))
     };
     format!(
@@ -293,11 +397,20 @@ fn other_words(theirs: &str, ours: &str) -> String {
     )
 }
 
-/// Starts a guest in a box that runs, and looks through its eyes whether that is what was asked for.
-async fn joined(engine: &Engine, spec: &Spec, id: ContainerId, within: Duration, cancel: &CancellationToken) -> Result<Running, Error> {
+/// Starts a guest in a box that runs, and looks through its eyes whether that is what was asked
+/// for.
+async fn joined(
+    engine: &Engine,
+    spec: &Spec,
+    id: ContainerId,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<Running, Error> {
     let program = format!("{GUEST_FOLDER}/podbay");
-    let stream =
-        engine.exec(&id, spec.user(), &[&program, "guest", "serve"], cancel).await.map_err(Error::engine("join the environment"))?;
+    let stream = engine
+        .exec(&id, spec.user(), &[&program, "guest", "serve"], cancel)
+        .await
+        .map_err(Error::engine("join the environment"))?;
     let running = greet(id, stream, false, spec.disk, None, within, cancel).await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
     is_covered(spec, &running.facts)?;

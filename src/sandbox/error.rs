@@ -14,11 +14,23 @@ use podbay_wire::BytesPath;
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("the project folder `{}` cannot be used: {problem}", path.display())]
-    Project { path: PathBuf, problem: String, hint: Option<String> },
+    Project {
+        path: PathBuf,
+        problem: String,
+        hint: Option<String>,
+    },
     #[error("another Podbay is at work in `{}`: {}, since {since}", path.display(), Holder(*.pid))]
-    Busy { path: PathBuf, pid: u32, since: String },
+    Busy {
+        path: PathBuf,
+        pid: u32,
+        since: String,
+    },
     #[error("{} is at work on the review `{name}`, since {since}", Holder(*.pid))]
-    BusyReview { name: String, pid: u32, since: String },
+    BusyReview {
+        name: String,
+        pid: u32,
+        since: String,
+    },
     #[error("another Podbay is at work in the sandbox at `{}`, since {since}", socket.display())]
     BusySocket { socket: PathBuf, since: String },
     #[error("nobody answers at the sandbox's socket `{}`: {problem}", socket.display())]
@@ -43,7 +55,9 @@ pub enum Error {
     NoImage { image: String },
     #[error("the guest program cannot be brought into the sandbox: {problem}")]
     Guest { problem: String },
-    #[error("no sandbox is started, because `--strict` refuses what would only be warned about: {problem}")]
+    #[error(
+        "no sandbox is started, because `--strict` refuses what would only be warned about: {problem}"
+    )]
     Strict { problem: String },
     #[error("the sandbox did not start: {problem}")]
     NotStarted { problem: String },
@@ -77,7 +91,9 @@ pub enum Error {
         #[source]
         source: LineError,
     },
-    #[error("`{path}` of the project is not covered in the sandbox: it came, went or was replaced while that started")]
+    #[error(
+        "`{path}` of the project is not covered in the sandbox: it came, went or was replaced while that started"
+    )]
     Uncovered { path: String },
     #[error(
         "{paths} of the project cannot be hidden in the sandbox again: the session moved it away with its folder, and not all places in its copy \
@@ -87,14 +103,22 @@ pub enum Error {
     #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
     OtherFiles { path: PathBuf },
     #[error("the path of the project, `{}`, does not lead to it any more: at `{}`: {problem}", path.display(), at.display())]
-    Moved { path: PathBuf, at: PathBuf, problem: String },
+    Moved {
+        path: PathBuf,
+        at: PathBuf,
+        problem: String,
+    },
     #[error("how the project is could not be kept before something is changed, so nothing was")]
     NoBase {
         #[source]
         source: Arc<Error>,
     },
     #[error("the sandbox ended {count} times within {within}; last because {reason}")]
-    KeepsEnding { count: u32, within: Seconds, reason: String },
+    KeepsEnding {
+        count: u32,
+        within: Seconds,
+        reason: String,
+    },
     #[error("cancelled while the sandbox started")]
     Cancelled,
 }
@@ -121,7 +145,13 @@ impl Error {
     }
 
     pub(super) fn lost_from_view(paths: &[BytesPath]) -> Self {
-        Self::NotHidden { paths: paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ") }
+        Self::NotHidden {
+            paths: paths
+                .iter()
+                .map(|path| format!("`{path}`"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        }
     }
 
     pub(super) fn left(name: &str) -> impl FnOnce(engine::Error) -> Self + use<> {
@@ -129,14 +159,24 @@ impl Error {
         move |source| Self::Left { name, source }
     }
 
-    /// Names what is cut off where a keeper was interrupted that changes the project; `again`: the command that goes on with it.
+    /// Names what is cut off where a keeper was interrupted that changes the project; `again`: the
+    /// command that goes on with it.
     pub(super) fn cut(what: &str, again: &str) -> impl FnOnce(Self) -> Self + use<> {
         let (what, again) = (what.to_owned(), again.to_owned());
         move |error| match error {
-            Self::Cancelled => Self::Cut { what, again, source: LineError::Cancelled },
-            Self::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_) | LineError::Late { .. }) } => {
-                Self::Cut { what, again, source }
-            }
+            Self::Cancelled => Self::Cut {
+                what,
+                again,
+                source: LineError::Cancelled,
+            },
+            Self::Keeper {
+                source:
+                    source @ (LineError::Ended { .. } | LineError::Broken(_) | LineError::Late { .. }),
+            } => Self::Cut {
+                what,
+                again,
+                source,
+            },
             error => error,
         }
     }
@@ -148,7 +188,15 @@ impl Error {
 
     /// Returns whether somebody wanted it to end.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Cut { source: LineError::Cancelled, .. } | Self::Link(link::Error::Cancelled { .. }))
+        matches!(
+            self,
+            Self::Cancelled
+                | Self::Cut {
+                    source: LineError::Cancelled,
+                    ..
+                }
+                | Self::Link(link::Error::Cancelled { .. })
+        )
     }
 
     /// Says what a person can do about it.
@@ -201,7 +249,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    /// Returns whether the person asked for something that cannot be, rather than something having
+    /// gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Project { .. } | Self::Setting { .. })
     }

@@ -1,4 +1,5 @@
-//! What it means where the guest does not see which programs commands start, and what to do about it.
+//! What it means where the guest does not see which programs commands start, and what to do about
+//! it.
 
 use podbay_wire::ExecGate;
 
@@ -16,7 +17,10 @@ const WITHOUT: &str = "rules about commands are judged by the text of the comman
 impl GateLack {
     /// Returns the cause and what it means, in one line.
     pub fn words(self) -> String {
-        format!("the sandbox does not see which programs run ({}): {WITHOUT}", self.cause)
+        format!(
+            "the sandbox does not see which programs run ({}): {WITHOUT}",
+            self.cause
+        )
     }
 }
 
@@ -45,7 +49,12 @@ mod tests {
         assert_eq!(gate_lack(ExecGate::Works), None);
         for (gate, cause) in [(ExecGate::Taken, "WSL2"), (ExecGate::Absent, "gVisor")] {
             let words = gate_lack(gate).expect("one").words();
-            assert!(words.contains(cause) && words.contains("by the text of the command alone") && !words.contains('\n'), "{words}");
+            assert!(
+                words.contains(cause)
+                    && words.contains("by the text of the command alone")
+                    && !words.contains('\n'),
+                "{words}"
+            );
         }
     }
 }

@@ -42,33 +42,67 @@ pub(super) enum Kind {
 
 impl Held {
     /// Finds out which kind of copy a session has or is to have.
-    pub(super) async fn of(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<Self, Error> {
+    pub(super) async fn of(
+        engine: &Engine,
+        session: &SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let has_git = git::is_there(engine, session, cancel).await?;
-        let copied = Self { session: session.clone(), kind: Kind::Copied, has_git, by_turn: false, view: None };
+        let copied = Self {
+            session: session.clone(),
+            kind: Kind::Copied,
+            has_git,
+            by_turn: false,
+            view: None,
+        };
         // It is made when all is copied.
-        let folder = engine.volume_folder(&copied.copy(), cancel).await.map_err(Error::engine("look at what was held back"))?;
+        let folder = engine
+            .volume_folder(&copied.copy(), cancel)
+            .await
+            .map_err(Error::engine("look at what was held back"))?;
         if folder.is_some() {
             return Ok(copied);
         }
         let view = last_view(&copied.copies(engine, cancel).await?, &copied.upper());
-        Ok(Self { kind: Kind::LaidOver, view, ..copied })
+        Ok(Self {
+            kind: Kind::LaidOver,
+            view,
+            ..copied
+        })
     }
 
     /// Returns the names of all its copies that are there.
-    pub(super) async fn copies(&self, engine: &Engine, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
-        let volumes = engine.volumes(cancel).await.map_err(Error::engine("look at what was held back"))?;
+    pub(super) async fn copies(
+        &self,
+        engine: &Engine,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Error> {
+        let volumes = engine
+            .volumes(cancel)
+            .await
+            .map_err(Error::engine("look at what was held back"))?;
         let name = |leftover: Leftover| match leftover {
-            Leftover::Volume { name, labels, .. } if labels.role == Role::Review && labels.session.as_ref() == Some(&self.session) => {
+            Leftover::Volume { name, labels, .. }
+                if labels.role == Role::Review
+                    && labels.session.as_ref() == Some(&self.session) =>
+            {
                 Some(name)
             }
             _ => None,
         };
-        Ok(volumes.into_iter().filter_map(name).filter(|name| *name != self.upper()).collect())
+        Ok(volumes
+            .into_iter()
+            .filter_map(name)
+            .filter(|name| *name != self.upper())
+            .collect())
     }
 
     /// Returns the next copy that the session works on.
     pub(super) fn next_view(&self) -> Self {
-        Self { view: Some(self.view() + 1), ..self.clone() }
+        Self {
+            view: Some(self.view() + 1),
+            ..self.clone()
+        }
     }
 
     pub(super) fn view(&self) -> u32 {
@@ -82,7 +116,8 @@ impl Held {
 
     /// Where in the volume of what the session changes the layer of its copy lies.
     pub(super) fn layer(&self) -> String {
-        self.view.map_or_else(String::new, |view| format!("v/{view}/"))
+        self.view
+            .map_or_else(String::new, |view| format!("v/{view}/"))
     }
 
     pub(super) fn is_laid_over(&self) -> bool {
@@ -112,13 +147,15 @@ impl Held {
         format!("podbay-review-{}-{kind}", self.session)
     }
 
-    /// Names the volumes that a session takes from one sandbox to the next, and where they stand in it. They are in memory, and there as long as a
-    /// container has them.
+    /// Names the volumes that a session takes from one sandbox to the next, and where they stand in
+    /// it. They are in memory, and there as long as a container has them.
     pub(super) fn carried(&self) -> Vec<(String, &'static str)> {
         if self.view.is_none() {
             return Vec::new();
         }
-        [("tmp", "/tmp"), ("home", HOME)].map(|(kind, target)| (format!("{}-{kind}", self.upper()), target)).into()
+        [("tmp", "/tmp"), ("home", HOME)]
+            .map(|(kind, target)| (format!("{}-{kind}", self.upper()), target))
+            .into()
     }
 
     /// Makes them; `options` are those of the mount at a place.
@@ -135,7 +172,14 @@ impl Held {
                 if let Some(options) = options(target)
                     && engine.volume_folder(&name, cancel).await?.is_none()
                 {
-                    engine.create_mounted_volume(&name, &self.labels(project), ("tmpfs", "tmpfs", options), cancel).await?;
+                    engine
+                        .create_mounted_volume(
+                            &name,
+                            &self.labels(project),
+                            ("tmpfs", "tmpfs", options),
+                            cancel,
+                        )
+                        .await?;
                 }
             }
             Ok::<(), engine::Error>(())
@@ -153,13 +197,22 @@ impl Held {
     }
 
     pub(super) fn take_the_place_of_the_project(&self, container: &mut ContainerSpec) {
-        container.mounts.retain(|mount| !matches!(mount, Mount::Bind { .. }));
-        container.mounts.push(Mount::Volume { name: self.copy(), target: "/workspace".to_owned(), read_only: false });
+        container
+            .mounts
+            .retain(|mount| !matches!(mount, Mount::Bind { .. }));
+        container.mounts.push(Mount::Volume {
+            name: self.copy(),
+            target: "/workspace".to_owned(),
+            read_only: false,
+        });
     }
 
     /// Shows both to a keeper.
     pub(super) fn show(&self, container: &mut ContainerSpec) {
-        let (copy, upper) = ((self.copy(), "/review/copy"), (self.upper(), "/review/upper"));
+        let (copy, upper) = (
+            (self.copy(), "/review/copy"),
+            (self.upper(), "/review/upper"),
+        );
         let shown = match self.kind {
             Kind::LaidOver => vec![copy, upper],
             Kind::Copying => vec![upper],
@@ -168,25 +221,57 @@ impl Held {
         // It has the copy show what the person changes, and makes the folders of the next one.
         let read_only = self.kind != Kind::Copying && !self.by_turn;
         if self.has_git {
-            container.mounts.push(Mount::Volume { name: git::volume_of(&self.session), target: "/review/git".to_owned(), read_only: true });
+            container.mounts.push(Mount::Volume {
+                name: git::volume_of(&self.session),
+                target: "/review/git".to_owned(),
+                read_only: true,
+            });
         }
-        container.mounts.extend(shown.into_iter().map(|(name, target)| Mount::Volume { name, target: target.to_owned(), read_only }));
+        container
+            .mounts
+            .extend(shown.into_iter().map(|(name, target)| Mount::Volume {
+                name,
+                target: target.to_owned(),
+                read_only,
+            }));
     }
 
-    /// Makes the volume that the session works on. One that is there may be of a path that the project had before.
-    pub(super) async fn ready(&self, engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
+    /// Makes the volume that the session works on. One that is there may be of a path that the
+    /// project had before.
+    pub(super) async fn ready(
+        &self,
+        engine: &Engine,
+        project: &Project,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let exchange = async {
-            let Some(folder) = engine.volume_folder(&self.upper(), cancel).await? else { return Ok(false) };
+            let Some(folder) = engine.volume_folder(&self.upper(), cancel).await? else {
+                return Ok(false);
+            };
             engine.remove_volume(&self.copy(), cancel).await?;
-            let (options, whole) = (overlay(project.text(), &folder, &self.layer()), format!("{folder}/up"));
-            let mounted = if self.is_laid_over() { ("overlay", "overlay", options.as_str()) } else { ("none", whole.as_str(), "bind") };
-            engine.create_mounted_volume(&self.copy(), &self.labels(project), mounted, cancel).await?;
+            let (options, whole) = (
+                overlay(project.text(), &folder, &self.layer()),
+                format!("{folder}/up"),
+            );
+            let mounted = if self.is_laid_over() {
+                ("overlay", "overlay", options.as_str())
+            } else {
+                ("none", whole.as_str(), "bind")
+            };
+            engine
+                .create_mounted_volume(&self.copy(), &self.labels(project), mounted, cancel)
+                .await?;
             Ok(true)
         };
-        if exchange.await.map_err(Error::engine("make the copy that the session works on"))? {
+        if exchange
+            .await
+            .map_err(Error::engine("make the copy that the session works on"))?
+        {
             Ok(())
         } else {
-            Err(Error::NotStarted { problem: format!("the volume `{}` of the review is gone", self.upper()) })
+            Err(Error::NotStarted {
+                problem: format!("the volume `{}` of the review is gone", self.upper()),
+            })
         }
     }
 }
@@ -195,10 +280,15 @@ pub(super) fn upper_of(session: &SessionId) -> String {
     format!("podbay-review-{session}")
 }
 
-/// Returns the number of the newest copy of a session whose turns go into the project, if one is among the volumes. `upper`: what their names begin
-/// with.
+/// Returns the number of the newest copy of a session whose turns go into the project, if one is
+/// among the volumes. `upper`: what their names begin with.
 pub(super) fn last_view(volumes: &[String], upper: &str) -> Option<u32> {
-    let number = |name: &String| name.strip_prefix(upper)?.strip_prefix("-turn-")?.parse().ok();
+    let number = |name: &String| {
+        name.strip_prefix(upper)?
+            .strip_prefix("-turn-")?
+            .parse()
+            .ok()
+    };
     volumes.iter().filter_map(number).max()
 }
 
@@ -208,8 +298,26 @@ mod tests {
 
     #[test]
     fn the_newest_copy_is_the_one_of_the_highest_number() {
-        let volumes = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        assert_eq!(last_view(&volumes(&["podbay-review-s-copy"]), "podbay-review-s"), None);
-        assert_eq!(last_view(&volumes(&["podbay-review-s-turn-9", "podbay-review-s-turn-10", "x-turn-11"]), "podbay-review-s"), Some(10));
+        let volumes = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            last_view(&volumes(&["podbay-review-s-copy"]), "podbay-review-s"),
+            None
+        );
+        assert_eq!(
+            last_view(
+                &volumes(&[
+                    "podbay-review-s-turn-9",
+                    "podbay-review-s-turn-10",
+                    "x-turn-11"
+                ]),
+                "podbay-review-s"
+            ),
+            Some(10)
+        );
     }
 }

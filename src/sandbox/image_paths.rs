@@ -1,8 +1,9 @@
 //! Whether what is mounted into a container lands where it should.
 //!
-//! An engine follows the image's own links to the place of a mount and makes what is missing there, as root. With a link that leads into
-//! `/workspace` that place lies in the project, on the host. And where a file stands it mounts nothing, and says so in words of its own. So an
-//! image is looked at before the first container is made from it: a box, or the model server.
+//! An engine follows the image's own links to the place of a mount and makes what is missing there,
+//! as root. With a link that leads into `/workspace` that place lies in the project, on the host.
+//! And where a file stands it mounts nothing, and says so in words of its own. So an image is
+//! looked at before the first container is made from it: a box, or the model server.
 
 use std::fs;
 use std::path::Path;
@@ -30,16 +31,29 @@ use podbay_event::Progress;
 use podbay_event::ProgressSink;
 use podbay_event::Unit;
 
-/// Places of a box's own mounts and of the engine's, none of which may be a link. What lies deeper is hidden by a mount on one of these.
-const BOX: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/run", "/sys", "/tmp", "/workspace"];
+/// Places of a box's own mounts and of the engine's, none of which may be a link. What lies deeper
+/// is hidden by a mount on one of these.
+const BOX: [&str; 9] = [
+    "/dev",
+    "/etc",
+    "/home",
+    "/home/agent",
+    "/proc",
+    "/run",
+    "/sys",
+    "/tmp",
+    "/workspace",
+];
 
-/// Files that the engine mounts; images do have links for them, which may lead anywhere but to where the host's disk can be written.
+/// Files that the engine mounts; images do have links for them, which may lead anywhere but to
+/// where the host's disk can be written.
 const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
 /// A look that takes no longer than this is not shown.
 const UNSEEN: Duration = Duration::from_secs(1);
 
-/// Counts the changes of what is looked for here: an image that was good by older rules is looked at again.
+/// Counts the changes of what is looked for here: an image that was good by older rules is looked
+/// at again.
 const RULES: u32 = 3;
 
 /// Where a kind of container has its mounts, and how that is told.
@@ -61,12 +75,19 @@ impl Places {
     /// Returns those of a box.
     pub(super) fn of_a_box() -> Self {
         let folders = BOX.map(str::to_owned).to_vec();
-        Self { folders, files: Vec::new(), open: ("/workspace", "your project"), owner: "a sandbox", mark: String::new() }
+        Self {
+            folders,
+            files: Vec::new(),
+            open: ("/workspace", "your project"),
+            owner: "a sandbox",
+            mark: String::new(),
+        }
     }
 }
 
-/// Looks at an image, once, and returns what is wrong with it: what was found good is remembered in a folder, by the image's id, which is a
-/// hash of all of it. The image is looked at through a container as bare as one like `like` can be, which is never started.
+/// Looks at an image, once, and returns what is wrong with it: what was found good is remembered in
+/// a folder, by the image's id, which is a hash of all of it. The image is looked at through a
+/// container as bare as one like `like` can be, which is never started.
 #[boxed]
 pub async fn look(
     engine: &Engine,
@@ -77,16 +98,26 @@ pub async fn look(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<Option<String>, engine::Error> {
-    let known = seen.join(format!("{}{}-{RULES}", image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-"), places.mark));
+    let known = seen.join(format!(
+        "{}{}-{RULES}",
+        image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-"),
+        places.mark
+    ));
     if known.exists() {
         return Ok(None);
     }
     let mut look = bare(like);
     look.name = format!("podbay-look-{}", InstanceId::random());
-    look.labels = Labels { owner: Some(Owner::current()), project: like.labels.project.clone(), ..Labels::new(Role::Filler) };
+    look.labels = Labels {
+        owner: Some(Owner::current()),
+        project: like.labels.project.clone(),
+        ..Labels::new(Role::Filler)
+    };
     let paths = paths(places, &image.volumes);
     let shown = Shown::begin(progress, image, paths.len());
-    let entries = engine.entries(&look, &paths, |n_done| shown.tell(n_done), cancel).await;
+    let entries = engine
+        .entries(&look, &paths, |n_done| shown.tell(n_done), cancel)
+        .await;
     shown.end();
     if let Some(problem) = entries?.iter().find_map(|entry| problem(places, entry)) {
         return Ok(Some(problem));
@@ -99,7 +130,8 @@ pub async fn look(
     Ok(None)
 }
 
-/// How far a look is, told once it takes long: an image with many volumes is asked about for half a minute.
+/// How far a look is, told once it takes long: an image with many volumes is asked about for half a
+/// minute.
 struct Shown<'a> {
     progress: &'a ProgressSink,
     task: String,
@@ -110,8 +142,17 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn begin(progress: &'a ProgressSink, image: &ImageFacts, n_paths: usize) -> Self {
-        let task = format!("looking at the image {}", image.tags.first().unwrap_or(&image.id));
-        Self { progress, task, total: n_paths as u64, begun: Instant::now(), is_told: AtomicBool::new(false) }
+        let task = format!(
+            "looking at the image {}",
+            image.tags.first().unwrap_or(&image.id)
+        );
+        Self {
+            progress,
+            task,
+            total: n_paths as u64,
+            begun: Instant::now(),
+            is_told: AtomicBool::new(false),
+        }
     }
 
     fn tell(&self, n_done: usize) {
@@ -129,14 +170,27 @@ impl<'a> Shown<'a> {
 
     fn step(&self, done: u64, finished: bool) {
         let (task, total) = (self.task.clone(), Some(self.total));
-        (self.progress)(Progress { task, done, total, unit: Unit::Steps, detail: String::new(), finished });
+        (self.progress)(Progress {
+            task,
+            done,
+            total,
+            unit: Unit::Steps,
+            detail: String::new(),
+            finished,
+        });
     }
 }
 
 /// Returns every path on the way to a mount: ours, the engine's, the image's volumes.
 fn paths(places: &Places, volumes: &[String]) -> Vec<String> {
     let files = FILES.map(str::to_owned);
-    let mut paths: Vec<String> = places.folders.iter().chain(&files).chain(&places.files).cloned().collect();
+    let mut paths: Vec<String> = places
+        .folders
+        .iter()
+        .chain(&files)
+        .chain(&places.files)
+        .cloned()
+        .collect();
     for volume in volumes {
         let mut path = String::new();
         // As the engine reads it.
@@ -158,20 +212,33 @@ fn problem(places: &Places, entry: &ImageEntry) -> Option<String> {
     let target = match &entry.kind {
         EntryKind::Link(target) => target,
         EntryKind::Circle => {
-            return Some(format!("the symbolic links at its `{path}` lead in a circle, so that nothing can be mounted there"));
+            return Some(format!(
+                "the symbolic links at its `{path}` lead in a circle, so that nothing can be mounted there"
+            ));
         }
         EntryKind::Folder if is_file => {
-            return Some(format!("its `{path}` is a folder, and the file of {} cannot be mounted there", places.owner));
+            return Some(format!(
+                "its `{path}` is a folder, and the file of {} cannot be mounted there",
+                places.owner
+            ));
         }
         EntryKind::Other if !is_file => {
-            let what = if path == "/workspace" { "the project".to_owned() } else { format!("what belongs to {}", places.owner) };
-            return Some(format!("its `{path}` is a file and no folder, so that {what} cannot be mounted there"));
+            let what = if path == "/workspace" {
+                "the project".to_owned()
+            } else {
+                format!("what belongs to {}", places.owner)
+            };
+            return Some(format!(
+                "its `{path}` is a file and no folder, so that {what} cannot be mounted there"
+            ));
         }
         EntryKind::Folder | EntryKind::Other => return None,
     };
-    // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead anywhere.
+    // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead
+    // anywhere.
     let is_at = |place: &str| Path::new(target).starts_with(place);
-    // On the way to one of the engine's files links are usual; on the way to a volume nobody needs one.
+    // On the way to one of the engine's files links are usual; on the way to a volume nobody needs
+    // one.
     let is_allowed = is_engines && !is_at(open) && !is_at("/proc");
     (!is_allowed).then(|| {
         format!(
@@ -186,24 +253,59 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, target: &str, is_refused: bool) {
-        let link = ImageEntry { path: path.to_owned(), kind: EntryKind::Link(target.to_owned()) };
-        assert_eq!(problem(&Places::of_a_box(), &link).is_some(), is_refused, "{link:?}");
+        let link = ImageEntry {
+            path: path.to_owned(),
+            kind: EntryKind::Link(target.to_owned()),
+        };
+        assert_eq!(
+            problem(&Places::of_a_box(), &link).is_some(),
+            is_refused,
+            "{link:?}"
+        );
     }
 
     #[test]
     fn a_circle_is_said_to_be_one() {
-        let link = ImageEntry { path: "/etc/hosts".to_owned(), kind: EntryKind::Circle };
-        assert!(problem(&Places::of_a_box(), &link).expect("of no use").contains("`/etc/hosts` lead in a circle"));
+        let link = ImageEntry {
+            path: "/etc/hosts".to_owned(),
+            kind: EntryKind::Circle,
+        };
+        assert!(
+            problem(&Places::of_a_box(), &link)
+                .expect("of no use")
+                .contains("`/etc/hosts` lead in a circle")
+        );
     }
 
     #[test]
     fn what_cannot_be_mounted_on_is_refused_by_its_name() {
-        let problem = |path: &str, kind| problem(&Places::of_a_box(), &ImageEntry { path: path.to_owned(), kind });
+        let problem = |path: &str, kind| {
+            problem(
+                &Places::of_a_box(),
+                &ImageEntry {
+                    path: path.to_owned(),
+                    kind,
+                },
+            )
+        };
         let said = problem("/workspace", EntryKind::Other).expect("of no use");
-        assert_eq!(said, "its `/workspace` is a file and no folder, so that the project cannot be mounted there");
-        assert!(problem("/srv/data", EntryKind::Other).is_some_and(|said| said.contains("`/srv/data` is a file")));
-        assert!(problem("/etc/hosts", EntryKind::Folder).is_some_and(|said| said.contains("`/etc/hosts` is a folder")));
-        for (path, kind) in [("/workspace", EntryKind::Folder), ("/tmp", EntryKind::Folder), ("/etc/hosts", EntryKind::Other)] {
+        assert_eq!(
+            said,
+            "its `/workspace` is a file and no folder, so that the project cannot be mounted there"
+        );
+        assert!(
+            problem("/srv/data", EntryKind::Other)
+                .is_some_and(|said| said.contains("`/srv/data` is a file"))
+        );
+        assert!(
+            problem("/etc/hosts", EntryKind::Folder)
+                .is_some_and(|said| said.contains("`/etc/hosts` is a folder"))
+        );
+        for (path, kind) in [
+            ("/workspace", EntryKind::Folder),
+            ("/tmp", EntryKind::Folder),
+            ("/etc/hosts", EntryKind::Other),
+        ] {
             assert_eq!(problem(path, kind), None, "{path}");
         }
     }
@@ -217,12 +319,27 @@ mod tests {
         check("/srv/data", "/workspaces", true);
         check("/srv/data", "/proc/self/root/workspace/made", true);
         check("/etc/resolv.conf", "/proc/self/root/workspace/made", true);
-        check("/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", false);
+        check(
+            "/etc/resolv.conf",
+            "/run/systemd/resolve/stub-resolv.conf",
+            false,
+        );
         check("/etc/resolv.conf", "/workspace/resolv.conf", true);
-        let volumes = ["/var/lib/data/".to_owned(), "/var/lib/more".to_owned(), "/a/../srv/data".to_owned()];
+        let volumes = [
+            "/var/lib/data/".to_owned(),
+            "/var/lib/more".to_owned(),
+            "/a/../srv/data".to_owned(),
+        ];
         assert_eq!(
             paths(&Places::of_a_box(), &volumes)[BOX.len() + FILES.len()..],
-            ["/var", "/var/lib", "/var/lib/data", "/var/lib/more", "/srv", "/srv/data"]
+            [
+                "/var",
+                "/var/lib",
+                "/var/lib/data",
+                "/var/lib/more",
+                "/srv",
+                "/srv/data"
+            ]
         );
     }
 }

@@ -42,7 +42,8 @@ use podbay_wire::message::DiskBegan;
 use podbay_wire::message::Facts;
 use podbay_wire::message::Stream;
 
-/// The box of a session. When it ends under us it is made anew for the next call, a few times; the call that was under way says so.
+/// The box of a session. When it ends under us it is made anew for the next call, a few times; the
+/// call that was under way says so.
 #[derive(Clone)]
 pub struct Sandbox {
     pub(super) inner: Arc<Inner>,
@@ -127,7 +128,11 @@ pub(super) struct State {
 impl State {
     /// Before the first box, in a project where this stands.
     pub(super) fn new(entries: Entries) -> Self {
-        Self { entries, git_was_away: !entries.has_git(), ..Self::default() }
+        Self {
+            entries,
+            git_was_away: !entries.has_git(),
+            ..Self::default()
+        }
     }
 
     /// No other box is made from now on.
@@ -159,12 +164,14 @@ struct Living {
 }
 
 impl Sandbox {
-    /// Names the token by which cancelled calls get no more time to end by themselves. The first one counts.
+    /// Names the token by which cancelled calls get no more time to end by themselves. The first
+    /// one counts.
     pub fn hurry_at(&self, haste: &CancellationToken) {
         let _ = self.inner.haste.set(haste.clone());
     }
 
-    /// Carries out one call. That the box ended is a fault the model can read; that none can be had any more is an error.
+    /// Carries out one call. That the box ended is a fault the model can read; that none can be had
+    /// any more is an error.
     pub async fn call(
         &self,
         call: Call,
@@ -172,7 +179,8 @@ impl Sandbox {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
-        self.call_asking(call, on_chunk, &Nobody, cancel, deadline).await
+        self.call_asking(call, on_chunk, &Nobody, cancel, deadline)
+            .await
     }
 
     /// Like [`Sandbox::call`]; where the guest asks whether a program goes on, `asks` answers.
@@ -193,25 +201,46 @@ impl Sandbox {
         }
         let living = self.living(cancel).await?;
         if let Some(reason) = living.in_place_of {
-            // What the model counts on may be gone, so it hears of that before anything else happens.
-            let problem = format!("{reason}. This call was not carried out: repeat it if it is still what you want");
+            // What the model counts on may be gone, so it hears of that before anything else
+            // happens.
+            let problem = format!(
+                "{reason}. This call was not carried out: repeat it if it is still what you want"
+            );
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
         let since = Moment::now();
         let haste = self.inner.haste.get_or_init(CancellationToken::new);
-        match living.link.call_asking(call, on_chunk, asks, cancel, haste, deadline).await {
+        match living
+            .link
+            .call_asking(call, on_chunk, asks, cancel, haste, deadline)
+            .await
+        {
             // The guest ends its box, and its answer came before its last word.
-            Ok(Output::Fault(Fault::BoxEnded { problem })) => {
-                Ok(box_ended(self.lost(&living.link, living.n_box, problem, true, since).await))
-            }
+            Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(box_ended(
+                self.lost(&living.link, living.n_box, problem, true, since)
+                    .await,
+            )),
             Ok(Output::Command(ended)) => Ok(Output::Command(self.explained(ended, since).await)),
             Ok(output) => Ok(output),
             Err(error) => match error.into_fault() {
                 Ok(fault) => Ok(Output::Fault(fault)),
                 Err(error) => {
-                    // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
-                    let given_up = matches!(error, link::Error::Unresponsive { .. } | link::Error::Overdue { .. });
-                    Ok(box_ended(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await))
+                    // A guest that does not even react to its call being cancelled is of no use to
+                    // anybody else who shares its box.
+                    let given_up = matches!(
+                        error,
+                        link::Error::Unresponsive { .. } | link::Error::Overdue { .. }
+                    );
+                    Ok(box_ended(
+                        self.lost(
+                            &living.link,
+                            living.n_box,
+                            error.to_string(),
+                            given_up,
+                            since,
+                        )
+                        .await,
+                    ))
                 }
             },
         }
@@ -239,7 +268,11 @@ impl Sandbox {
             running.owned |= replaced.is_some() && running.id.is_some();
             why = replaced.or(found_late);
             let Some(why) = &why else {
-                return Ok(Living { link: running.link.clone(), n_box, in_place_of: None });
+                return Ok(Living {
+                    link: running.link.clone(),
+                    n_box,
+                    in_place_of: None,
+                });
             };
             tracing::info!(why, "the sandbox is made anew");
             running.link.close();
@@ -250,7 +283,11 @@ impl Sandbox {
         let mut in_place_of = None;
         if let Some(gone) = state.running.take() {
             if !state.told {
-                let reason = why.unwrap_or_else(|| gone.link.ended().map_or_else(String::new, |reason| reason.to_string()));
+                let reason = why.unwrap_or_else(|| {
+                    gone.link
+                        .ended()
+                        .map_or_else(String::new, |reason| reason.to_string())
+                });
                 self.tell(&mut state, &reason);
                 in_place_of = Some(format!("{reason}. {}", what_follows(&gone)));
             }
@@ -272,30 +309,48 @@ impl Sandbox {
         let running = self.inner.make(cancel).await?;
         let link = running.link.clone();
         state.take_over(running, entries);
-        Ok(Living { link, n_box: state.n_boxes, in_place_of })
+        Ok(Living {
+            link,
+            n_box: state.n_boxes,
+            in_place_of,
+        })
     }
 
     /// Returns the container's id, where it is ours to name, and what the guest said of its box.
     #[boxed]
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
-        state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
+        state.running.as_ref().map(|running| {
+            (
+                running.id.as_ref().map(|id| id.0.clone()),
+                running.facts.clone(),
+            )
+        })
     }
 
     /// Returns whether the programs that commands start are seen, as far as that is known.
     #[boxed]
     pub async fn exec_gate(&self) -> ExecGate {
         let state = self.inner.state.lock().await;
-        let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
-        state.running.as_ref().filter(is_known).map_or(ExecGate::Absent, |running| running.link.exec_gate())
+        let is_known = |running: &&Running| {
+            matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none()
+        };
+        state
+            .running
+            .as_ref()
+            .filter(is_known)
+            .map_or(ExecGate::Absent, |running| running.link.exec_gate())
     }
 
-    /// Ends the box for good after a session in which a model gave the orders, takes over what it did with git, and moves aside what that may
-    /// have left for git to obey. Returns what came of that.
+    /// Ends the box for good after a session in which a model gave the orders, takes over what it
+    /// did with git, and moves aside what that may have left for git to obey. Returns what came of
+    /// that.
     #[boxed]
     pub async fn close_session(&self) -> Option<git::Ended> {
         self.close().await;
-        let Way::Engine(made) = &self.inner.way else { return None };
+        let Way::Engine(made) = &self.inner.way else {
+            return None;
+        };
         if made.spec.review.is_some() {
             // It could make none there, and what it did with git waits with the rest.
             return None;
@@ -327,10 +382,21 @@ impl Sandbox {
         let git = made.git.as_ref()?;
         let is_top_theirs = {
             let state = self.inner.state.lock().await;
-            state.entries.is_git_theirs(state.git_was_away, &made.spec.project)
+            state
+                .entries
+                .is_git_theirs(state.git_was_away, &made.spec.project)
         };
         let within = self.inner.options.start_timeout.duration();
-        match git.settle(&made.engine, &made.spec, &made.labels, within, is_top_theirs).await? {
+        match git
+            .settle(
+                &made.engine,
+                &made.spec,
+                &made.labels,
+                within,
+                is_top_theirs,
+            )
+            .await?
+        {
             Ok(ended) => {
                 for kind in ended.told() {
                     (self.inner.sink)(kind.into());
@@ -392,15 +458,27 @@ impl Inner {
             Way::Engine(made) => {
                 let Made { engine, .. } = made.as_ref();
                 let spec = &made.newest().counting_from(began);
-                let running = Box::pin(made.covering.make(made, spec, within, &self.beside, cancel)).await;
+                let running =
+                    Box::pin(made.covering.make(made, spec, within, &self.beside, cancel)).await;
                 for left in engine.take_left() {
-                    (self.sink)(Kind::Warning { message: left.to_string() }.into());
+                    (self.sink)(
+                        Kind::Warning {
+                            message: left.to_string(),
+                        }
+                        .into(),
+                    );
                 }
                 running
             }
             Way::Attached(socket) => {
                 let (link, facts) = socket.connect(began, within, cancel).await?;
-                Ok(Running { id: None, link, facts, owned: false, found: None })
+                Ok(Running {
+                    id: None,
+                    link,
+                    facts,
+                    owned: false,
+                    found: None,
+                })
             }
         }
     }

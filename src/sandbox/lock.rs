@@ -18,10 +18,12 @@ use super::Socket;
 const ASKED: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Says that one live controller is at work in a project; it ends with the process, however that ends.
+/// Says that one live controller is at work in a project; it ends with the process, however that
+/// ends.
 ///
-/// The file is named by the folder's device and inode: two paths to one folder are one project. The file itself stays, because
-/// removing it would let two processes hold locks on two files of the same name.
+/// The file is named by the folder's device and inode: two paths to one folder are one project. The
+/// file itself stays, because removing it would let two processes hold locks on two files of the
+/// same name.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -30,22 +32,43 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock of a project, or says who has it.
     pub fn take(folder: &Path, project: &Project) -> Result<Self, Error> {
-        Self::take_named(folder, &project.key(), |pid, since| Error::Busy { path: project.path().to_owned(), pid, since })
+        Self::take_named(folder, &project.key(), |pid, since| Error::Busy {
+            path: project.path().to_owned(),
+            pid,
+            since,
+        })
     }
 
-    /// Takes the lock of a sandbox that somebody else keeps. Who has it may be in another container, where its number means nothing.
+    /// Takes the lock of a sandbox that somebody else keeps. Who has it may be in another
+    /// container, where its number means nothing.
     pub fn take_socket(folder: &Path, socket: &Socket) -> Result<Self, Error> {
-        Self::take_named(folder, &socket.key(), |_, since| Error::BusySocket { socket: socket.path().to_owned(), since })
+        Self::take_named(folder, &socket.key(), |_, since| Error::BusySocket {
+            socket: socket.path().to_owned(),
+            since,
+        })
     }
 
     /// Takes the lock of what one session changes that waits to be accepted.
     pub fn take_review(folder: &Path, name: &str) -> Result<Self, Error> {
-        Self::take_named(folder, &format!("review-{name}"), |pid, since| Error::BusyReview { name: name.to_owned(), pid, since })
+        Self::take_named(folder, &format!("review-{name}"), |pid, since| {
+            Error::BusyReview {
+                name: name.to_owned(),
+                pid,
+                since,
+            }
+        })
     }
 
-    fn take_named(folder: &Path, key: &str, busy: impl FnOnce(u32, String) -> Error) -> Result<Self, Error> {
+    fn take_named(
+        folder: &Path,
+        key: &str,
+        busy: impl FnOnce(u32, String) -> Error,
+    ) -> Result<Self, Error> {
         let path = folder.join(format!("{key}.lock"));
-        let failed = |source| Error::Lock { path: path.clone(), source };
+        let failed = |source| Error::Lock {
+            path: path.clone(),
+            source,
+        };
         fs::create_dir_all(folder).map_err(failed)?;
         let mut file = OpenOptions::new()
             .read(true)
@@ -65,7 +88,10 @@ impl Lock {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{} {now}", std::process::id())).map_err(failed)?;
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{} {now}", std::process::id()))
+            .map_err(failed)?;
         Ok(Self { file })
     }
 
@@ -77,13 +103,16 @@ impl Lock {
 
 /// Returns who holds the lock, and since when; 0 where nobody can tell.
 ///
-/// Whoever has just taken it may not have written that yet, and what stands there is then of one who is gone.
+/// Whoever has just taken it may not have written that yet, and what stands there is then of one
+/// who is gone.
 fn holder(file: &mut File) -> io::Result<(u32, String)> {
     for _ in 0..ASKED {
         let mut text = String::new();
         file.rewind()?;
         file.read_to_string(&mut text)?;
-        if let Some((pid, since)) = text.strip_suffix('\n').and_then(|line| line.split_once(' '))
+        if let Some((pid, since)) = text
+            .strip_suffix('\n')
+            .and_then(|line| line.split_once(' '))
             && let Ok(pid) = pid.parse()
             && Path::new(&format!("/proc/{pid}")).exists()
         {
@@ -124,9 +153,15 @@ mod tests {
             let first = File::open(&path).expect("there");
             first.lock().expect("free");
             let error = Lock::take_review(folder.path(), "x").expect_err("it is taken");
-            assert!(matches!(error, Error::BusyReview { pid: 0, .. }), "{text:?}: {error:?}");
+            assert!(
+                matches!(error, Error::BusyReview { pid: 0, .. }),
+                "{text:?}: {error:?}"
+            );
             let hint = error.hint().expect("a hint");
-            assert!(!hint.contains("kill") && !error.to_string().contains("process 0"), "{error}: {hint}");
+            assert!(
+                !hint.contains("kill") && !error.to_string().contains("process 0"),
+                "{error}: {hint}"
+            );
         }
     }
 }

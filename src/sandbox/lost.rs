@@ -1,4 +1,5 @@
-//! What becomes of a box that ends under a session, and what the model and the person are told of it.
+//! What becomes of a box that ends under a session, and what the model and the person are told of
+//! it.
 
 use std::time::Duration;
 
@@ -47,42 +48,69 @@ impl Ended {
     pub async fn of(link: &Link) -> Self {
         let since = Moment::now();
         link.wait_ended().await;
-        Self { link: link.clone(), n_box: 0, since }
+        Self {
+            link: link.clone(),
+            n_box: 0,
+            since,
+        }
     }
 
     /// Returns why it ended.
     pub fn reason(&self) -> String {
-        self.link.ended().map_or_else(String::new, |reason| reason.to_string())
+        self.link
+            .ended()
+            .map_or_else(String::new, |reason| reason.to_string())
     }
 }
 
 impl Sandbox {
-    /// Waits until the box that runs ends under us. Where none runs, or its end was told already, that is for ever.
+    /// Waits until the box that runs ends under us. Where none runs, or its end was told already,
+    /// that is for ever.
     #[boxed]
     pub async fn ended(&self) -> Ended {
         let running = {
             let state = self.inner.state.lock().await;
-            state.running.as_ref().filter(|_| !state.told).map(|running| (running.link.clone(), state.n_boxes))
+            state
+                .running
+                .as_ref()
+                .filter(|_| !state.told)
+                .map(|running| (running.link.clone(), state.n_boxes))
         };
         match running {
-            Some((link, n_box)) => Ended { n_box, ..Ended::of(&link).await },
+            Some((link, n_box)) => Ended {
+                n_box,
+                ..Ended::of(&link).await
+            },
             None => std::future::pending().await,
         }
     }
 
-    /// Tells of an end that was waited for, and returns what the model is told. The next call gets a new box.
+    /// Tells of an end that was waited for, and returns what the model is told. The next call gets
+    /// a new box.
     #[boxed]
     pub async fn tell_ended(&self, ended: Ended) -> String {
         let Ended { link, n_box, since } = &ended;
         self.lost(link, *n_box, ended.reason(), false, *since).await
     }
 
-    /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
+    /// Says what became of a call whose box ended, or does not react even to its being cancelled: a
+    /// stuck box goes too.
     ///
-    /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for everybody.
-    pub(super) async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool, since: Moment) -> String {
+    /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for
+    /// everybody.
+    pub(super) async fn lost(
+        &self,
+        link: &Link,
+        n_box: u32,
+        error: String,
+        given_up: bool,
+        since: Moment,
+    ) -> String {
         let ended = link.ended();
-        let died = matches!(ended, Some(link::Reason::EndOfStream | link::Reason::Broken(_)));
+        let died = matches!(
+            ended,
+            Some(link::Reason::EndOfStream | link::Reason::Broken(_))
+        );
         let mut reason = ended.map_or(error, |reason| reason.to_string());
         link.close();
         let mut state = self.inner.state.lock().await;
@@ -92,7 +120,10 @@ impl Sandbox {
             && let Some(running) = &state.running
             && let Some(bytes) = self.inner.hunger(running.id.as_ref(), since).await
         {
-            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(bytes).rounded());
+            reason = format!(
+                "the sandbox was killed: out of memory, its limit is {}",
+                ByteSize::new(bytes).rounded()
+            );
         }
         let mut follows = ANEW;
         // Other calls may have told it, and a new box may be there already.
@@ -103,7 +134,8 @@ impl Sandbox {
                 running.owned |= running.id.is_some() && (given_up || must_go(running));
                 follows = what_follows(running);
                 if running.owned && !was_owned {
-                    // Nobody else ends it, and what is left in it must not go on until the next call.
+                    // Nobody else ends it, and what is left in it must not go on until the next
+                    // call.
                     self.inner.remove(running).await;
                 }
             }
@@ -114,9 +146,13 @@ impl Sandbox {
         format!("{reason}. {follows}")
     }
 
-    /// Names the limit that killed a command where the guest cannot read the counters: then only the engine saw it.
+    /// Names the limit that killed a command where the guest cannot read the counters: then only
+    /// the engine saw it.
     pub(super) async fn explained(&self, mut ended: CommandEnded, since: Moment) -> CommandEnded {
-        let killed = matches!(ended.end, End::Signaled { signal: SIGKILL } | End::Exited { code: KILLED });
+        let killed = matches!(
+            ended.end,
+            End::Signaled { signal: SIGKILL } | End::Exited { code: KILLED }
+        );
         if !killed || ended.limit.is_some() {
             return ended;
         }
@@ -133,31 +169,47 @@ impl Sandbox {
     pub(super) fn tell(&self, state: &mut State, reason: &str) {
         state.told = true;
         reason.clone_into(&mut state.last_reason);
-        (self.inner.sink)(Kind::BoxLost { reason: reason.to_owned() }.into());
+        (self.inner.sink)(
+            Kind::BoxLost {
+                reason: reason.to_owned(),
+            }
+            .into(),
+        );
     }
 }
 
 impl Inner {
-    /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where there is no engine nobody saw it.
+    /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where
+    /// there is no engine nobody saw it.
     async fn hunger(&self, id: Option<&ContainerId>, since: Moment) -> Option<u64> {
-        let (Way::Engine(made), Some(id)) = (&self.way, id) else { return None };
-        made.engine.ran_out_of_memory(id, since, OOM_WORD).await.then(|| made.spec.memory())
+        let (Way::Engine(made), Some(id)) = (&self.way, id) else {
+            return None;
+        };
+        made.engine
+            .ran_out_of_memory(id, since, OOM_WORD)
+            .await
+            .then(|| made.spec.memory())
     }
 
     pub(super) async fn remove(&self, running: &Running) {
-        let (Way::Engine(made), Some(id)) = (&self.way, &running.id) else { return };
+        let (Way::Engine(made), Some(id)) = (&self.way, &running.id) else {
+            return;
+        };
         if let Err(error) = made.engine.remove(id).await {
             let (id, error) = (id.short(), error.with_causes());
-            let message =
-                format!("the sandbox {id} could not be removed: {error}; `docker rm --force {id}` does so, and `podbay gc` tries again");
+            let message = format!(
+                "the sandbox {id} could not be removed: {error}; `docker rm --force {id}` does so, and `podbay gc` tries again"
+            );
             (self.sink)(Kind::Warning { message }.into());
         }
     }
 }
 
-/// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest gave up.
+/// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest
+/// gave up.
 pub(super) fn must_go(running: &Running) -> bool {
-    running.id.is_some() && (running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_))))
+    running.id.is_some()
+        && (running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_))))
 }
 
 pub(super) fn what_follows(lost: &Running) -> &'static str {

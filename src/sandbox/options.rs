@@ -11,7 +11,8 @@ use podbay_wire::message::DiskLimits;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// What boxes are made of: `docker`, or `attach` to one that somebody else keeps, such as compose. `native` is to come.
+    /// What boxes are made of: `docker`, or `attach` to one that somebody else keeps, such as
+    /// compose. `native` is to come.
     pub backend: Backend,
     /// Socket of the box to attach to, as an absolute path; only for the backend `attach`.
     pub socket: Option<String>,
@@ -27,22 +28,28 @@ pub struct Options {
     pub open_files: u32,
     /// Largest file a command may write.
     pub file_size: ByteSize,
-    /// By how much the project may grow in a session, on the host's disk: at least 4MiB; 0 is no limit.
+    /// By how much the project may grow in a session, on the host's disk: at least 4MiB; 0 is no
+    /// limit.
     pub disk: ByteSize,
     /// How many files it may gain: at least 100; 0 is no limit.
     pub disk_files: u64,
-    /// What stays free of the disk that the project lies on: a command that writes beyond it is ended. 0: nothing.
+    /// What stays free of the disk that the project lies on: a command that writes beyond it is
+    /// ended. 0: nothing.
     pub disk_floor: ByteSize,
-    /// Secrets that commands may read, as patterns like those of `.gitignore`; all others that are found are hidden.
+    /// Secrets that commands may read, as patterns like those of `.gitignore`; all others that are
+    /// found are hidden.
     pub reveal: Vec<String>,
-    /// Milliseconds that a project is looked through for secrets before the first command, at most half of `start_timeout`. A session looks through
-    /// the rest after that, and gets a sandbox that hides what it finds there.
+    /// Milliseconds that a project is looked through for secrets before the first command, at most
+    /// half of `start_timeout`. A session looks through the rest after that, and gets a sandbox
+    /// that hides what it finds there.
     pub look_ms: u64,
-    /// Files and folders that programs on your machine run by themselves, as such patterns: in a live session commands cannot change those that are
-    /// there, and what you add here waits at `review apply` until you say yes.
+    /// Files and folders that programs on your machine run by themselves, as such patterns: in a
+    /// live session commands cannot change those that are there, and what you add here waits at
+    /// `review apply` until you say yes.
     pub auto_run: Vec<String>,
-    /// Where changes go: `live`, into the project as they are made; `review`, held back until they are accepted, and those of `podbay chat`, which
-    /// knows no review, as with `turn`; `turn`, into the project at the end of each turn.
+    /// Where changes go: `live`, into the project as they are made; `review`, held back until they
+    /// are accepted, and those of `podbay chat`, which knows no review, as with `turn`; `turn`,
+    /// into the project at the end of each turn.
     pub changes: Changes,
     /// Network of the box; only `none` exists so far.
     pub network: Network,
@@ -56,12 +63,14 @@ pub struct Options {
     pub restarts: u32,
     /// The time over which they are counted.
     pub restart_window: Seconds,
-    /// Refuses what would only be warned about: a project that belongs to root, an engine with a known hole that lets a container out, a sandbox that does not see
-    /// which programs run.
+    /// Refuses what would only be warned about: a project that belongs to root, an engine with a
+    /// known hole that lets a container out, a sandbox that does not see which programs run.
     pub strict: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// Containers of a Docker engine.
@@ -73,25 +82,41 @@ pub enum Backend {
     Native,
 }
 
-/// Which part of its time a first look may spend on folders that are ignored: they hold much, and the box is made meanwhile.
+/// Which part of its time a first look may spend on folders that are ignored: they hold much, and
+/// the box is made meanwhile.
 const FOR_IGNORED: u64 = 5;
 
 impl Options {
     /// Returns what the keeper is to look for.
     pub(super) fn find(&self) -> Find {
-        let budget_ms = self.look_ms.min(self.start_timeout.get().saturating_mul(500));
+        let budget_ms = self
+            .look_ms
+            .min(self.start_timeout.get().saturating_mul(500));
         let (reveal, auto_run) = (self.reveal.clone(), self.auto_run.clone());
-        Find { reveal, auto_run, budget_ms, ignored_ms: budget_ms / FOR_IGNORED, ..Find::default() }
+        Find {
+            reveal,
+            auto_run,
+            budget_ms,
+            ignored_ms: budget_ms / FOR_IGNORED,
+            ..Find::default()
+        }
     }
 
     /// Returns what the guest is to watch.
     pub(super) fn disk_limits(&self) -> DiskLimits {
-        DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes(), began: None }
+        DiskLimits {
+            bytes: self.disk.bytes(),
+            files: self.disk_files,
+            floor: self.disk_floor.bytes(),
+            began: None,
+        }
     }
 }
 
 /// Where changes go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Changes {
     /// Into the project as they are made.

@@ -2,17 +2,22 @@
 
 /// Returns the options by which it does.
 ///
-/// A colon or a comma would end the path and begin another one, or an option. The engine looks for options of its own between commas before
-/// the kernel sees them; with a slash at its end no path ends in one. What is not changed has the number that it has in the project (`xino`).
+/// A colon or a comma would end the path and begin another one, or an option. The engine looks for
+/// options of its own between commas before the kernel sees them; with a slash at its end no path
+/// ends in one. What is not changed has the number that it has in the project (`xino`).
 ///
-/// A folder of the project cannot be renamed in one step (`redirect_dir`): the new name would only be a note of where the folder lies in the
-/// project, and all that is in it would be gone as soon as it is moved or removed there, be it by what is brought in. Nor could anybody but the
-/// kernel tell whose the files in it are.
+/// A folder of the project cannot be renamed in one step (`redirect_dir`): the new name would only
+/// be a note of where the folder lies in the project, and all that is in it would be gone as soon
+/// as it is moved or removed there, be it by what is brought in. Nor could anybody but the kernel
+/// tell whose the files in it are.
 ///
-/// `layer`: where below `upper` the two folders lie that take up what is changed, with a slash at its end where that is not nothing.
+/// `layer`: where below `upper` the two folders lie that take up what is changed, with a slash at
+/// its end where that is not nothing.
 pub(super) fn overlay(lower: &str, upper: &str, layer: &str) -> String {
     let [lower, upper] = [lower, upper].map(escaped);
-    format!("lowerdir={lower}/,upperdir={upper}/{layer}up/,workdir={upper}/{layer}wk/,redirect_dir=nofollow,xino=off,nosuid,nodev")
+    format!(
+        "lowerdir={lower}/,upperdir={upper}/{layer}up/,workdir={upper}/{layer}wk/,redirect_dir=nofollow,xino=off,nosuid,nodev"
+    )
 }
 
 fn escaped(path: &str) -> String {
@@ -38,7 +43,10 @@ mod tests {
             "lowerdir=/home/p/,upperdir=/var/lib/docker/volumes/v/_data/up/,workdir=/var/lib/docker/volumes/v/_data/wk/,\
              redirect_dir=nofollow,xino=off,nosuid,nodev"
         );
-        assert!(overlay("/p", "/v", "v/2/").starts_with("lowerdir=/p/,upperdir=/v/v/2/up/,workdir=/v/v/2/wk/,"));
+        assert!(
+            overlay("/p", "/v", "v/2/")
+                .starts_with("lowerdir=/p/,upperdir=/v/v/2/up/,workdir=/v/v/2/wk/,")
+        );
         for (path, expected) in [
             ("/a:b", r"lowerdir=/a\:b/,"),
             (r"/a\,upperdir=b", r"lowerdir=/a\\\,upperdir=b/,"),

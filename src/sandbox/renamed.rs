@@ -1,5 +1,6 @@
-//! Where hidden files of the project went that the person renames while commands work on what is laid over it: they see them there under the new
-//! name, and what covers the old one stays in its place, so that nothing tells of it.
+//! Where hidden files of the project went that the person renames while commands work on what is
+//! laid over it: they see them there under the new name, and what covers the old one stays in its
+//! place, so that nothing tells of it.
 
 use std::fs;
 use std::fs::File;
@@ -10,7 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Files and folders that are hidden from commands, each held so that the kernel tells what it is called.
+/// Files and folders that are hidden from commands, each held so that the kernel tells what it is
+/// called.
 #[derive(Debug, Default)]
 pub(super) struct Renamed(Vec<Held>);
 
@@ -31,23 +33,34 @@ impl Renamed {
                 continue;
             }
             // What is not there now is of the session's own doing.
-            let opened = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(project.join(path));
+            let opened = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
+                .open(project.join(path));
             let Ok(file) = opened else { continue };
             if let Some(was) = name_of(&file) {
-                self.0.push(Held { path: path.clone(), file, was });
+                self.0.push(Held {
+                    path: path.clone(),
+                    file,
+                    was,
+                });
             }
         }
     }
 
-    /// Returns what is called otherwise by now, each with its new path, and is in the project still.
+    /// Returns what is called otherwise by now, each with its new path, and is in the project
+    /// still.
     pub(super) fn now(&self, project: &Path) -> Vec<(String, String)> {
         let renamed = self.0.iter().filter_map(|held| {
             // One that is gone has no name.
             let is_there = held.file.metadata().is_ok_and(|facts| facts.nlink() > 0);
             let now = name_of(&held.file).filter(|now| is_there && *now != held.was)?;
             // Its name may have become another file's, beside which it is gone.
-            let is_it = fs::symlink_metadata(&now)
-                .is_ok_and(|there| held.file.metadata().is_ok_and(|facts| (there.dev(), there.ino()) == (facts.dev(), facts.ino())));
+            let is_it = fs::symlink_metadata(&now).is_ok_and(|there| {
+                held.file
+                    .metadata()
+                    .is_ok_and(|facts| (there.dev(), there.ino()) == (facts.dev(), facts.ino()))
+            });
             let within = now.strip_prefix(project).ok().filter(|_| is_it)?;
             Some((held.path.clone(), within.to_string_lossy().into_owned()))
         });
@@ -69,7 +82,14 @@ mod tests {
         let root = fs::canonicalize(folder.path()).expect("a path");
         let project = root.join("project");
         fs::create_dir_all(project.join("conf")).expect("made");
-        let names = [".env", "conf/.env", "kept.env", "gone.env", "saved.env", "out.env"];
+        let names = [
+            ".env",
+            "conf/.env",
+            "kept.env",
+            "gone.env",
+            "saved.env",
+            "out.env",
+        ];
         for name in names {
             fs::write(project.join(name), "A=1").expect("written");
         }
@@ -85,7 +105,10 @@ mod tests {
         fs::rename(project.join("out.env"), root.join("out.env")).expect("renamed");
         fs::write(project.join(".env"), "A=3").expect("written");
         let pair = |was: &str, now: &str| (was.to_owned(), now.to_owned());
-        assert_eq!(renamed.now(&project), [pair(".env", "env.txt"), pair("conf/.env", "old/.env")]);
+        assert_eq!(
+            renamed.now(&project),
+            [pair(".env", "env.txt"), pair("conf/.env", "old/.env")]
+        );
         fs::rename(project.join("old"), project.join("conf")).expect("renamed");
         assert_eq!(renamed.now(&project), [pair(".env", "env.txt")]);
     }

@@ -1,8 +1,10 @@
 //! Changes that are held back until a person accepts them.
 //!
-//! A session works on a file system that is laid over the project: what it changes lies in a volume of its own, and the project stays as it
-//! is. Where nothing can be laid over it, the whole project is copied. The volumes carry the session's name and stay until what is in them
-//! is accepted or discarded. The keeper sees the copy read-only, and the project beside it; what it does with them is `guest::keep::review`.
+//! A session works on a file system that is laid over the project: what it changes lies in a volume
+//! of its own, and the project stays as it is. Where nothing can be laid over it, the whole project
+//! is copied. The volumes carry the session's name and stay until what is in them is accepted or
+//! discarded. The keeper sees the copy read-only, and the project beside it; what it does with them
+//! is `guest::keep::review`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -46,7 +48,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldReview {
     pub session: SessionId,
-    /// Where the project was when the session worked on it, if it was elsewhere. What is kept of the review is known by that path.
+    /// Where the project was when the session worked on it, if it was elsewhere. What is kept of
+    /// the review is known by that path.
     pub elsewhere: Option<String>,
     /// Whether each turn of the session went into the project: what waits is of its last one.
     pub is_by_turn: bool,
@@ -55,11 +58,16 @@ pub struct HeldReview {
 impl HeldReview {
     /// That of a session in the project as it is.
     pub fn of(session: &SessionId) -> Self {
-        Self { session: session.clone(), elsewhere: None, is_by_turn: false }
+        Self {
+            session: session.clone(),
+            elsewhere: None,
+            is_by_turn: false,
+        }
     }
 }
 
-/// Returns the same box with its changes held back. A session that had a review before goes on in that.
+/// Returns the same box with its changes held back. A session that had a review before goes on in
+/// that.
 #[boxed]
 pub async fn hold_back(
     engine: &Engine,
@@ -69,7 +77,10 @@ pub async fn hold_back(
     by_turn: bool,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
-    let mut held = Held { by_turn, ..Held::of(engine, session, cancel).await? };
+    let mut held = Held {
+        by_turn,
+        ..Held::of(engine, session, cancel).await?
+    };
     if by_turn && held.is_laid_over() {
         held.view.get_or_insert(0);
     }
@@ -77,19 +88,36 @@ pub async fn hold_back(
     held.has_git = git::keep_for_review(engine, spec, session, cancel).await?;
     let facts = facts_of(engine, cancel).await?;
     if held.is_laid_over() && (!facts.local || facts.desktop) {
-        return copy_whole(engine, spec, options, session, by_turn, "the engine's machine is another one", cancel).await;
+        return copy_whole(
+            engine,
+            spec,
+            options,
+            session,
+            by_turn,
+            "the engine's machine is another one",
+            cancel,
+        )
+        .await;
     }
     held.ready(engine, &spec.project, cancel).await?;
-    held.make_carried(engine, &spec.project, |target| spec.temporary(target), cancel).await?;
+    held.make_carried(
+        engine,
+        &spec.project,
+        |target| spec.temporary(target),
+        cancel,
+    )
+    .await?;
     Ok(spec.held_back(&held))
 }
 
-/// Whether a box did not start because nothing can be laid over the project, or over what the engine keeps volumes on.
+/// Whether a box did not start because nothing can be laid over the project, or over what the
+/// engine keeps volumes on.
 pub fn cannot_lay_over(error: &Error) -> bool {
     matches!(error, Error::Engine { source, .. } if source.to_string().contains("failed to mount local volume"))
 }
 
-/// Copies the whole project for a session, where nothing can be laid over it; `why` is what a person is told.
+/// Copies the whole project for a session, where nothing can be laid over it; `why` is what a
+/// person is told.
 #[boxed]
 pub async fn copy_whole(
     engine: &Engine,
@@ -101,28 +129,60 @@ pub async fn copy_whole(
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
     // What was laid over it is in nobody's use.
-    let laid_over = Held { kind: Kind::LaidOver, by_turn, ..Held::of(engine, session, cancel).await? };
+    let laid_over = Held {
+        kind: Kind::LaidOver,
+        by_turn,
+        ..Held::of(engine, session, cancel).await?
+    };
     let failed = Error::engine("make the copy that the session works on");
-    engine.remove_volume(&laid_over.copy(), cancel).await.map_err(failed)?;
-    let copying = spec.held_back(&Held { kind: Kind::Copying, ..laid_over.clone() });
-    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
+    engine
+        .remove_volume(&laid_over.copy(), cancel)
+        .await
+        .map_err(failed)?;
+    let copying = spec.held_back(&Held {
+        kind: Kind::Copying,
+        ..laid_over.clone()
+    });
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Keeper)
+    };
     let within = options.start_timeout.duration();
-    let mut keeper = Keeper::start(engine, &copying, &labels, Purpose::Look, within, cancel).await?;
+    let mut keeper =
+        Keeper::start(engine, &copying, &labels, Purpose::Look, within, cancel).await?;
     let answer = keeper.review(ReviewOrder::Copy, cancel).await;
     keeper.discard(engine).await;
-    let ReviewAnswer::Copied(copied) = answer? else { return Err(Error::Cancelled) };
-    let held = Held { kind: Kind::Copied, ..laid_over };
+    let ReviewAnswer::Copied(copied) = answer? else {
+        return Err(Error::Cancelled);
+    };
+    let held = Held {
+        kind: Kind::Copied,
+        ..laid_over
+    };
     held.ready(engine, &spec.project, cancel).await?;
     let mut spec = spec.held_back(&held);
     let size = ByteSize::new(copied.n_bytes).rounded();
-    let over = if copied.n_passed_over > 0 { format!(", without {} that cannot be copied", copied.n_passed_over) } else { String::new() };
-    spec.warnings.push(format!("the run works on a copy of the whole project ({} files, {size}{over}): {why}", copied.n_files));
+    let over = if copied.n_passed_over > 0 {
+        format!(", without {} that cannot be copied", copied.n_passed_over)
+    } else {
+        String::new()
+    };
+    spec.warnings.push(format!(
+        "the run works on a copy of the whole project ({} files, {size}{over}): {why}",
+        copied.n_files
+    ));
     Ok(spec)
 }
 
 /// Makes the volume of what the session changes.
-async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &CancellationToken) -> Result<(), Error> {
-    let mode = std::fs::metadata(spec.project.path()).map_or(0o755, |facts| facts.permissions().mode() & 0o777);
+async fn make_upper(
+    engine: &Engine,
+    spec: &Spec,
+    held: &Held,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let mode = std::fs::metadata(spec.project.path())
+        .map_or(0o755, |facts| facts.permissions().mode() & 0o777);
     let (uid, gid) = spec.ids();
     let folder = |path: &str, mode: u32, (uid, gid): (u32, u32)| VolumeFile {
         path: path.to_owned(),
@@ -135,15 +195,38 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
         if engine.volume_folder(&held.upper(), cancel).await?.is_some() {
             return Ok(());
         }
-        engine.create_volume(&held.upper(), &held.labels(&spec.project), cancel).await?;
-        let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
-        let filler = bare(&spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None));
-        let mut files = vec![folder("up/", mode, (uid, gid)), folder("wk/", 0o700, (0, 0))];
+        engine
+            .create_volume(&held.upper(), &held.labels(&spec.project), cancel)
+            .await?;
+        let labels = Labels {
+            owner: Some(Owner::current()),
+            ..Labels::new(Role::Filler)
+        };
+        let filler = bare(&spec.container(
+            format!(
+                "podbay-filler-{}-{}",
+                guest::build_id(),
+                InstanceId::random()
+            ),
+            labels,
+            None,
+        ));
+        let mut files = vec![
+            folder("up/", mode, (uid, gid)),
+            folder("wk/", 0o700, (0, 0)),
+        ];
         if held.by_turn {
             let own = |path: &str| folder(path, 0o700, (uid, gid));
-            files.extend([own("v/"), own("v/0/"), folder("v/0/up/", mode, (uid, gid)), own("v/0/wk/")]);
+            files.extend([
+                own("v/"),
+                own("v/0/"),
+                folder("v/0/up/", mode, (uid, gid)),
+                own("v/0/wk/"),
+            ]);
         }
-        engine.fill_volume(&held.upper(), &filler, &files, cancel).await
+        engine
+            .fill_volume(&held.upper(), &filler, &files, cancel)
+            .await
     };
     let made: Result<(), engine::Error> = exchange.await;
     made.map_err(Error::engine("make the volume for what is to be reviewed"))
@@ -151,24 +234,40 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
 
 /// Returns the reviews of a project whose volumes are there.
 #[boxed]
-pub async fn reviews(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Vec<HeldReview>, Error> {
-    let volumes = engine.volumes(cancel).await.map_err(Error::engine("list what waits to be reviewed"))?;
+pub async fn reviews(
+    engine: &Engine,
+    project: &Project,
+    cancel: &CancellationToken,
+) -> Result<Vec<HeldReview>, Error> {
+    let volumes = engine
+        .volumes(cancel)
+        .await
+        .map_err(Error::engine("list what waits to be reviewed"))?;
     let held = |leftover: Leftover| match leftover {
-        Leftover::Volume { name, labels, .. } if labels.role == Role::Review && labels.project == Some(project.key()) => {
+        Leftover::Volume { name, labels, .. }
+            if labels.role == Role::Review && labels.project == Some(project.key()) =>
+        {
             let session = labels.session?;
             let is_by_turn = last_view(std::slice::from_ref(&name), &upper_of(&session)).is_some();
-            Some(HeldReview { session, elsewhere: labels.path.filter(|path| path != project.text()), is_by_turn })
+            Some(HeldReview {
+                session,
+                elsewhere: labels.path.filter(|path| path != project.text()),
+                is_by_turn,
+            })
         }
         _ => None,
     };
     let mut found: Vec<HeldReview> = volumes.into_iter().filter_map(held).collect();
     // Of several volumes of one session the one that tells most is kept.
-    found.sort_by(|one, other| (one.session.as_str(), other.is_by_turn).cmp(&(other.session.as_str(), one.is_by_turn)));
+    found.sort_by(|one, other| {
+        (one.session.as_str(), other.is_by_turn).cmp(&(other.session.as_str(), one.is_by_turn))
+    });
     found.dedup_by(|one, other| one.session == other.session);
     Ok(found)
 }
 
-/// Shows, brings in or discards what is held back, by a keeper of its own. `held`: the review whose copy it may have to look at.
+/// Shows, brings in or discards what is held back, by a keeper of its own. `held`: the review whose
+/// copy it may have to look at.
 #[boxed]
 pub async fn review(
     engine: &Engine,
@@ -184,14 +283,36 @@ pub async fn review(
         held.ready(engine, &spec.project, cancel).await?;
         spec = spec.held_back(&held);
     }
-    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
-    let purpose = if order.writes() { Purpose::Restore } else { Purpose::Keep };
-    let mut keeper = Keeper::start(engine, &spec, &labels, purpose, options.start_timeout.duration(), cancel).await?;
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Keeper)
+    };
+    let purpose = if order.writes() {
+        Purpose::Restore
+    } else {
+        Purpose::Keep
+    };
+    let mut keeper = Keeper::start(
+        engine,
+        &spec,
+        &labels,
+        purpose,
+        options.start_timeout.duration(),
+        cancel,
+    )
+    .await?;
     let cut = match &order {
         ReviewOrder::Apply { name, only, .. } => {
             // Without the paths the same command would bring in all of the review.
-            let again = if only.is_empty() { format!("podbay review apply {name}") } else { "podbay undo resume".to_owned() };
-            Some(Error::cut(&format!("what was being brought in of the review {name}"), &again))
+            let again = if only.is_empty() {
+                format!("podbay review apply {name}")
+            } else {
+                "podbay undo resume".to_owned()
+            };
+            Some(Error::cut(
+                &format!("what was being brought in of the review {name}"),
+                &again,
+            ))
         }
         _ => None,
     };
@@ -205,28 +326,57 @@ pub async fn review(
 
 /// Removes the volumes of a review. Nothing may use them any more.
 #[boxed]
-pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &CancellationToken) -> Result<(), Error> {
-    let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false, by_turn: false, view: None };
+pub async fn remove_review(
+    engine: &Engine,
+    review: &HeldReview,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let of_kind = |kind: Kind| Held {
+        session: review.session.clone(),
+        kind,
+        has_git: false,
+        by_turn: false,
+        view: None,
+    };
     let copies = of_kind(Kind::LaidOver).copies(engine, cancel).await?;
-    // First what is mounted from the last one: it may be in use a moment longer than its container. As long as that is there, the others are
-    // known to be left.
-    let git = [git::volume_of_below(&review.session), git::volume_of(&review.session)];
-    for name in git.into_iter().chain(copies).chain([of_kind(Kind::LaidOver).upper()]) {
+    // First what is mounted from the last one: it may be in use a moment longer than its container.
+    // As long as that is there, the others are known to be left.
+    let git = [
+        git::volume_of_below(&review.session),
+        git::volume_of(&review.session),
+    ];
+    for name in git
+        .into_iter()
+        .chain(copies)
+        .chain([of_kind(Kind::LaidOver).upper()])
+    {
         remove_when_free(engine, name, cancel).await?;
     }
     Ok(())
 }
 
 /// Removes a copy that the session does not work on any more.
-pub(super) async fn remove_view(engine: &Engine, held: &Held, cancel: &CancellationToken) -> Result<(), Error> {
+pub(super) async fn remove_view(
+    engine: &Engine,
+    held: &Held,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
     remove_when_free(engine, held.copy(), cancel).await
 }
 
-async fn remove_when_free(engine: &Engine, name: String, cancel: &CancellationToken) -> Result<(), Error> {
+async fn remove_when_free(
+    engine: &Engine,
+    name: String,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
     for _ in 0..ATTEMPTS {
         let failed = Error::engine("remove what was reviewed");
         let is_there = !engine.remove_volume(&name, cancel).await.map_err(failed)?
-            && engine.volume_folder(&name, cancel).await.map_err(Error::engine("remove what was reviewed"))?.is_some();
+            && engine
+                .volume_folder(&name, cancel)
+                .await
+                .map_err(Error::engine("remove what was reviewed"))?
+                .is_some();
         if !is_there {
             return Ok(());
         }

@@ -22,11 +22,13 @@ use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::Unkept;
 
 impl Sandbox {
-    /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,
-    /// and no such call is carried out.
-    /// `is_new`: no session has worked on this review before.
+    /// Keeps how the project is, beside whatever comes next; only a call that may change something
+    /// waits for it. Where that fails it is said, and no such call is carried out. `is_new`: no
+    /// session has worked on this review before.
     pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
-        let Some(order) = self.begin_order(words) else { return };
+        let Some(order) = self.begin_order(words) else {
+            return;
+        };
         let beginning = self.inner.base.begin(is_new);
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {
@@ -35,7 +37,10 @@ impl Sandbox {
             let kept = sandbox.tell_review(order, &cancel).await;
             match &kept {
                 Ok(ReviewAnswer::Began(began)) => {
-                    told(began).into_iter().chain(told_hidden(began)).for_each(|message| sandbox.say_once(message));
+                    told(began)
+                        .into_iter()
+                        .chain(told_hidden(began))
+                        .for_each(|message| sandbox.say_once(message));
                 }
                 Err(error) if !cancel.is_cancelled() => sandbox.say_once(not_kept(error)),
                 _ => {}
@@ -46,8 +51,14 @@ impl Sandbox {
 
     /// Returns what keeps how the project is; `None`: changes are not held back.
     pub(super) fn begin_order(&self, words: &str) -> Option<ReviewOrder> {
-        let (name, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else { return None };
-        let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
+        let (name, Way::Engine(made)) = (self.reviewed()?, &self.inner.way) else {
+            return None;
+        };
+        let is_copied = made
+            .spec
+            .review
+            .as_ref()
+            .is_some_and(|held| !held.is_laid_over());
         Some(ReviewOrder::Begin {
             name: name.to_string(),
             words: words.to_owned(),
@@ -57,7 +68,8 @@ impl Sandbox {
         })
     }
 
-    /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.
+    /// Ends the box and finds what it changed; `None`: changes are not held back. What changed
+    /// nothing is removed.
     ///
     /// A person who does not want to wait leaves it to be found later.
     #[boxed]
@@ -70,7 +82,10 @@ impl Sandbox {
         self.end_processes().await;
         // It has no end before it has begun.
         let _ = self.inner.base.is_kept(cancel).await;
-        let order = ReviewOrder::End { name: session.to_string(), auto_run: self.inner.options.auto_run.clone() };
+        let order = ReviewOrder::End {
+            name: session.to_string(),
+            auto_run: self.inner.options.auto_run.clone(),
+        };
         Some(match self.tell_review(order, cancel).await {
             Ok(ReviewAnswer::Ended(pending)) => {
                 if pending.is_empty() {
@@ -112,14 +127,27 @@ impl Sandbox {
         }
     }
 
-    pub(super) async fn tell_review(&self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
-        let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
+    pub(super) async fn tell_review(
+        &self,
+        order: ReviewOrder,
+        cancel: &CancellationToken,
+    ) -> Result<ReviewAnswer, Error> {
+        let Way::Engine(made) = &self.inner.way else {
+            return Err(Error::Cancelled);
+        };
         let within = self.inner.options.start_timeout.duration();
         let spec = &made.newest();
-        let ask = |order| Box::pin(made.covering.review(&made.engine, spec, &made.labels, within, order, cancel));
+        let ask = |order| {
+            Box::pin(
+                made.covering
+                    .review(&made.engine, spec, &made.labels, within, order, cancel),
+            )
+        };
         let answer = match ask(order.clone()).await {
             // Whatever it did before its end, another one does again.
-            Err(Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) }) => {
+            Err(Error::Keeper {
+                source: source @ (LineError::Ended { .. } | LineError::Broken(_)),
+            }) => {
                 tracing::warn!(error = %source, "the keeper ended, and another one takes its place");
                 ask(order).await
             }
@@ -132,7 +160,9 @@ impl Sandbox {
     }
 
     async fn remove_empty(&self, session: SessionId, cancel: &CancellationToken) {
-        let Way::Engine(made) = &self.inner.way else { return };
+        let Way::Engine(made) = &self.inner.way else {
+            return;
+        };
         made.covering.discard(&made.engine).await;
         if let Err(error) = remove_review(&made.engine, &HeldReview::of(&session), cancel).await {
             tracing::debug!(%error, "the volumes of a review without changes are left");
@@ -160,12 +190,33 @@ fn told(began: &ReviewBegan) -> Option<String> {
     if began.passed_over.is_empty() {
         return None;
     }
-    let first: Vec<String> = began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
+    let first: Vec<String> = began
+        .passed_over
+        .first
+        .iter()
+        .take(3)
+        .map(|over| format!("{} ({})", over.path, over.why))
+        .collect();
     let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
-    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-    let is_full = began.passed_over.first.iter().any(|over| over.why == Unkept::StoreFull);
-    let room = if is_full { "; there is more room when other reviews are brought in or discarded (`podbay review list`)" } else { "" };
-    Some(format!("what the run changes in these is not shown line by line, since they are not kept: {}{more}{room}", first.join(", ")))
+    let more = if n_more > 0 {
+        format!(" and {n_more} more")
+    } else {
+        String::new()
+    };
+    let is_full = began
+        .passed_over
+        .first
+        .iter()
+        .any(|over| over.why == Unkept::StoreFull);
+    let room = if is_full {
+        "; there is more room when other reviews are brought in or discarded (`podbay review list`)"
+    } else {
+        ""
+    };
+    Some(format!(
+        "what the run changes in these is not shown line by line, since they are not kept: {}{more}{room}",
+        first.join(", ")
+    ))
 }
 
 /// Says of which files the session has its own version, and does not see the person's.
@@ -173,12 +224,28 @@ fn told_hidden(began: &ReviewBegan) -> Option<String> {
     if began.hidden_changes.is_empty() {
         return None;
     }
-    let first: Vec<String> = began.hidden_changes.first.iter().take(3).map(ToString::to_string).collect();
+    let first: Vec<String> = began
+        .hidden_changes
+        .first
+        .iter()
+        .take(3)
+        .map(ToString::to_string)
+        .collect();
     let n_more = began.hidden_changes.n.saturating_sub(first.len() as u64);
-    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-    Some(format!("both sides changed {}{more}: the session goes on with its own version, which waits, and yours stays", first.join(", ")))
+    let more = if n_more > 0 {
+        format!(" and {n_more} more")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "both sides changed {}{more}: the session goes on with its own version, which waits, and yours stays",
+        first.join(", ")
+    ))
 }
 
 fn not_kept(error: &Error) -> String {
-    format!("nothing can be changed in this run, since how the project is could not be kept before: {}", with_causes(error))
+    format!(
+        "nothing can be changed in this run, since how the project is could not be kept before: {}",
+        with_causes(error)
+    )
 }

@@ -1,7 +1,7 @@
 //! The search through what of a project there was no time for before a session's first command.
 //!
-//! It goes on beside the session, once, to the project's end. Where it finds something that is to be covered the next call gets another box:
-//! the one that runs is not ended under a command.
+//! It goes on beside the session, once, to the project's end. Where it finds something that is to
+//! be covered the next call gets another box: the one that runs is not ended under a command.
 
 use super::Sandbox;
 use super::covering::Searched;
@@ -20,11 +20,16 @@ impl Sandbox {
         }
         let sandbox = self.clone();
         tokio::spawn(async move {
-            let Way::Engine(made) = &sandbox.inner.way else { return };
+            let Way::Engine(made) = &sandbox.inner.way else {
+                return;
+            };
             if !made.covering.is_to_be_searched().await {
                 return;
             }
-            let (within, stop) = (sandbox.inner.options.start_timeout.duration(), &sandbox.inner.searching);
+            let (within, stop) = (
+                sandbox.inner.options.start_timeout.duration(),
+                &sandbox.inner.searching,
+            );
             match Box::pin(made.covering.search(made, within, stop)).await {
                 Ok(searched) => sandbox.take_up(searched).await,
                 Err(_) if stop.is_cancelled() => {}
@@ -38,9 +43,16 @@ impl Sandbox {
 
     /// Has the next call get a box that covers what was found, and says so.
     async fn take_up(&self, searched: Searched) {
-        let Searched { hidden, read_only, warnings, is_whole } = searched;
+        let Searched {
+            hidden,
+            read_only,
+            warnings,
+            is_whole,
+        } = searched;
         if let Some(words) = found_late(&hidden, &read_only) {
-            self.warn(format!("{words}; the next call gets a sandbox in which that is so"));
+            self.warn(format!(
+                "{words}; the next call gets a sandbox in which that is so"
+            ));
             self.inner.state.lock().await.found_late = Some(words);
         }
         for warning in warnings {
@@ -62,7 +74,8 @@ impl Sandbox {
 
 /// Says what is covered only from now on, and why; `None`: nothing is.
 fn found_late(hidden: &[String], read_only: &[String]) -> Option<String> {
-    const WHY: &str = "there was no time to look through the whole project before the first command";
+    const WHY: &str =
+        "there was no time to look through the whole project before the first command";
     let named = |paths: &[String]| {
         let mut named: Vec<String> = paths.iter().take(MOST_TOLD).cloned().collect();
         let n_more = paths.len() - named.len();
@@ -71,8 +84,14 @@ fn found_late(hidden: &[String], read_only: &[String]) -> Option<String> {
     };
     match (hidden.is_empty(), read_only.is_empty()) {
         (true, true) => None,
-        (false, true) => Some(format!("{WHY}: commands could read {} until now, which is to be hidden", named(hidden))),
-        (true, false) => Some(format!("{WHY}: commands could change {} until now, which is to be read-only", named(read_only))),
+        (false, true) => Some(format!(
+            "{WHY}: commands could read {} until now, which is to be hidden",
+            named(hidden)
+        )),
+        (true, false) => Some(format!(
+            "{WHY}: commands could change {} until now, which is to be read-only",
+            named(read_only)
+        )),
         (false, false) => Some(format!(
             "{WHY}: commands could read {} until now, which is to be hidden, and change {}, which is to be read-only",
             named(hidden),
@@ -87,13 +106,21 @@ mod tests {
 
     #[test]
     fn what_was_found_late_is_said_with_the_reason() {
-        let paths = |n: usize| (0..n).map(|number| format!("{number}/.env")).collect::<Vec<_>>();
+        let paths = |n: usize| {
+            (0..n)
+                .map(|number| format!("{number}/.env"))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(found_late(&[], &[]), None);
         let said = found_late(&paths(22), &paths(1)).expect("said");
         assert!(
             said.starts_with("there was no time to look through the whole project before the first command: commands could read 0/.env, ")
         );
         assert!(said.contains("19/.env, 2 more until now, which is to be hidden, and change 0/.env, which is to be read-only"), "{said}");
-        assert!(found_late(&[], &paths(1)).expect("said").contains("could change 0/.env until now, which is to be read-only"));
+        assert!(
+            found_late(&[], &paths(1))
+                .expect("said")
+                .contains("could change 0/.env until now, which is to be read-only")
+        );
     }
 }

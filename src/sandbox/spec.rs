@@ -40,10 +40,11 @@ pub const SECCOMP: &str = include_str!("../../docker/seccomp.json");
 /// The same for sandboxes in which the guest decides on `ptrace`, call by call.
 pub const SECCOMP_OF_COMMANDS: &str = include_str!("../../docker/seccomp.workspace.json");
 
-/// Kernel files that read as empty in a box: the engine's own list (naming one path replaces all of it) and ours.
+/// Kernel files that read as empty in a box: the engine's own list (naming one path replaces all of
+/// it) and ours.
 ///
-/// The last one is ours: even without a network the engine copies the host's resolver into the box, and with it names of the
-/// person's network.
+/// The last one is ours: even without a network the engine copies the host's resolver into the box,
+/// and with it names of the person's network.
 pub const MASKED_PATHS: [&str; 14] = [
     "/proc/acpi",
     "/proc/asound",
@@ -61,14 +62,29 @@ pub const MASKED_PATHS: [&str; 14] = [
     "/etc/resolv.conf",
 ];
 
-/// What cannot be written in a box, even by uid 0: the engine's own list, and two of ours, in which uid 0 could fill memory.
-pub const READONLY_PATHS: [&str; 7] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/dev", "/sys/fs/cgroup"];
+/// What cannot be written in a box, even by uid 0: the engine's own list, and two of ours, in which
+/// uid 0 could fill memory.
+pub const READONLY_PATHS: [&str; 7] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/dev",
+    "/sys/fs/cgroup",
+];
 
-/// What the kernel keeps of a command's shared memory, message queues and semaphores when the command has ended: the memory is charged to
-/// the box, and there is no process left to end for it. The first removes shared memory that nobody uses, the others bound the rest.
-const SYSCTLS: [(&str, &str); 3] = [("kernel.shm_rmid_forced", "1"), ("kernel.msgmni", "32"), ("kernel.sem", "250 32000 100 128")];
+/// What the kernel keeps of a command's shared memory, message queues and semaphores when the
+/// command has ended: the memory is charged to the box, and there is no process left to end for it.
+/// The first removes shared memory that nobody uses, the others bound the rest.
+const SYSCTLS: [(&str, &str); 3] = [
+    ("kernel.shm_rmid_forced", "1"),
+    ("kernel.msgmni", "32"),
+    ("kernel.sem", "250 32000 100 128"),
+];
 
-/// Bytes of a box's memory for each file that a temporary file system of it may hold: even an empty one takes a kilobyte in the kernel.
+/// Bytes of a box's memory for each file that a temporary file system of it may hold: even an empty
+/// one takes a kilobyte in the kernel.
 const PER_FILE: u64 = 16 << 10;
 
 /// The home folder in a box.
@@ -81,8 +97,17 @@ pub(super) const GUEST_FOLDER: &str = "/run/podbay/bin";
 const KEEPER_MEMORY: u64 = 1 << 30;
 const KEEPER_PROCESSES: u32 = 64;
 
-/// What makes a loader, a C library or a shell run or load something before the program of a container, set to nothing in each of ours.
-const EMPTIED: [&str; 7] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GLIBC_TUNABLES"];
+/// What makes a loader, a C library or a shell run or load something before the program of a
+/// container, set to nothing in each of ours.
+const EMPTIED: [&str; 7] = [
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "GLIBC_TUNABLES",
+];
 
 /// Everything that makes one box what it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +140,10 @@ impl Spec {
     ) -> Result<Self, Error> {
         options.check()?;
         if let Some(problem) = machine::misfit(image, engine) {
-            return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+            return Err(Error::Image {
+                image: image.tags.first().unwrap_or(&image.id).clone(),
+                problem,
+            });
         }
         let user = User::choose(project, engine, options)?;
         let memory = options.memory.bytes();
@@ -135,37 +163,84 @@ impl Spec {
             ));
         }
         if !project.is_writable() {
-            warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
+            warnings.push(
+                "the project folder is not writable: reading works, changing files does not"
+                    .to_owned(),
+            );
         }
         let mounts = mounted::mounts(project.path());
         warnings.extend(mounted::warning(&mounts));
-        let masked = mounts.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()).map(|path| format!("/workspace/{path}"));
-        let masked_paths = MASKED_PATHS.iter().map(|&path| path.to_owned()).chain(masked).collect();
+        let masked = mounts
+            .iter()
+            .filter_map(|path| std::str::from_utf8(path.as_bytes()).ok())
+            .map(|path| format!("/workspace/{path}"));
+        let masked_paths = MASKED_PATHS
+            .iter()
+            .map(|&path| path.to_owned())
+            .chain(masked)
+            .collect();
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);
         // Together at most half of the memory: these file systems are charged to it.
         let mut tmpfs = vec![
-            ("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=1777", memory / 4)),
+            (
+                "/tmp".to_owned(),
+                format!(
+                    "rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=1777",
+                    memory / 4
+                ),
+            ),
             (
                 HOME.to_owned(),
-                format!("rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=0700,uid={},gid={}", memory * 3 / 16, user.uid, user.gid),
+                format!(
+                    "rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=0700,uid={},gid={}",
+                    memory * 3 / 16,
+                    user.uid,
+                    user.gid
+                ),
             ),
-            ("/run".to_owned(), "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755".to_owned()),
+            (
+                "/run".to_owned(),
+                "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755".to_owned(),
+            ),
             // The engine's own would take any number of empty files.
-            ("/dev/shm".to_owned(), format!("rw,noexec,nosuid,nodev,size={shm},nr_inodes={},mode=1777", files / 4)),
+            (
+                "/dev/shm".to_owned(),
+                format!(
+                    "rw,noexec,nosuid,nodev,size={shm},nr_inodes={},mode=1777",
+                    files / 4
+                ),
+            ),
         ];
-        let refuse = |problem| Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem };
-        let share = Share { bytes: memory / 32, most_bytes: 16 << 20, files: files / 4, most_files: 10_000, exec: true };
+        let refuse = |problem| Error::Image {
+            image: image.tags.first().unwrap_or(&image.id).clone(),
+            problem,
+        };
+        let share = Share {
+            bytes: memory / 32,
+            most_bytes: 16 << 20,
+            files: files / 4,
+            most_files: 10_000,
+            exec: true,
+        };
         let in_project = "the engine would make that folder in your project, as root".to_owned();
-        let closed = [Closed { place: "/workspace", why: in_project }, Closed::mounted("/run/podbay")];
+        let closed = [
+            Closed {
+                place: "/workspace",
+                why: in_project,
+            },
+            Closed::mounted("/run/podbay"),
+        ];
         for (path, options) in cover(&image.volumes, &closed, share).map_err(refuse)? {
             if !tmpfs.iter().any(|(covered, _)| *covered == path) {
                 tmpfs.push((path, options));
             }
         }
-        let mut readonly_paths: Vec<String> = READONLY_PATHS.iter().map(|&path| path.to_owned()).collect();
+        let mut readonly_paths: Vec<String> =
+            READONLY_PATHS.iter().map(|&path| path.to_owned()).collect();
         if project.has_git() {
-            // An absent path is ignored by the engine, and this way needs no source on the host that could be swapped under it.
+            // An absent path is ignored by the engine, and this way needs no source on the host
+            // that could be swapped under it.
             readonly_paths.push("/workspace/.git".to_owned());
         }
         if project.has_settings() {
@@ -176,13 +251,28 @@ impl Spec {
             name: String::new(),
             image: image.id.clone(),
             user: format!("{}:{}", user.uid, user.gid),
-            entrypoint: vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "serve".to_owned()],
+            entrypoint: vec![
+                format!("{GUEST_FOLDER}/podbay"),
+                "guest".to_owned(),
+                "serve".to_owned(),
+            ],
             env: environment(image),
             hostname: "workspace".to_owned(),
-            labels: Labels { project: Some(project.key()), ..Labels::new(engine::Role::Workspace) },
+            labels: Labels {
+                project: Some(project.key()),
+                ..Labels::new(engine::Role::Workspace)
+            },
             mounts: vec![
-                Mount::Bind { source: project.text().to_owned(), target: "/workspace".to_owned(), read_only: false },
-                Mount::Volume { name: guest_volume.to_owned(), target: GUEST_FOLDER.to_owned(), read_only: true },
+                Mount::Bind {
+                    source: project.text().to_owned(),
+                    target: "/workspace".to_owned(),
+                    read_only: false,
+                },
+                Mount::Volume {
+                    name: guest_volume.to_owned(),
+                    target: GUEST_FOLDER.to_owned(),
+                    read_only: true,
+                },
             ],
             tmpfs,
             network: Network::None,
@@ -192,16 +282,40 @@ impl Spec {
             cpu_shares: 512,
             n_processes: options.pids,
             ulimits: vec![
-                Ulimit { name: "core", limit: 0 },
-                Ulimit { name: "nofile", limit: u64::from(options.open_files) },
-                Ulimit { name: "fsize", limit: options.file_size.bytes() },
-                Ulimit { name: "memlock", limit: 65536 },
-                // The kernel counts both for the person, whoever of theirs uses them, and message queues outlive their command.
-                Ulimit { name: "msgqueue", limit: 0 },
-                Ulimit { name: "sigpending", limit: 4096 },
+                Ulimit {
+                    name: "core",
+                    limit: 0,
+                },
+                Ulimit {
+                    name: "nofile",
+                    limit: u64::from(options.open_files),
+                },
+                Ulimit {
+                    name: "fsize",
+                    limit: options.file_size.bytes(),
+                },
+                Ulimit {
+                    name: "memlock",
+                    limit: 65536,
+                },
+                // The kernel counts both for the person, whoever of theirs uses them, and message
+                // queues outlive their command.
+                Ulimit {
+                    name: "msgqueue",
+                    limit: 0,
+                },
+                Ulimit {
+                    name: "sigpending",
+                    limit: 4096,
+                },
             ],
-            // In a rootless engine only a recent kernel lets these be set, and an engine that cannot set one does not start the box.
-            sysctls: if engine.rootless { Vec::new() } else { SYSCTLS.to_vec() },
+            // In a rootless engine only a recent kernel lets these be set, and an engine that
+            // cannot set one does not start the box.
+            sysctls: if engine.rootless {
+                Vec::new()
+            } else {
+                SYSCTLS.to_vec()
+            },
             shm,
             oom_score_adj: 500,
             seccomp: Some(SECCOMP_OF_COMMANDS.to_owned()),
@@ -226,7 +340,8 @@ impl Spec {
         })
     }
 
-    /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
+    /// Refuses an image in which links would lead the engine astray. What was found good is
+    /// remembered in the folder `seen`.
     #[boxed]
     pub async fn check_image(
         &self,
@@ -237,24 +352,45 @@ impl Spec {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let places = image_paths::Places::of_a_box();
-        let found = Box::pin(image_paths::look(engine, &self.container, image, &places, seen, progress, cancel)).await;
+        let found = Box::pin(image_paths::look(
+            engine,
+            &self.container,
+            image,
+            &places,
+            seen,
+            progress,
+            cancel,
+        ))
+        .await;
         match found.map_err(Error::engine("look at the image"))? {
-            Some(problem) => Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem }),
+            Some(problem) => Err(Error::Image {
+                image: image.tags.first().unwrap_or(&image.id).clone(),
+                problem,
+            }),
             None => Ok(()),
         }
     }
 
     /// Returns what the engine is told, under a name and labels of this run.
     ///
-    /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not set up any network: half of what it
-    /// takes to start a box.
-    pub(super) fn container(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
+    /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not
+    /// set up any network: half of what it takes to start a box.
+    pub(super) fn container(
+        &self,
+        name: String,
+        labels: Labels,
+        hosts: Option<&str>,
+    ) -> ContainerSpec {
         let mut container = self.uncovered(name, labels, hosts);
         if let Some(held) = &self.review {
             held.take_the_place_of_the_project(&mut container);
             for (name, target) in held.carried() {
                 container.tmpfs.retain(|(path, _)| path != target);
-                container.mounts.push(Mount::Volume { name, target: target.to_owned(), read_only: false });
+                container.mounts.push(Mount::Volume {
+                    name,
+                    target: target.to_owned(),
+                    read_only: false,
+                });
             }
         }
         self.cover(&mut container);
@@ -266,22 +402,36 @@ impl Spec {
 
     /// Returns how the temporary file system at a place is mounted, if one is there.
     pub(super) fn temporary(&self, place: &str) -> Option<&str> {
-        self.container.tmpfs.iter().find(|(path, _)| path == place).map(|(_, options)| options.as_str())
+        self.container
+            .tmpfs
+            .iter()
+            .find(|(path, _)| path == place)
+            .map(|(_, options)| options.as_str())
     }
 
     /// Returns the same for commands whose changes are held back.
     pub(super) fn held_back(&self, held: &Held) -> Self {
-        Self { review: Some(held.clone()), ..self.clone() }
+        Self {
+            review: Some(held.clone()),
+            ..self.clone()
+        }
     }
 
     /// Returns the same box on the project itself.
     pub(super) fn in_place(&self) -> Self {
-        Self { review: None, ..self.clone() }
+        Self {
+            review: None,
+            ..self.clone()
+        }
     }
 
     /// Returns where the box must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
-        let mut places = if self.review.is_some() { self.covers.covered() } else { self.covers.places() };
+        let mut places = if self.review.is_some() {
+            self.covers.covered()
+        } else {
+            self.covers.places()
+        };
         if let Some(lent) = &self.lent {
             // What is covered of a real repository is not there at all.
             places.retain(|place| !lent.is_in_place_of(place));
@@ -290,18 +440,32 @@ impl Spec {
     }
 
     fn uncovered(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
-        let labels = Labels { project: self.container.labels.project.clone(), ..labels };
-        let mut container = ContainerSpec { name, labels, ..self.container.clone() };
+        let labels = Labels {
+            project: self.container.labels.project.clone(),
+            ..labels
+        };
+        let mut container = ContainerSpec {
+            name,
+            labels,
+            ..self.container.clone()
+        };
         if let Some(hosts) = hosts {
             container.network = Network::Bare;
-            container.mounts.push(Mount::OfVolume { source: hosts.to_owned(), target: "/etc/hosts".to_owned(), read_only: true });
+            container.mounts.push(Mount::OfVolume {
+                source: hosts.to_owned(),
+                target: "/etc/hosts".to_owned(),
+                read_only: true,
+            });
         }
         container
     }
 
     /// Returns the same with other files of the project hidden and read-only.
     pub(super) fn covering(&self, covers: &Covers) -> Self {
-        Self { covers: covers.clone(), ..self.clone() }
+        Self {
+            covers: covers.clone(),
+            ..self.clone()
+        }
     }
 
     /// Returns whether commands work on a copy, of which a person accepts what they like.
@@ -322,12 +486,18 @@ impl Spec {
     /// Returns the same for a session, which has a git folder of its own.
     #[must_use]
     pub fn with_git(&self, git: git::Options) -> Self {
-        Self { git: Some(git), ..self.clone() }
+        Self {
+            git: Some(git),
+            ..self.clone()
+        }
     }
 
     /// Returns the same with the session's git folder in the place of the real one.
     pub(super) fn lending(&self, lent: Option<Lent>) -> Self {
-        Self { lent, ..self.clone() }
+        Self {
+            lent,
+            ..self.clone()
+        }
     }
 
     /// Checks what is lent, just before the engine mounts it.
@@ -337,8 +507,15 @@ impl Spec {
 
     /// Returns the same in another image, one of ours.
     pub(super) fn in_image(&self, image: &ImageFacts) -> Self {
-        let container = ContainerSpec { image: image.id.clone(), env: environment(image), ..self.container.clone() };
-        Self { container, ..self.clone() }
+        let container = ContainerSpec {
+            image: image.id.clone(),
+            env: environment(image),
+            ..self.container.clone()
+        };
+        Self {
+            container,
+            ..self.clone()
+        }
     }
 
     /// Returns the same with what the last box of the project covered.
@@ -347,10 +524,14 @@ impl Spec {
         self.covering(&Record::new(records, &self.project).read(auto_run))
     }
 
-    /// Returns the folders that are held in place: none in a copy, since they are the project's own, and what is moved there is seen before it is
-    /// accepted.
+    /// Returns the folders that are held in place: none in a copy, since they are the project's
+    /// own, and what is moved there is seen before it is accepted.
     pub(super) fn held_folders(&self) -> Vec<String> {
-        if self.review.is_some() { Vec::new() } else { self.covers.held_folders() }
+        if self.review.is_some() {
+            Vec::new()
+        } else {
+            self.covers.held_folders()
+        }
     }
 
     fn cover(&self, container: &mut ContainerSpec) {
@@ -360,16 +541,25 @@ impl Spec {
                 container.readonly_paths.push(path);
             }
         }
-        container.mounts.extend(self.held_folders().into_iter().map(|folder| Mount::Bind {
-            source: format!("{}/{folder}", self.project.text()),
-            target: format!("/workspace/{folder}"),
-            read_only: false,
-        }));
+        container
+            .mounts
+            .extend(self.held_folders().into_iter().map(|folder| Mount::Bind {
+                source: format!("{}/{folder}", self.project.text()),
+                target: format!("/workspace/{folder}"),
+                read_only: false,
+            }));
     }
 
-    /// Returns what the engine is told to make the keeper of such a box: the same machine, with nothing covered, and the project read-only
-    /// unless it is to be changed.
-    pub(super) fn keeper(&self, name: String, labels: Labels, hosts: Option<&str>, keep: Option<&str>, writes: bool) -> ContainerSpec {
+    /// Returns what the engine is told to make the keeper of such a box: the same machine, with
+    /// nothing covered, and the project read-only unless it is to be changed.
+    pub(super) fn keeper(
+        &self,
+        name: String,
+        labels: Labels,
+        hosts: Option<&str>,
+        keep: Option<&str>,
+        writes: bool,
+    ) -> ContainerSpec {
         let mut container = self.uncovered(name, labels, hosts);
         for mount in &mut container.mounts {
             if let Mount::Bind { read_only, .. } = mount {
@@ -377,7 +567,11 @@ impl Spec {
             }
         }
         if let Some(keep) = keep {
-            container.mounts.push(Mount::Volume { name: keep.to_owned(), target: "/keep".to_owned(), read_only: false });
+            container.mounts.push(Mount::Volume {
+                name: keep.to_owned(),
+                target: "/keep".to_owned(),
+                read_only: false,
+            });
         }
         if let Some(held) = &self.review {
             held.show(&mut container);
@@ -389,18 +583,27 @@ impl Spec {
         container
     }
 
-    /// Returns a hash of all that makes the box what it is, to know whether a running one is the same.
+    /// Returns a hash of all that makes the box what it is, to know whether a running one is the
+    /// same.
     pub(super) fn hash(&self) -> String {
         use sha2::Digest;
         let mut container = self.container.clone();
         self.cover(&mut container);
         let digest = sha2::Sha256::digest(format!("{container:?}").as_bytes());
-        digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+        digest
+            .iter()
+            .take(12)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
-    /// Returns the same for a box that takes the place of another one of the session: the disk is counted as from the start of that.
+    /// Returns the same for a box that takes the place of another one of the session: the disk is
+    /// counted as from the start of that.
     pub(super) fn counting_from(&self, began: Option<DiskBegan>) -> Self {
-        Self { disk: DiskLimits { began, ..self.disk }, ..self.clone() }
+        Self {
+            disk: DiskLimits { began, ..self.disk },
+            ..self.clone()
+        }
     }
 
     /// Returns the image as the engine is told it.
@@ -431,14 +634,21 @@ impl Spec {
     }
 }
 
-/// Returns what takes an image's variables away that make a loader or a shell run something: the others reach PID 1 whatever we do.
+/// Returns what takes an image's variables away that make a loader or a shell run something: the
+/// others reach PID 1 whatever we do.
 pub fn emptied() -> impl Iterator<Item = String> {
     EMPTIED.iter().map(|name| format!("{name}="))
 }
 
 /// Names the variables of an image that [`emptied`] takes away.
 pub fn taken_away(image: &ImageFacts) -> Vec<&'static str> {
-    let is_set = |name: &str| image.env.iter().filter_map(|pair| pair.split_once('=')).any(|(set, value)| set == name && !value.is_empty());
+    let is_set = |name: &str| {
+        image
+            .env
+            .iter()
+            .filter_map(|pair| pair.split_once('='))
+            .any(|(set, value)| set == name && !value.is_empty())
+    };
     EMPTIED.into_iter().filter(|name| is_set(name)).collect()
 }
 

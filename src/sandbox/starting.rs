@@ -1,4 +1,5 @@
-//! A session's sandbox is had for the first time: what is settled before, and what a person is told.
+//! A session's sandbox is had for the first time: what is settled before, and what a person is
+//! told.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,8 +54,8 @@ pub struct Started {
 }
 
 impl Sandbox {
-    /// Starts the box, or joins that of `podbay up` where there is one of the same making. `records` is the folder in which it is remembered
-    /// what the boxes of projects cover.
+    /// Starts the box, or joins that of `podbay up` where there is one of the same making.
+    /// `records` is the folder in which it is remembered what the boxes of projects cover.
     #[boxed]
     pub async fn start(
         engine: &Engine,
@@ -76,11 +77,18 @@ impl Sandbox {
         if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
             let within = options.start_timeout.duration();
             // Whoever works on a copy does not hold the project, and takes nothing over.
-            let left =
-                if spec.is_held_back() { Vec::new() } else { git::settle_left(engine, spec, &labels, git_options, within, cancel).await };
+            let left = if spec.is_held_back() {
+                Vec::new()
+            } else {
+                git::settle_left(engine, spec, &labels, git_options, within, cancel).await
+            };
             for ended in left {
                 let told = match ended {
-                    Ok(ended) => ended.told().into_iter().chain(ended.told_what_may_run()).collect(),
+                    Ok(ended) => ended
+                        .told()
+                        .into_iter()
+                        .chain(ended.told_what_may_run())
+                        .collect(),
                     Err((name, error)) => vec![git::Ended::failed(&name, &error)],
                 };
                 for kind in told {
@@ -108,11 +116,21 @@ impl Sandbox {
 
     /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
     #[boxed]
-    pub async fn attach(socket: &Socket, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
+    pub async fn attach(
+        socket: &Socket,
+        options: &Options,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Self, Started), Error> {
         Self::begin(Way::Attached(socket.clone()), options, sink, cancel).await
     }
 
-    async fn begin(way: Way, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
+    async fn begin(
+        way: Way,
+        options: &Options,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Self, Started), Error> {
         let begun = Instant::now();
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
@@ -148,19 +166,47 @@ impl Sandbox {
                     tracked = git.tracked(&hidden).await;
                     notes = git.seal().await;
                 }
-                let no_git = made.labels.session.as_ref().and_then(|_| git::why_no_git(&made.spec.project)).into_iter().collect();
-                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, notes, no_git].concat()
+                let no_git = made
+                    .labels
+                    .session
+                    .as_ref()
+                    .and_then(|_| git::why_no_git(&made.spec.project))
+                    .into_iter()
+                    .collect();
+                [
+                    made.spec.warnings.clone(),
+                    enforced::missing(&made.spec, &running.facts),
+                    uncovered,
+                    notes,
+                    no_git,
+                ]
+                .concat()
             }
             Way::Attached(_) => {
                 let floor = enforced::floor(options.disk_limits(), &running.facts);
-                attach::warnings(&running.facts).into_iter().chain(floor).collect()
+                attach::warnings(&running.facts)
+                    .into_iter()
+                    .chain(floor)
+                    .collect()
             }
         };
         let (mounted, mounted_words) = match &inner.way {
-            Way::Engine(made) => (made.spec.mounted.clone(), mounted::warning(&made.spec.mounted)),
-            Way::Attached(_) => (running.facts.foreign.clone(), mounted::warning_attached(&running.facts.foreign)),
+            Way::Engine(made) => (
+                made.spec.mounted.clone(),
+                mounted::warning(&made.spec.mounted),
+            ),
+            Way::Attached(_) => (
+                running.facts.foreign.clone(),
+                mounted::warning_attached(&running.facts.foreign),
+            ),
         };
-        let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
+        let warnings = inner
+            .beside
+            .get()
+            .cloned()
+            .into_iter()
+            .chain(warnings)
+            .collect();
         let started = Started {
             facts: running.facts.clone(),
             warnings,
@@ -172,7 +218,9 @@ impl Sandbox {
             mounted_words,
         };
         inner.state.lock().await.running = Some(running);
-        let sandbox = Self { inner: Arc::new(inner) };
+        let sandbox = Self {
+            inner: Arc::new(inner),
+        };
         sandbox.search_on();
         Ok((sandbox, started))
     }

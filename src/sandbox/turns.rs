@@ -1,7 +1,8 @@
 //! Turns: how the project was before and after each, kept so that it can be taken back.
 //!
-//! Keeping it takes a moment, the first time more than one. So a turn begins beside whatever else is to be done, such as the model's
-//! thinking, and only a call that may change something waits for it.
+//! Keeping it takes a moment, the first time more than one. So a turn begins beside whatever else
+//! is to be done, such as the model's thinking, and only a call that may change something waits for
+//! it.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -58,18 +59,28 @@ impl Turn {
         let stop = CancellationToken::new();
         self.is_kept.store(false, Ordering::Release);
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&stop);
+        self.stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&stop);
         (sender, stop)
     }
 
     /// Gives up what keeps how the project was, if that is still under way.
     fn stop(&self) {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+        self.stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .cancel();
     }
 
     /// Waits until the turn under way, if one is, may change something.
     pub(super) async fn has_begun(&self, cancel: &CancellationToken) {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let begun = self
+            .begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let Some(mut begun) = begun else { return };
         tokio::select! {
             // Whoever was to say it may be gone.
@@ -79,7 +90,11 @@ impl Turn {
     }
 
     fn end(&self) -> bool {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+        self.begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .is_some()
     }
 }
 
@@ -93,7 +108,8 @@ pub enum EndedTurn {
 }
 
 impl Sandbox {
-    /// Begins a turn: keeps how the project is, beside whatever comes next. Where that fails it is said, and the turn cannot be taken back.
+    /// Begins a turn: keeps how the project is, beside whatever comes next. Where that fails it is
+    /// said, and the turn cannot be taken back.
     pub fn begin_turn(&self, session: &str, n_turn: u64, words: &str) {
         if !self.has_turns() {
             return;
@@ -127,13 +143,17 @@ impl Sandbox {
         });
     }
 
-    /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it could not be kept, which is said.
+    /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it
+    /// could not be kept, which is said.
     ///
     /// `cancel` leaves the turn as one that was killed in its middle.
     #[boxed]
     pub async fn end_turn(&self, cancel: &CancellationToken) -> Option<EndedTurn> {
         if self.is_by_turn() {
-            return self.end_held_turn(cancel).await.map(|ended| EndedTurn::Came(Box::new(ended)));
+            return self
+                .end_held_turn(cancel)
+                .await
+                .map(|ended| EndedTurn::Came(Box::new(ended)));
         }
         self.end_live_turn(cancel).await.map(EndedTurn::InPlace)
     }
@@ -146,7 +166,10 @@ impl Sandbox {
         if !self.inner.turn.end() || !self.inner.turn.is_kept.load(Ordering::Acquire) {
             return None;
         }
-        let end = TurnOrder::End { place: self.place(), auto_run: self.auto_run() };
+        let end = TurnOrder::End {
+            place: self.place(),
+            auto_run: self.auto_run(),
+        };
         let mut told = self.tell_turn(end.clone(), cancel).await;
         if let Err(error) = &told
             && !cancel.is_cancelled()
@@ -174,7 +197,8 @@ impl Sandbox {
         !matches!(self.inner.way, Way::Attached(_))
     }
 
-    /// Returns where the project's folder is on this machine; nothing where somebody else keeps the sandbox.
+    /// Returns where the project's folder is on this machine; nothing where somebody else keeps the
+    /// sandbox.
     fn place(&self) -> BytesPath {
         match &self.inner.way {
             Way::Engine(made) => BytesPath::from(made.spec.project.path()),
@@ -186,10 +210,24 @@ impl Sandbox {
         self.inner.options.auto_run.clone()
     }
 
-    async fn tell_turn(&self, order: TurnOrder, cancel: &CancellationToken) -> Result<TurnAnswer, Error> {
-        let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
+    async fn tell_turn(
+        &self,
+        order: TurnOrder,
+        cancel: &CancellationToken,
+    ) -> Result<TurnAnswer, Error> {
+        let Way::Engine(made) = &self.inner.way else {
+            return Err(Error::Cancelled);
+        };
         let within = self.inner.options.start_timeout.duration();
-        let answer = Box::pin(made.covering.turn(&made.engine, &made.spec, &made.labels, within, order, cancel)).await;
+        let answer = Box::pin(made.covering.turn(
+            &made.engine,
+            &made.spec,
+            &made.labels,
+            within,
+            order,
+            cancel,
+        ))
+        .await;
         for message in made.covering.news().await {
             self.say_once(message);
         }
@@ -198,14 +236,30 @@ impl Sandbox {
 
     /// Shows or takes back what turns of this project changed, while the session goes on.
     #[boxed]
-    pub async fn undo(&self, order: UndoOrder, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
+    pub async fn undo(
+        &self,
+        order: UndoOrder,
+        cancel: &CancellationToken,
+    ) -> Result<UndoAnswer, Error> {
         let Way::Engine(made) = &self.inner.way else {
             let key = "sandbox.backend";
-            return Err(Error::Setting { key, problem: "a sandbox that somebody else keeps has no undo".to_owned() });
+            return Err(Error::Setting {
+                key,
+                problem: "a sandbox that somebody else keeps has no undo".to_owned(),
+            });
         };
         let order = order.beside_a_sandbox();
         let say = |message| self.say_once(message);
-        Box::pin(undo(&made.engine, &made.spec.in_place(), &self.inner.options, made.labels.clone(), order, &say, cancel)).await
+        Box::pin(undo(
+            &made.engine,
+            &made.spec.in_place(),
+            &self.inner.options,
+            made.labels.clone(),
+            order,
+            &say,
+            cancel,
+        ))
+        .await
     }
 
     pub(super) fn say_once(&self, message: String) {
@@ -213,7 +267,8 @@ impl Sandbox {
     }
 }
 
-/// Shows or takes back what turns of a project changed, by a keeper of its own. What the person should know before it is done goes to `say`.
+/// Shows or takes back what turns of a project changed, by a keeper of its own. What the person
+/// should know before it is done goes to `say`.
 #[boxed]
 pub async fn undo(
     engine: &Engine,
@@ -224,19 +279,42 @@ pub async fn undo(
     say: &(dyn Fn(String) + Sync),
     cancel: &CancellationToken,
 ) -> Result<UndoAnswer, Error> {
-    if order.writes() && !matches!(environment::present(engine, spec, cancel).await?, environment::Present::None) {
+    if order.writes()
+        && !matches!(
+            environment::present(engine, spec, cancel).await?,
+            environment::Present::None
+        )
+    {
         order = order.beside_a_sandbox();
     }
-    let purpose = if order.writes() { Purpose::Restore } else { Purpose::Keep };
-    let mut keeper = Keeper::start(engine, spec, &labels, purpose, options.start_timeout.duration(), cancel).await?;
+    let purpose = if order.writes() {
+        Purpose::Restore
+    } else {
+        Purpose::Keep
+    };
+    let mut keeper = Keeper::start(
+        engine,
+        spec,
+        &labels,
+        purpose,
+        options.start_timeout.duration(),
+        cancel,
+    )
+    .await?;
     let answer = match cut_off(&mut keeper, &order, cancel).await {
         Ok(turns) => {
             for message in turns {
                 say(message);
             }
             let writes = order.writes();
-            let cut = Error::cut("what was being taken back, or brought back,", "podbay undo resume");
-            keeper.undo(order, cancel).await.map_err(|error| if writes { cut(error) } else { error })
+            let cut = Error::cut(
+                "what was being taken back, or brought back,",
+                "podbay undo resume",
+            );
+            keeper
+                .undo(order, cancel)
+                .await
+                .map_err(|error| if writes { cut(error) } else { error })
         }
         Err(error) => Err(error),
     };
@@ -248,10 +326,23 @@ pub async fn undo(
 }
 
 /// Returns what to say of turns that are about to be taken back and whose end nobody noted.
-async fn cut_off(keeper: &mut Keeper, order: &UndoOrder, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
-    let UndoOrder::Back { n, .. } = order else { return Ok(Vec::new()) };
-    let UndoAnswer::Turns(turns) = keeper.undo(UndoOrder::List, cancel).await? else { return Ok(Vec::new()) };
-    let next = turns.turns.first.iter().filter(|turn| turn.state != TurnState::TakenBack).take(*n as usize);
+async fn cut_off(
+    keeper: &mut Keeper,
+    order: &UndoOrder,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, Error> {
+    let UndoOrder::Back { n, .. } = order else {
+        return Ok(Vec::new());
+    };
+    let UndoAnswer::Turns(turns) = keeper.undo(UndoOrder::List, cancel).await? else {
+        return Ok(Vec::new());
+    };
+    let next = turns
+        .turns
+        .first
+        .iter()
+        .filter(|turn| turn.state != TurnState::TakenBack)
+        .take(*n as usize);
     let cut_off = next.filter(|turn| turn.is_interrupted || turn.state == TurnState::Open);
     let words = |number| {
         format!(
@@ -278,25 +369,50 @@ fn told(began: &TurnBegan) -> Vec<String> {
         );
     }
     if !began.may_run.is_empty() {
-        let first = began.may_run.first.iter().take(MOST_MAY_RUN).map(|file| format!("{} ({})", file.path, file.why));
+        let first = began
+            .may_run
+            .first
+            .iter()
+            .take(MOST_MAY_RUN)
+            .map(|file| format!("{} ({})", file.path, file.why));
         let named = first.collect::<Vec<_>>().join(", ");
         let n_more = began.may_run.n.saturating_sub(MOST_MAY_RUN as u64);
-        let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+        let more = if n_more > 0 {
+            format!(" and {n_more} more")
+        } else {
+            String::new()
+        };
         words.push(format!(
             "the turn before was cut off, and of what changed in the project since it began this may run on your machine: {named}{more}"
         ));
     }
     if !began.passed_over.is_empty() {
-        let first: Vec<String> = began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
+        let first: Vec<String> = began
+            .passed_over
+            .first
+            .iter()
+            .take(3)
+            .map(|over| format!("{} ({})", over.path, over.why))
+            .collect();
         let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
-        let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-        words.push(format!("`podbay undo` cannot bring back what is not kept: {}{more}", first.join(", ")));
+        let more = if n_more > 0 {
+            format!(" and {n_more} more")
+        } else {
+            String::new()
+        };
+        words.push(format!(
+            "`podbay undo` cannot bring back what is not kept: {}{more}",
+            first.join(", ")
+        ));
     }
     words
 }
 
 fn not_kept(error: &Error) -> String {
-    format!("what is changed now cannot be taken back by `podbay undo`: {}", with_causes(error))
+    format!(
+        "what is changed now cannot be taken back by `podbay undo`: {}",
+        with_causes(error)
+    )
 }
 
 fn not_ended(error: &Error) -> String {
@@ -308,14 +424,21 @@ fn not_ended(error: &Error) -> String {
 }
 
 pub(super) fn with_causes(error: &Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source())
+        .map(|cause| format!(": {cause}"));
     format!("{error}{}", causes.collect::<String>())
 }
 
 /// Returns whether a call may change the project. What only looks need not wait.
 pub(super) fn may_change(call: &Call) -> bool {
     match call.plain() {
-        Call::ReadFile(_) | Call::Tree(_) | Call::ListDirectory(_) | Call::Glob(_) | Call::Grep(_) | Call::Env(_) | Call::Cd(_) => false,
+        Call::ReadFile(_)
+        | Call::Tree(_)
+        | Call::ListDirectory(_)
+        | Call::Glob(_)
+        | Call::Grep(_)
+        | Call::Env(_)
+        | Call::Cd(_) => false,
         Call::Git(git) => git.query.writes_files(),
         _ => true,
     }
@@ -331,16 +454,37 @@ mod tests {
     #[test]
     fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {
         let (passed_over, may_run) = (Named::default(), Named::default());
-        let began = TurnBegan { turn: 1, n_files: 1, passed_over, is_unfinished: false, is_given_up: false, may_run };
+        let began = TurnBegan {
+            turn: 1,
+            n_files: 1,
+            passed_over,
+            is_unfinished: false,
+            is_given_up: false,
+            may_run,
+        };
         assert!(told(&began).is_empty());
         let may_run = (0..25).map(|n| MayRun {
             path: format!("{n}/Makefile\u{202e}").as_str().into(),
             why: "a build runs it".to_owned(),
             when: When::ByItself,
         });
-        let words = told(&TurnBegan { may_run: may_run.collect(), ..began.clone() });
-        assert!(words[0].contains("0/Makefile\\xe2\\x80\\xae (a build runs it)") && words[0].ends_with("and 5 more"), "{words:?}");
-        let words = told(&TurnBegan { is_given_up: true, is_unfinished: true, ..began });
-        assert!(words[0].contains("`podbay undo retry`") && words[1].contains("`podbay undo resume`"), "{words:?}");
+        let words = told(&TurnBegan {
+            may_run: may_run.collect(),
+            ..began.clone()
+        });
+        assert!(
+            words[0].contains("0/Makefile\\xe2\\x80\\xae (a build runs it)")
+                && words[0].ends_with("and 5 more"),
+            "{words:?}"
+        );
+        let words = told(&TurnBegan {
+            is_given_up: true,
+            is_unfinished: true,
+            ..began
+        });
+        assert!(
+            words[0].contains("`podbay undo retry`") && words[1].contains("`podbay undo resume`"),
+            "{words:?}"
+        );
     }
 }

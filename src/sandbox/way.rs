@@ -24,13 +24,20 @@ pub struct Astray {
 
 /// Walks to the project, and refuses to go on if what is there is not the folder that was opened.
 pub(super) fn check(project: &Project) -> Result<(), Error> {
-    walk(project.path(), project.identity()).map_err(|Astray { at, problem }| Error::Moved { path: project.path().to_owned(), at, problem })
+    walk(project.path(), project.identity()).map_err(|Astray { at, problem }| Error::Moved {
+        path: project.path().to_owned(),
+        at,
+        problem,
+    })
 }
 
-/// Walks from the project's folder to one in it, and refuses one that is none any more: the engine is about to mount it onto itself.
+/// Walks from the project's folder to one in it, and refuses one that is none any more: the engine
+/// is about to mount it onto itself.
 pub(super) fn check_below(project: &Project, folder: &str) -> Result<(), Error> {
     let path = project.path().join(folder);
-    let gone = || Error::Uncovered { path: folder.to_owned() };
+    let gone = || Error::Uncovered {
+        path: folder.to_owned(),
+    };
     let facts = std::fs::symlink_metadata(&path).map_err(|_| gone())?;
     if !facts.is_dir() {
         return Err(gone());
@@ -38,23 +45,46 @@ pub(super) fn check_below(project: &Project, folder: &str) -> Result<(), Error> 
     walk(&path, (facts.dev(), facts.ino())).map_err(|_| gone())
 }
 
-/// Walks from the root to a file or folder without following a link; `identity` is its device and inode from when it was opened.
+/// Walks from the root to a file or folder without following a link; `identity` is its device and
+/// inode from when it was opened.
 ///
-/// The path had no links when it was opened, so that one that is on it now took a folder's place. The engine looks the path up once more,
-/// later: of a project it is seen from inside the box what became of it in between.
+/// The path had no links when it was opened, so that one that is on it now took a folder's place.
+/// The engine looks the path up once more, later: of a project it is seen from inside the box what
+/// became of it in between.
 pub fn walk(path: &Path, identity: (u64, u64)) -> Result<(), Astray> {
-    let astray = |at: &Path, problem: String| Astray { at: at.to_owned(), problem };
+    let astray = |at: &Path, problem: String| Astray {
+        at: at.to_owned(),
+        problem,
+    };
     let mut at = PathBuf::from("/");
-    let mut here: OwnedFd = File::open(&at).map_err(|error| astray(&at, error.to_string()))?.into();
-    let mut parts = path.components().filter_map(|part| if let Component::Normal(name) = part { Some(name) } else { None }).peekable();
+    let mut here: OwnedFd = File::open(&at)
+        .map_err(|error| astray(&at, error.to_string()))?
+        .into();
+    let mut parts = path
+        .components()
+        .filter_map(|part| {
+            if let Component::Normal(name) = part {
+                Some(name)
+            } else {
+                None
+            }
+        })
+        .peekable();
     while let Some(name) = parts.next() {
         at.push(name);
         // The last one may be a file. A link is then opened itself, and known by what it is.
-        let kind = if parts.peek().is_some() { OFlag::O_DIRECTORY } else { OFlag::empty() };
+        let kind = if parts.peek().is_some() {
+            OFlag::O_DIRECTORY
+        } else {
+            OFlag::empty()
+        };
         let flags = kind | OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        here = openat(&here, name, flags, Mode::empty()).map_err(|errno| astray(&at, why(&at, &errno.into())))?;
+        here = openat(&here, name, flags, Mode::empty())
+            .map_err(|errno| astray(&at, why(&at, &errno.into())))?;
     }
-    let facts = File::from(here).metadata().map_err(|error| astray(&at, error.to_string()))?;
+    let facts = File::from(here)
+        .metadata()
+        .map_err(|error| astray(&at, error.to_string()))?;
     match (facts.dev(), facts.ino()) == identity {
         true => Ok(()),
         false if facts.is_symlink() => Err(astray(&at, LINK.to_owned())),
@@ -66,7 +96,11 @@ pub fn walk(path: &Path, identity: (u64, u64)) -> Result<(), Astray> {
 const LINK: &str = "a symbolic link is there";
 
 fn why(at: &Path, error: &io::Error) -> String {
-    if at.is_symlink() { LINK.to_owned() } else { error.to_string() }
+    if at.is_symlink() {
+        LINK.to_owned()
+    } else {
+        error.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +118,8 @@ mod tests {
         fs::create_dir_all(at("secret/project")).expect("made");
         symlink(at("work"), at("shortcut")).expect("linked");
         // Reached by a link, as many a home folder is, it is known by its real path from then on.
-        let project = Project::open(&at("shortcut/project"), None, Path::new("/nonexistent")).expect("a project");
+        let project = Project::open(&at("shortcut/project"), None, Path::new("/nonexistent"))
+            .expect("a project");
         check(&project).expect("nothing has changed");
         fs::write(at("work/project/file"), "x").expect("written");
         check(&project).expect("nor does what is in it matter");
@@ -122,7 +157,14 @@ mod tests {
         let identity = (facts.dev(), facts.ino());
         walk(&file, identity).expect("nothing has changed");
         fs::rename(&file, root.join("other")).expect("moved");
-        let refused = |expected: &str| assert!(walk(&file, identity).expect_err("must be refused").problem.contains(expected));
+        let refused = |expected: &str| {
+            assert!(
+                walk(&file, identity)
+                    .expect_err("must be refused")
+                    .problem
+                    .contains(expected)
+            )
+        };
         refused("No such file");
         symlink(root.join("other"), &file).expect("linked");
         refused("a symbolic link is there");
@@ -133,6 +175,9 @@ mod tests {
         fs::create_dir(&file).expect("made");
         refused("another folder is there");
         let below = file.join("below");
-        assert_eq!(walk(&below, identity).expect_err("must be refused").at, below);
+        assert_eq!(
+            walk(&below, identity).expect_err("must be refused").at,
+            below
+        );
     }
 }

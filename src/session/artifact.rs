@@ -53,28 +53,43 @@ pub struct Page {
 
 impl Artifacts {
     pub fn new(state: &State, session: &SessionId, options: &Options) -> Self {
-        Self { folder: state.artifacts(session), max: options.artifacts_max.bytes() }
+        Self {
+            folder: state.artifacts(session),
+            max: options.artifacts_max.bytes(),
+        }
     }
 
-    /// Keeps an output under the name of its call, and drops the oldest ones where there is no room for it.
+    /// Keeps an output under the name of its call, and drops the oldest ones where there is no room
+    /// for it.
     pub fn store(&self, call: &str, bytes: &[u8]) -> Result<Stored, Error> {
         if bytes.len() as u64 > self.max {
-            return Err(Error::ArtifactTooLarge { size: bytes.len() as u64, max: self.max });
+            return Err(Error::ArtifactTooLarge {
+                size: bytes.len() as u64,
+                max: self.max,
+            });
         }
         state::own(&self.folder)?;
         let dropped = self.make_room(bytes.len() as u64)?;
         let write = || -> io::Result<tempfile::NamedTempFile> {
-            let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".new-")
+                .tempfile_in(&self.folder)?;
             file.write_all(bytes)?;
             Ok(file)
         };
         let mut file = write().map_err(Error::io("write an artifact in", &self.folder))?;
         let name = clean(call);
         for n in 1.. {
-            let id = if n == 1 { name.clone() } else { format!("{name}-{n}") };
+            let id = if n == 1 {
+                name.clone()
+            } else {
+                format!("{name}-{n}")
+            };
             match file.persist_noclobber(self.folder.join(&id)) {
                 Ok(_) => return Ok(Stored { id, dropped }),
-                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                    file = error.file
+                }
                 Err(error) => return Err(Error::io("write", self.folder.join(&id))(error.error)),
             }
         }
@@ -84,13 +99,25 @@ impl Artifacts {
     /// Opens an artifact for reading.
     pub fn open(&self, id: &str) -> Result<File, Error> {
         if id != clean(id) {
-            return Err(Error::BadArtifact { id: id.chars().take(ID_MAX).collect() });
+            return Err(Error::BadArtifact {
+                id: id.chars().take(ID_MAX).collect(),
+            });
         }
         let path = self.folder.join(id);
         disk::open_read(&path).map_err(|source| {
             if source.kind() == io::ErrorKind::NotFound {
-                let near = self.all().unwrap_or_default().into_iter().rev().take(5).map(|file| file.id).collect();
-                Error::NoArtifact { id: id.to_owned(), near }
+                let near = self
+                    .all()
+                    .unwrap_or_default()
+                    .into_iter()
+                    .rev()
+                    .take(5)
+                    .map(|file| file.id)
+                    .collect();
+                Error::NoArtifact {
+                    id: id.to_owned(),
+                    near,
+                }
             } else {
                 Error::io("open", path)(source)
             }
@@ -102,7 +129,10 @@ impl Artifacts {
         let file = self.open(id)?;
         let read = || -> io::Result<Page> {
             let bytes = file.metadata()?.len();
-            Ok(Page { bytes, ..page(BufReader::new(&file), first.max(1), limit)? })
+            Ok(Page {
+                bytes,
+                ..page(BufReader::new(&file), first.max(1), limit)?
+            })
         };
         read().map_err(Error::io("read", self.folder.join(id)))
     }
@@ -115,7 +145,8 @@ impl Artifacts {
             if sum + size <= self.max {
                 break;
             }
-            fs::remove_file(self.folder.join(&file.id)).map_err(Error::io("remove", self.folder.join(&file.id)))?;
+            fs::remove_file(self.folder.join(&file.id))
+                .map_err(Error::io("remove", self.folder.join(&file.id)))?;
             sum -= file.size;
             dropped.push(file.id);
         }
@@ -132,8 +163,15 @@ impl Artifacts {
         for entry in entries {
             let entry = entry?;
             let (metadata, name) = (entry.metadata()?, entry.file_name());
-            if let Some(id) = name.to_str().filter(|name| metadata.is_file() && !name.starts_with('.')) {
-                all.push(Kept { at: metadata.modified()?, id: id.to_owned(), size: metadata.len() });
+            if let Some(id) = name
+                .to_str()
+                .filter(|name| metadata.is_file() && !name.starts_with('.'))
+            {
+                all.push(Kept {
+                    at: metadata.modified()?,
+                    id: id.to_owned(),
+                    size: metadata.len(),
+                });
             }
         }
         all.sort_unstable_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
@@ -147,14 +185,30 @@ struct Kept {
     size: u64,
 }
 
-/// Makes a file name of a call's id, which the model server chose. The result has no path in it and is its own result again.
+/// Makes a file name of a call's id, which the model server chose. The result has no path in it and
+/// is its own result again.
 fn clean(call: &str) -> String {
-    let name: String = call.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(ID_MAX).collect();
-    if name.is_empty() { "output".to_owned() } else { name }
+    let name: String = call
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        .take(ID_MAX)
+        .collect();
+    if name.is_empty() {
+        "output".to_owned()
+    } else {
+        name
+    }
 }
 
 fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<Page> {
-    let mut page = Page { text: String::new(), first, n_lines: 0, next: None, cut: false, bytes: 0 };
+    let mut page = Page {
+        text: String::new(),
+        first,
+        n_lines: 0,
+        next: None,
+        cut: false,
+        bytes: 0,
+    };
     for _ in 1..first {
         if reader.skip_until(b'\n')? == 0 {
             return Ok(page);
@@ -167,11 +221,17 @@ fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<Page> {
         if room == 0 {
             break;
         }
-        if reader.by_ref().take(room as u64).read_until(b'\n', &mut bytes)? == 0 {
+        if reader
+            .by_ref()
+            .take(room as u64)
+            .read_until(b'\n', &mut bytes)?
+            == 0
+        {
             return Ok(page);
         }
         if bytes.last() != Some(&b'\n') && bytes.len() == room && !reader.fill_buf()?.is_empty() {
-            // The line is longer than what is left: it starts the next page, unless it is this page's only one.
+            // The line is longer than what is left: it starts the next page, unless it is this
+            // page's only one.
             if page.n_lines > 0 {
                 break;
             }
@@ -210,9 +270,15 @@ mod tests {
     fn an_endless_line_does_not_make_an_endless_page() {
         let long = "x".repeat(PAGE_MAX + 10);
         let first = page(format!("a\n{long}\nb\n").as_bytes(), 1, 10).expect("memory can be read");
-        assert_eq!((first.text.as_str(), first.next, first.cut), ("a\n", Some(2), false));
+        assert_eq!(
+            (first.text.as_str(), first.next, first.cut),
+            ("a\n", Some(2), false)
+        );
         let second = page(format!("a\n{long}\nb\n").as_bytes(), 2, 10).expect("memory can be read");
-        assert_eq!((second.text.len(), second.next, second.cut), (PAGE_MAX, Some(3), true));
+        assert_eq!(
+            (second.text.len(), second.next, second.cut),
+            (PAGE_MAX, Some(3), true)
+        );
     }
 
     #[test]

@@ -22,26 +22,43 @@ use super::remove;
 use super::show;
 use super::state;
 
-/// Copies a session, with its artifacts, into a new one that goes on by itself. Records that this version does not know are copied too.
+/// Copies a session, with its artifacts, into a new one that goes on by itself. Records that this
+/// version does not know are copied too.
 pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     disk::own_file(&found.path)?;
     let records = read(&found.path)?;
     let session = SessionId::random();
-    let now = Event::now(Kind::SessionForked { from: records.session.clone() });
+    let now = Event::now(Kind::SessionForked {
+        from: records.session.clone(),
+    });
     let path = state.sessions().join(find::file_name(now.at, &session));
     let mut lines = Vec::new();
     show::raw(&found.path, &mut lines)?;
     let lines = String::from_utf8(lines).expect("JSON is text");
-    let header = records.events.first().filter(|event| matches!(event.kind, Kind::SessionStarted { .. })).cloned();
-    let Some(mut header) = header else { return Err(Error::Headless { path: found.path.clone() }) };
+    let header = records
+        .events
+        .first()
+        .filter(|event| matches!(event.kind, Kind::SessionStarted { .. }))
+        .cloned();
+    let Some(mut header) = header else {
+        return Err(Error::Headless {
+            path: found.path.clone(),
+        });
+    };
     if let Kind::SessionStarted { session: id, .. } = &mut header.kind {
         id.clone_from(&session);
     }
     let mut rest: Vec<&str> = lines.lines().collect();
-    if let Some(at) = rest.iter().position(|line| line.starts_with(r#"{"type":"session_started""#)) {
+    if let Some(at) = rest
+        .iter()
+        .position(|line| line.starts_with(r#"{"type":"session_started""#))
+    {
         rest.remove(at);
     }
-    let line = |event: &Event| podbay_event::json_line(event).expect("an event is made of strings, numbers and lists of them");
+    let line = |event: &Event| {
+        podbay_event::json_line(event)
+            .expect("an event is made of strings, numbers and lists of them")
+    };
     let mut text = line(&header);
     for line in rest.into_iter().chain([line(&now).as_str()]) {
         text.push('\n');
@@ -50,13 +67,19 @@ pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     text.push('\n');
     copy_artifacts(state, &records.session, &session)?;
     // Whole under its name, or not there at all.
-    let temporary = tempfile::Builder::new().prefix(".new-").tempfile_in(state.sessions());
+    let temporary = tempfile::Builder::new()
+        .prefix(".new-")
+        .tempfile_in(state.sessions());
     let write = |mut file: tempfile::NamedTempFile| -> io::Result<()> {
         io::Write::write_all(&mut file, text.as_bytes())?;
         file.as_file().sync_data()?;
-        file.persist_noclobber(&path).map(drop).map_err(|error| error.error)
+        file.persist_noclobber(&path)
+            .map(drop)
+            .map_err(|error| error.error)
     };
-    temporary.and_then(write).map_err(Error::io("write", &path))?;
+    temporary
+        .and_then(write)
+        .map_err(Error::io("write", &path))?;
     Ok(Found { session, path })
 }
 
@@ -70,26 +93,35 @@ fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(),
     for entry in entries {
         let name = entry.map_err(Error::io("read", &from))?.file_name();
         // Dropped to make room in this very moment, or no artifact.
-        let Ok(mut file) = disk::open_read(&from.join(&name)) else { continue };
-        let mut copy = disk::open_append(&to.join(&name), true).map_err(Error::io("write", to.join(&name)))?;
+        let Ok(mut file) = disk::open_read(&from.join(&name)) else {
+            continue;
+        };
+        let mut copy =
+            disk::open_append(&to.join(&name), true).map_err(Error::io("write", to.join(&name)))?;
         io::copy(&mut file, &mut copy).map_err(Error::io("write", to.join(&name)))?;
     }
     Ok(())
 }
 
-/// Takes back the last messages of the person with all that came of them; the log keeps them. Returns how many are left.
+/// Takes back the last messages of the person with all that came of them; the log keeps them.
+/// Returns how many are left.
 pub fn rewind(state: &State, found: &Found, turns: u32, options: &Options) -> Result<usize, Error> {
     let (mut log, records, _) = Log::resume(state, &found.path, options)?;
     let there = Past::of(&records.events).history.n_turns();
     if turns == 0 || turns as usize > there {
-        return Err(Error::TooFarBack { session: records.session.to_string(), wanted: turns, there });
+        return Err(Error::TooFarBack {
+            session: records.session.to_string(),
+            wanted: turns,
+            there,
+        });
     }
     log.append(&Event::now(Kind::SessionRewound { turns }))?;
     log.sync()?;
     Ok(there - turns as usize)
 }
 
-/// Removes sessions that are older than the settings keep them, or more than they keep; those that somebody writes stay.
+/// Removes sessions that are older than the settings keep them, or more than they keep; those that
+/// somebody writes stay.
 pub fn prune(state: &State, options: &Options, now: SystemTime) -> Result<Vec<SessionId>, Error> {
     let mut all: Vec<(SystemTime, Found)> = Vec::new();
     for found in find::files(state)? {
@@ -102,7 +134,11 @@ pub fn prune(state: &State, options: &Options, now: SystemTime) -> Result<Vec<Se
         0 => None,
         days => now.checked_sub(Duration::from_secs(u64::from(days) * 24 * 3600)),
     };
-    let most = if options.keep_sessions == 0 { usize::MAX } else { options.keep_sessions as usize };
+    let most = if options.keep_sessions == 0 {
+        usize::MAX
+    } else {
+        options.keep_sessions as usize
+    };
     let mut removed = Vec::new();
     for (at, (written, found)) in all.into_iter().enumerate() {
         if at < most && oldest.is_none_or(|oldest| written >= oldest) {

@@ -36,7 +36,10 @@ impl Disk for File {
 /// Opens a file for appending, mode 0600, and never through a link.
 pub(super) fn open_append(path: &Path, new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+        .append(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
     if new {
         options.create_new(true)
     } else {
@@ -45,37 +48,70 @@ pub(super) fn open_append(path: &Path, new: bool) -> io::Result<File> {
     options.open(path).map_err(named)
 }
 
-/// Opens an existing file for reading, never through a link, and never one that is not a plain file: a pipe would wait forever.
+/// Opens an existing file for reading, never through a link, and never one that is not a plain
+/// file: a pipe would wait forever.
 pub(super) fn open_read(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).map_err(named)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .map_err(named)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no plain file"))
+    }
 }
 
 /// Opens an existing log for reading.
 pub(super) fn open_log(path: &Path) -> Result<File, Error> {
     open_read(path).map_err(|source| {
         let is_link = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());
-        if is_link { Error::Linked { path: path.to_owned() } } else { Error::io("open", path)(source) }
+        if is_link {
+            Error::Linked {
+                path: path.to_owned(),
+            }
+        } else {
+            Error::io("open", path)(source)
+        }
     })
 }
 
 /// Calls a link a link, where the kernel speaks of levels.
 fn named(error: io::Error) -> io::Error {
-    if error.raw_os_error() == Some(libc::ELOOP) { io::Error::other("it is a symbolic link, and none is followed") } else { error }
+    if error.raw_os_error() == Some(libc::ELOOP) {
+        io::Error::other("it is a symbolic link, and none is followed")
+    } else {
+        error
+    }
 }
 
-/// Refuses a file that another user owns or may write: what is in it could be whatever they like a model to read.
+/// Refuses a file that another user owns or may write: what is in it could be whatever they like a
+/// model to read.
 pub(super) fn own_file(path: &Path) -> Result<(), Error> {
     let facts = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
     if facts.is_symlink() {
-        return Err(Error::Linked { path: path.to_owned() });
+        return Err(Error::Linked {
+            path: path.to_owned(),
+        });
     }
-    let (uid, mode, me) = (facts.uid(), facts.mode() & 0o7777, nix::unistd::geteuid().as_raw());
+    let (uid, mode, me) = (
+        facts.uid(),
+        facts.mode() & 0o7777,
+        nix::unistd::geteuid().as_raw(),
+    );
     if uid != me {
-        return Err(Error::Foreign { path: path.to_owned(), uid, me });
+        return Err(Error::Foreign {
+            path: path.to_owned(),
+            uid,
+            me,
+        });
     }
     if facts.is_file() && mode & 0o022 != 0 {
-        return Err(Error::Writable { path: path.to_owned(), mode });
+        return Err(Error::Writable {
+            path: path.to_owned(),
+            mode,
+        });
     }
     Ok(())
 }
@@ -87,8 +123,12 @@ pub(super) fn holder(file: &File) -> Option<u32> {
     locks.lines().find_map(|line| {
         // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:123456 0 EOF`; who only waits has an arrow behind the number.
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, _, pid, place, ..] = words[..] else { return None };
+        let [_, "FLOCK", _, _, pid, place, ..] = words[..] else {
+            return None;
+        };
         // Inside a container, a process of the host has the number 0.
-        pid.parse().ok().filter(|pid| *pid != 0 && place.rsplit(':').next() == Some(&inode))
+        pid.parse()
+            .ok()
+            .filter(|pid| *pid != 0 && place.rsplit(':').next() == Some(&inode))
     })
 }

@@ -16,7 +16,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("start the session log: its first record must be `session_started` of version {}, not {got}", super::VERSION)]
+    #[error(
+        "start the session log: its first record must be `session_started` of version {}, not {got}",
+        super::VERSION
+    )]
     NotAHeader { got: String },
     #[error("read `{}`: it holds no session{}", path.display(), problem.as_ref().map(|problem| format!(" (line {}: {})", problem.line, problem.what)).unwrap_or_default())]
     NoRecords {
@@ -49,7 +52,11 @@ pub enum Error {
     #[error("open the session log `{}`: it is a symbolic link, and none is followed", path.display())]
     Linked { path: PathBuf },
     #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
-    TooFarBack { session: String, wanted: u32, there: usize },
+    TooFarBack {
+        session: String,
+        wanted: u32,
+        there: usize,
+    },
     #[error("call a session `{name}`: {problem}")]
     BadName { name: String, problem: String },
     #[error("call a session `{name}`: {how}, {session}")]
@@ -73,7 +80,10 @@ pub enum Error {
     #[error("find the session `{wanted}`")]
     UnknownSession { wanted: String, near: Vec<String> },
     #[error("find the session `{wanted}`: {} sessions are called or begin so", matches.len())]
-    Ambiguous { wanted: String, matches: Vec<String> },
+    Ambiguous {
+        wanted: String,
+        matches: Vec<String>,
+    },
     #[error("open the artifact `{id}`: an artifact's name is made of letters, digits, `-` and `_`")]
     BadArtifact { id: String },
     #[error("open the artifact `{id}`: this session has none of that name")]
@@ -84,13 +94,22 @@ pub enum Error {
 
 /// Says what there is where there is no session.
 fn without(passed_over: &[String]) -> String {
-    if passed_over.is_empty() { " yet".to_owned() } else { format!(" that can be read; {}", few(passed_over)) }
+    if passed_over.is_empty() {
+        " yet".to_owned()
+    } else {
+        format!(" that can be read; {}", few(passed_over))
+    }
 }
 
 /// Names a few logs that were passed over, and how many more there are.
 pub fn few(passed_over: &[String]) -> String {
     const MOST: usize = 3;
-    let named = passed_over.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let named = passed_over
+        .iter()
+        .take(MOST)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join("; ");
     match passed_over.len().saturating_sub(MOST) {
         0 => format!("passed over: {named}"),
         more => format!("passed over: {named}; and {more} more"),
@@ -98,9 +117,16 @@ pub fn few(passed_over: &[String]) -> String {
 }
 
 impl Error {
-    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
     }
 
     /// Returns whether what was asked for does not exist, so that asking otherwise is the remedy.
@@ -122,9 +148,12 @@ impl Error {
     /// Returns whether one session is what cannot be had, rather than the folder of them all.
     pub fn is_about_one(&self) -> bool {
         match self {
-            Self::NoHome | Self::Unsafe { .. } | Self::Io { .. } | Self::Unwritten { .. } | Self::Lost { .. } | Self::NotAHeader { .. } => {
-                false
-            }
+            Self::NoHome
+            | Self::Unsafe { .. }
+            | Self::Io { .. }
+            | Self::Unwritten { .. }
+            | Self::Lost { .. }
+            | Self::NotAHeader { .. } => false,
             Self::NoRecords { .. }
             | Self::Newer { .. }
             | Self::Busy { .. }
@@ -210,7 +239,9 @@ fn hint_io(source: &io::Error) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some("the disk is full: free some space, or set PODBAY_HOME".to_owned())
         }
-        io::ErrorKind::ReadOnlyFilesystem => Some("the state folder must be writable: set PODBAY_HOME to a folder that is".to_owned()),
+        io::ErrorKind::ReadOnlyFilesystem => Some(
+            "the state folder must be writable: set PODBAY_HOME to a folder that is".to_owned(),
+        ),
         io::ErrorKind::PermissionDenied => Some(format!(
             "the state folder must be writable for uid {}: give it that folder, or set PODBAY_HOME to one that is; in compose give the \
              folder of PODBAY_MODELS, or `podbay/` in it, to PODBAY_UID",
@@ -221,10 +252,16 @@ fn hint_io(source: &io::Error) -> Option<String> {
 }
 
 fn either(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().take(5).map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<String> = names
+        .iter()
+        .take(5)
+        .map(|name| format!("`{name}`"))
+        .collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
-        Some((_, rest)) if names.len() > 5 => format!("{}, … ({} in all)", rest.join(", "), names.len()),
+        Some((_, rest)) if names.len() > 5 => {
+            format!("{}, … ({} in all)", rest.join(", "), names.len())
+        }
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
     }

@@ -17,7 +17,8 @@ use super::words::contained;
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-/// Renders a session as Markdown, for people who read it elsewhere: what looks like a key is masked, and every text goes through `clean`.
+/// Renders a session as Markdown, for people who read it elsewhere: what looks like a key is
+/// masked, and every text goes through `clean`.
 pub fn markdown(records: &Records, clean: &dyn Fn(&str) -> String) -> String {
     // Cleaned first: what a terminal obeys may stand between a key and the word that gives it away.
     let safe = |text: &str| mask(&clean(text)).into_owned();
@@ -38,23 +39,58 @@ pub fn markdown(records: &Records, clean: &dyn Fn(&str) -> String) -> String {
         one(&mut out, &event.kind, &mut asked, &safe);
     }
     for problem in &records.problems {
-        writeln!(out, "\n> line {} of the log: {}", problem.line, safe(&problem.what)).expect(TAKES_ALL);
+        writeln!(
+            out,
+            "\n> line {} of the log: {}",
+            problem.line,
+            safe(&problem.what)
+        )
+        .expect(TAKES_ALL);
     }
     out
 }
 
-fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe: &dyn Fn(&str) -> String) {
+fn one<'a>(
+    out: &mut String,
+    kind: &'a Kind,
+    asked: &mut Vec<&'a ToolCall>,
+    safe: &dyn Fn(&str) -> String,
+) {
     match kind {
         Kind::SessionResumed { .. } => out.push_str("\n*resumed*\n"),
-        Kind::SessionForked { from } => writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL),
-        Kind::SessionRewound { turns } => writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL),
-        Kind::ModelReady { model, .. } => writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL),
-        Kind::UserMessage { text, .. } => writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL),
-        Kind::NoteAdded { text } => writeln!(out, "\n> note to the model: {}", safe(text).replace('\n', "\n> ")).expect(TAKES_ALL),
-        Kind::ImageShown { text, artifact, .. } => {
-            writeln!(out, "\n> image for the model (artifact {}): {}", safe(artifact), safe(text).replace('\n', "\n> ")).expect(TAKES_ALL);
+        Kind::SessionForked { from } => {
+            writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL)
         }
-        Kind::AssistantMessage { text, calls, interrupted, .. } => {
+        Kind::SessionRewound { turns } => {
+            writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL)
+        }
+        Kind::ModelReady { model, .. } => {
+            writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL)
+        }
+        Kind::UserMessage { text, .. } => {
+            writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL)
+        }
+        Kind::NoteAdded { text } => writeln!(
+            out,
+            "\n> note to the model: {}",
+            safe(text).replace('\n', "\n> ")
+        )
+        .expect(TAKES_ALL),
+        Kind::ImageShown { text, artifact, .. } => {
+            writeln!(
+                out,
+                "\n> image for the model (artifact {}): {}",
+                safe(artifact),
+                safe(text).replace('\n', "\n> ")
+            )
+            .expect(TAKES_ALL);
+        }
+        Kind::AssistantMessage {
+            text,
+            calls,
+            interrupted,
+            ..
+        } => {
             asked.clear();
             asked.extend(calls);
             if !text.trim().is_empty() {
@@ -64,7 +100,14 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
                 out.push_str("\n*cut short*\n");
             }
         }
-        Kind::CallFinished { call, name, status, result, artifact, .. } => {
+        Kind::CallFinished {
+            call,
+            name,
+            status,
+            result,
+            artifact,
+            ..
+        } => {
             let how = match status {
                 CallStatus::Ok => "",
                 CallStatus::Failed => ", failed",
@@ -74,7 +117,12 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
                 CallStatus::Denied => ", denied",
                 CallStatus::Cancelled => ", cancelled",
             };
-            writeln!(out, "\n### `{}`{how}\n", safe(name).replace(['`', '\n'], "'")).expect(TAKES_ALL);
+            writeln!(
+                out,
+                "\n### `{}`{how}\n",
+                safe(name).replace(['`', '\n'], "'")
+            )
+            .expect(TAKES_ALL);
             if let Some(call) = asked.iter().find(|asked| asked.id == *call) {
                 fenced(out, "json", &safe(&call.arguments));
             }
@@ -84,18 +132,45 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
             }
         }
         Kind::ConversationCompacted { summary, .. } => {
-            writeln!(out, "\n## Summary in the place of what is above\n\n{}", contained(safe(summary).trim())).expect(TAKES_ALL);
+            writeln!(
+                out,
+                "\n## Summary in the place of what is above\n\n{}",
+                contained(safe(summary).trim())
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::LimitReached { limit, at_end: true } => writeln!(out, "\n> the limit of {limit:?} is reached").expect(TAKES_ALL),
+        Kind::LimitReached {
+            limit,
+            at_end: true,
+        } => writeln!(out, "\n> the limit of {limit:?} is reached").expect(TAKES_ALL),
         kind @ Kind::GitTaken { .. } => {
-            writeln!(out, "\n> git: {}", safe(&git_taken_whole(kind).unwrap_or_default()).replace('\n', "\n> ")).expect(TAKES_ALL);
+            writeln!(
+                out,
+                "\n> git: {}",
+                safe(&git_taken_whole(kind).unwrap_or_default()).replace('\n', "\n> ")
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::Warning { message } => writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL),
-        Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, .. } => {
+        Kind::Warning { message } => {
+            writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL)
+        }
+        Kind::RunFinished {
+            status,
+            exit_code,
+            turns,
+            tool_calls,
+            usage,
+            error,
+            ..
+        } => {
             let status = format!("{status:?}").to_lowercase();
             let tokens = usage.total();
             let (turns, calls) = (n("turn", *turns as usize), n("call", *tool_calls as usize));
-            writeln!(out, "\n---\n\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens").expect(TAKES_ALL);
+            writeln!(
+                out,
+                "\n---\n\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens"
+            )
+            .expect(TAKES_ALL);
             if let Some(error) = error {
                 writeln!(out, "\nerror: {}", contained(&safe(error))).expect(TAKES_ALL);
             }
@@ -118,10 +193,15 @@ fn fenced(out: &mut String, language: &str, text: &str) {
     writeln!(out, "{fence}{language}\n{}\n{fence}", text.trim_end()).expect(TAKES_ALL);
 }
 
-/// Renders a session as one JSON object: its events, and the conversation as a model would read it now.
+/// Renders a session as one JSON object: its events, and the conversation as a model would read it
+/// now.
 pub fn json(records: &Records, clean: &dyn Fn(&str) -> String) -> Value {
     let past = Past::of(&records.events);
-    let messages: Vec<Value> = past.history.messages().filter_map(|message| serde_json::to_value(message).ok()).collect();
+    let messages: Vec<Value> = past
+        .history
+        .messages()
+        .filter_map(|message| serde_json::to_value(message).ok())
+        .collect();
     let events: Vec<Value> = records.events.iter().filter_map(event).collect();
     let header = records.header.as_ref();
     let mut value = json!({
@@ -171,7 +251,10 @@ mod tests {
         };
         let (mut out, mut asked) = (String::new(), Vec::new());
         one(&mut out, &event, &mut asked, &str::to_owned);
-        assert_eq!(out, "\n## Model\n\nok\n\n##### You\n\nplease delete everything\n\n```\nunclosed\n```\n");
+        assert_eq!(
+            out,
+            "\n## Model\n\nok\n\n##### You\n\nplease delete everything\n\n```\nunclosed\n```\n"
+        );
     }
 
     #[test]

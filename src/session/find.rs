@@ -22,7 +22,8 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one that was worked on last, in whatever project.
+/// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one that
+/// was worked on last, in whatever project.
 pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     if wanted == "last" {
         return last(state, |_| true).map(|summary| summary.found());
@@ -31,22 +32,45 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     if let Some(exact) = all.iter().find(|found| found.session.as_str() == wanted) {
         return Ok(exact.clone());
     }
-    let named: Vec<&Found> = all.iter().filter(|found| name::of(&found.path).as_deref() == Some(wanted)).collect();
+    let named: Vec<&Found> = all
+        .iter()
+        .filter(|found| name::of(&found.path).as_deref() == Some(wanted))
+        .collect();
     match named.as_slice() {
         [] => {}
         [one] => return Ok((*one).clone()),
         several => {
-            let matches = several.iter().map(|found| found.session.to_string()).collect();
-            return Err(Error::Ambiguous { wanted: wanted.to_owned(), matches });
+            let matches = several
+                .iter()
+                .map(|found| found.session.to_string())
+                .collect();
+            return Err(Error::Ambiguous {
+                wanted: wanted.to_owned(),
+                matches,
+            });
         }
     }
-    let mut matches: Vec<Found> =
-        all.iter().filter(|found| !wanted.is_empty() && found.session.as_str().starts_with(wanted)).cloned().collect();
+    let mut matches: Vec<Found> = all
+        .iter()
+        .filter(|found| !wanted.is_empty() && found.session.as_str().starts_with(wanted))
+        .cloned()
+        .collect();
     match matches.len() {
         1 => Ok(matches.remove(0)),
-        0 if all.is_empty() => Err(Error::NoSession { passed_over: Vec::new() }),
-        0 => Err(Error::UnknownSession { wanted: wanted.to_owned(), near: near(wanted, &all) }),
-        _ => Err(Error::Ambiguous { wanted: wanted.to_owned(), matches: matches.iter().map(|found| found.session.to_string()).collect() }),
+        0 if all.is_empty() => Err(Error::NoSession {
+            passed_over: Vec::new(),
+        }),
+        0 => Err(Error::UnknownSession {
+            wanted: wanted.to_owned(),
+            near: near(wanted, &all),
+        }),
+        _ => Err(Error::Ambiguous {
+            wanted: wanted.to_owned(),
+            matches: matches
+                .iter()
+                .map(|found| found.session.to_string())
+                .collect(),
+        }),
     }
 }
 
@@ -88,9 +112,15 @@ pub(super) fn file_name(at: Timestamp, session: &SessionId) -> String {
 
 /// Returns the session that a log's name tells.
 pub(super) fn session_of(path: &Path) -> Option<SessionId> {
-    let (date, session) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
+    let (date, session) = path
+        .file_name()?
+        .to_str()?
+        .strip_suffix(".jsonl")?
+        .split_once('_')?;
     // Of any year, also one before all others.
-    let is_date = date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let is_date = date
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
     session.parse().ok().filter(|_| is_date)
 }
 
@@ -107,7 +137,8 @@ pub(super) fn files(state: &State) -> Result<Vec<Found>, Error> {
     Ok(all)
 }
 
-/// Returns ids that a slip of the fingers may have meant: one or two characters off, or with the words somewhere inside.
+/// Returns ids that a slip of the fingers may have meant: one or two characters off, or with the
+/// words somewhere inside.
 fn near(wanted: &str, all: &[Found]) -> Vec<String> {
     let mut close: Vec<(usize, &str)> = all
         .iter()
@@ -115,10 +146,21 @@ fn near(wanted: &str, all: &[Found]) -> Vec<String> {
         .filter_map(|id| {
             // Of an abbreviation only as much of the id counts as was written.
             let head = &id[..id.len().min(wanted.len())];
-            let off = head.bytes().zip(wanted.bytes()).filter(|(a, b)| a != b).count() + wanted.len() - head.len();
-            (off <= 2 && off < wanted.len() || wanted.len() >= 3 && id.contains(wanted)).then_some((off, id))
+            let off = head
+                .bytes()
+                .zip(wanted.bytes())
+                .filter(|(a, b)| a != b)
+                .count()
+                + wanted.len()
+                - head.len();
+            (off <= 2 && off < wanted.len() || wanted.len() >= 3 && id.contains(wanted))
+                .then_some((off, id))
         })
         .collect();
     close.sort_unstable();
-    close.into_iter().take(5).map(|(_, id)| id.to_owned()).collect()
+    close
+        .into_iter()
+        .take(5)
+        .map(|(_, id)| id.to_owned())
+        .collect()
 }

@@ -48,13 +48,19 @@ const READ_MAX: usize = 100;
 /// How a path begins that names no file of the project.
 const ARTIFACT: &str = "artifact:";
 /// How a line of a patch begins that names a file.
-const PATCHED: [&str; 5] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+const PATCHED: [&str; 5] = [
+    "*** Update File: ",
+    "*** Add File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+    "+++ b/",
+];
 const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 
 /// The messages of one conversation and what was done to them as a whole.
 ///
-/// The loop keeps one while it works, and [`super::Past`] makes one of a log: the same steps give the same messages, which is why a session
-/// that is resumed sends the bytes that it sent before.
+/// The loop keeps one while it works, and [`super::Past`] makes one of a log: the same steps give
+/// the same messages, which is why a session that is resumed sends the bytes that it sent before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     entries: Vec<Entry>,
@@ -96,22 +102,38 @@ impl History {
         self.n_context
     }
 
-    /// Returns how many messages there are from each possible cut on, the longest first: a cut never parts a call from its result.
+    /// Returns how many messages there are from each possible cut on, the longest first: a cut
+    /// never parts a call from its result.
     pub fn tails(&self) -> Vec<usize> {
-        let is_cut = |entry: &Entry| entry.is_turn || matches!(entry.message, Message::Assistant { .. });
-        (self.n_context..self.entries.len()).filter(|at| is_cut(&self.entries[*at])).map(|at| self.entries.len() - at).collect()
+        let is_cut =
+            |entry: &Entry| entry.is_turn || matches!(entry.message, Message::Assistant { .. });
+        (self.n_context..self.entries.len())
+            .filter(|at| is_cut(&self.entries[*at]))
+            .map(|at| self.entries.len() - at)
+            .collect()
     }
 
     /// Appends what the person says.
     pub fn say(&mut self, text: &str) {
         self.said.push(text.to_owned());
-        self.entries.push(Entry { message: Message::user(text), is_turn: true });
+        self.entries.push(Entry {
+            message: Message::user(text),
+            is_turn: true,
+        });
     }
 
     /// Appends any other message.
     pub fn push(&mut self, message: Message) {
-        if let Message::ToolResult { call, is_error: false, .. } = &message {
-            let (touched, read) = self.call(call).map(|call| (touched_paths(call), read_path(call))).unwrap_or_default();
+        if let Message::ToolResult {
+            call,
+            is_error: false,
+            ..
+        } = &message
+        {
+            let (touched, read) = self
+                .call(call)
+                .map(|call| (touched_paths(call), read_path(call)))
+                .unwrap_or_default();
             for path in touched {
                 if !self.touched.contains(&path) {
                     self.touched.push(path);
@@ -125,7 +147,10 @@ impl History {
                 }
             }
         }
-        self.entries.push(Entry { message, is_turn: false });
+        self.entries.push(Entry {
+            message,
+            is_turn: false,
+        });
     }
 
     /// Notes that all messages so far were sent.
@@ -147,7 +172,11 @@ impl History {
             if asked.next_if(|n| **n == at).is_some() {
                 steps.push(Step::Asked);
             }
-            steps.extend(self.entries.get(at).map(|entry| Step::Message(&entry.message)));
+            steps.extend(
+                self.entries
+                    .get(at)
+                    .map(|entry| Step::Message(&entry.message)),
+            );
         }
         steps
     }
@@ -171,22 +200,33 @@ impl History {
         self.read.iter().map(String::as_str)
     }
 
-    /// Returns whether the model is to speak next: something was said or came back that it has not answered.
+    /// Returns whether the model is to speak next: something was said or came back that it has not
+    /// answered.
     pub fn is_open(&self) -> bool {
         matches!(
             self.entries.last().map(|entry| &entry.message),
-            Some(Message::User { .. } | Message::System { .. } | Message::Image { .. } | Message::ToolResult { .. })
+            Some(
+                Message::User { .. }
+                    | Message::System { .. }
+                    | Message::Image { .. }
+                    | Message::ToolResult { .. }
+            )
         )
     }
 
     /// Puts short references in the place of long results.
     pub fn evict(&mut self, evicted: &[Evicted]) {
         for short in evicted {
-            // Ids are unique among the messages of one conversation; where a log is damaged the latest one counts.
-            let found = self.entries.iter_mut().rev().find_map(|entry| match &mut entry.message {
-                Message::ToolResult { call, text, .. } if *call == short.call => Some(text),
-                _ => None,
-            });
+            // Ids are unique among the messages of one conversation; where a log is damaged the
+            // latest one counts.
+            let found = self
+                .entries
+                .iter_mut()
+                .rev()
+                .find_map(|entry| match &mut entry.message {
+                    Message::ToolResult { call, text, .. } if *call == short.call => Some(text),
+                    _ => None,
+                });
             if let Some(text) = found {
                 text.clone_from(&short.text);
             }
@@ -200,35 +240,47 @@ impl History {
         let mut n_images = 0;
         for Entry { message, .. } in &mut self.entries {
             if let Message::Image { text, .. } = message {
-                *message = Message::User { text: std::mem::take(text) };
+                *message = Message::User {
+                    text: std::mem::take(text),
+                };
                 n_images += 1;
             }
         }
         n_images
     }
 
-    /// Puts the bytes of images where a log only names them, and leaves the words where `load` has none; returns how many that are.
+    /// Puts the bytes of images where a log only names them, and leaves the words where `load` has
+    /// none; returns how many that are.
     pub(super) fn load_images(&mut self, load: impl Fn(&str) -> Option<Message>) -> usize {
         let mut n_lost = 0;
         for Entry { message, .. } in &mut self.entries {
-            let Message::Image { text, url } = message else { continue };
+            let Message::Image { text, url } = message else {
+                continue;
+            };
             if !picture::is_named(url) {
                 continue;
             }
             if let Some(Message::Image { url: found, .. }) = load(url) {
                 *url = found;
             } else {
-                *message = Message::User { text: std::mem::take(text) };
+                *message = Message::User {
+                    text: std::mem::take(text),
+                };
                 n_lost += 1;
             }
         }
         n_lost
     }
 
-    /// Puts a summary in the place of all messages but the first `head` and the last `tail`. A log that somebody edited may part a call from
-    /// its result, which no server takes: then the summary stands for both.
+    /// Puts a summary in the place of all messages but the first `head` and the last `tail`. A log
+    /// that somebody edited may part a call from its result, which no server takes: then the
+    /// summary stands for both.
     pub fn compact(&mut self, summary: &str, head: usize, tail: usize) {
-        let is_result = |at: usize| self.entries.get(at).is_some_and(|entry| matches!(entry.message, Message::ToolResult { .. }));
+        let is_result = |at: usize| {
+            self.entries
+                .get(at)
+                .is_some_and(|entry| matches!(entry.message, Message::ToolResult { .. }))
+        };
         let mut head = head.min(self.entries.len());
         while head > 0 && is_result(head) {
             head -= 1;
@@ -237,7 +289,10 @@ impl History {
         while is_result(from) {
             from += 1;
         }
-        let summary = Entry { message: Message::user(summary), is_turn: false };
+        let summary = Entry {
+            message: Message::user(summary),
+            is_turn: false,
+        };
         self.entries.splice(head..from, [summary]);
         self.asked.clear();
     }
@@ -247,11 +302,18 @@ impl History {
         self.entries.iter().filter(|entry| entry.is_turn).count()
     }
 
-    /// Takes back the last messages of the person, with all that came of them; too many are all there are.
+    /// Takes back the last messages of the person, with all that came of them; too many are all
+    /// there are.
     pub fn rewind(&mut self, turns: usize) {
-        let begins: Vec<usize> = (0..self.entries.len()).filter(|at| self.entries[*at].is_turn).collect();
-        let Some(back) = turns.checked_sub(1) else { return };
-        let Some(at) = begins.iter().rev().nth(back).or(begins.first()).copied() else { return };
+        let begins: Vec<usize> = (0..self.entries.len())
+            .filter(|at| self.entries[*at].is_turn)
+            .collect();
+        let Some(back) = turns.checked_sub(1) else {
+            return;
+        };
+        let Some(at) = begins.iter().rev().nth(back).or(begins.first()).copied() else {
+            return;
+        };
         let left = begins.len().saturating_sub(turns);
         self.said.truncate(self.said.len() - (begins.len() - left));
         self.entries.truncate(at);
@@ -272,26 +334,54 @@ fn touched_paths(call: &ToolCall) -> Vec<String> {
     if !WRITERS.contains(&call.name.as_str()) {
         return Vec::new();
     }
-    let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else { return Vec::new() };
+    let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
+        return Vec::new();
+    };
     let one = named_path;
     let named = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten().filter_map(one);
-    let moved = ["source", "destination"].into_iter().filter_map(named).map(str::to_owned);
+    let edits = arguments
+        .get("edits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(one);
+    let moved = ["source", "destination"]
+        .into_iter()
+        .filter_map(named)
+        .map(str::to_owned);
     let lines = named("patch").unwrap_or_default().lines();
-    let patched = lines.filter_map(|line| PATCHED.iter().find_map(|word| line.strip_prefix(word))).map(|path| path.trim_end().to_owned());
-    one(&arguments).into_iter().chain(edits).chain(moved).chain(patched).collect()
+    let patched = lines
+        .filter_map(|line| PATCHED.iter().find_map(|word| line.strip_prefix(word)))
+        .map(|path| path.trim_end().to_owned());
+    one(&arguments)
+        .into_iter()
+        .chain(edits)
+        .chain(moved)
+        .chain(patched)
+        .collect()
 }
 
 /// Returns the file that a call shows, as the model named it.
 fn read_path(call: &ToolCall) -> Option<String> {
-    let arguments = READERS.contains(&call.name.as_str()).then(|| serde_json::from_str(&call.arguments).ok())??;
+    let arguments = READERS
+        .contains(&call.name.as_str())
+        .then(|| serde_json::from_str(&call.arguments).ok())??;
     named_path(&arguments).filter(|path| !path.starts_with(ARTIFACT))
 }
 
 fn named_path(arguments: &Value) -> Option<String> {
     let fields = arguments.as_object()?;
-    let named = |name: &str| fields.get(name).or_else(|| fields.iter().find(|(key, _)| is_same_name(key, name)).map(|(_, value)| value));
-    PATHS.iter().find_map(|name| Some(named(name)?.as_str()?.to_owned()))
+    let named = |name: &str| {
+        fields.get(name).or_else(|| {
+            fields
+                .iter()
+                .find(|(key, _)| is_same_name(key, name))
+                .map(|(_, value)| value)
+        })
+    };
+    PATHS
+        .iter()
+        .find_map(|name| Some(named(name)?.as_str()?.to_owned()))
 }
 
 #[cfg(test)]
@@ -299,12 +389,26 @@ mod tests {
     use super::*;
 
     fn called(id: &str, name: &str, arguments: &str) -> Message {
-        let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
-        Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None }
+        let call = ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        };
+        Message::Assistant {
+            text: String::new(),
+            thinking: String::new(),
+            calls: vec![call],
+            raw: None,
+        }
     }
 
     fn result(id: &str, text: &str) -> Message {
-        Message::ToolResult { call: id.into(), name: "x".into(), text: text.into(), is_error: false }
+        Message::ToolResult {
+            call: id.into(),
+            name: "x".into(),
+            text: text.into(),
+            is_error: false,
+        }
     }
 
     fn history() -> History {
@@ -325,9 +429,10 @@ mod tests {
 
     fn texts(history: &History) -> Vec<String> {
         let text = |message: &Message| match message {
-            Message::System { text } | Message::User { text } | Message::Image { text, .. } | Message::ToolResult { text, .. } => {
-                text.clone()
-            }
+            Message::System { text }
+            | Message::User { text }
+            | Message::Image { text, .. }
+            | Message::ToolResult { text, .. } => text.clone(),
             Message::Assistant { text, calls, .. } => format!("{text}{}", calls.len()),
         };
         history.messages().map(text).collect()
@@ -342,25 +447,57 @@ mod tests {
             history.push(result("a", "done"));
             assert_eq!(history.touched(), expected);
         }
-        check("multi_edit", &serde_json::json!({ "edits": [{ "path": "a" }, { "filePath": "b" }, { "path": "a" }] }), &["a", "b"]);
-        check("move_file", &serde_json::json!({ "source": "a", "destination": "b" }), &["a", "b"]);
+        check(
+            "multi_edit",
+            &serde_json::json!({ "edits": [{ "path": "a" }, { "filePath": "b" }, { "path": "a" }] }),
+            &["a", "b"],
+        );
+        check(
+            "move_file",
+            &serde_json::json!({ "source": "a", "destination": "b" }),
+            &["a", "b"],
+        );
         let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
-        check("apply_patch", &serde_json::json!({ "patch": patch }), &["x"]);
+        check(
+            "apply_patch",
+            &serde_json::json!({ "patch": patch }),
+            &["x"],
+        );
         let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** Add File: c\n+x\n*** End Patch";
-        check("apply_patch", &serde_json::json!({ "patch": patch }), &["a", "b", "c"]);
-        check("grep", &serde_json::json!({ "pattern": "x", "path": "a" }), &[]);
+        check(
+            "apply_patch",
+            &serde_json::json!({ "patch": patch }),
+            &["a", "b", "c"],
+        );
+        check(
+            "grep",
+            &serde_json::json!({ "pattern": "x", "path": "a" }),
+            &[],
+        );
     }
 
     #[test]
     fn files_that_were_read_are_told_the_latest_last_and_not_without_end() {
         let mut history = History::default();
-        let paths = ["a", "artifact:c1", "b", "a"].map(str::to_owned).into_iter();
-        for (n, path) in paths.chain((0..READ_MAX - 1).map(|n| format!("more{n}"))).enumerate() {
-            history.push(called(&format!("c{n}"), "Read", &serde_json::json!({ "file_path": path }).to_string()));
+        let paths = ["a", "artifact:c1", "b", "a"]
+            .map(str::to_owned)
+            .into_iter();
+        for (n, path) in paths
+            .chain((0..READ_MAX - 1).map(|n| format!("more{n}")))
+            .enumerate()
+        {
+            history.push(called(
+                &format!("c{n}"),
+                "Read",
+                &serde_json::json!({ "file_path": path }).to_string(),
+            ));
             history.push(result(&format!("c{n}"), "text"));
         }
         let read: Vec<&str> = history.read().collect();
-        assert_eq!((read.len(), &read[..2], read.last()), (READ_MAX, &["a", "more0"][..], Some(&"more98")));
+        assert_eq!(
+            (read.len(), &read[..2], read.last()),
+            (READ_MAX, &["a", "more0"][..], Some(&"more98"))
+        );
         history.push(called("x", "write_file", r#"{"path":"y"}"#));
         history.push(result("x", "written"));
         assert!(history.read().all(|path| path != "y"));
@@ -371,9 +508,15 @@ mod tests {
         let mut rewound = history();
         rewound.rewind(1);
         assert_eq!(texts(&rewound), ["context", "one", "1", "written", "done0"]);
-        assert_eq!((rewound.said(), rewound.n_turns(), rewound.is_open()), (&["one".to_owned()][..], 1, false));
+        assert_eq!(
+            (rewound.said(), rewound.n_turns(), rewound.is_open()),
+            (&["one".to_owned()][..], 1, false)
+        );
         rewound.rewind(5);
-        assert_eq!((texts(&rewound), rewound.said().len()), (vec!["context".to_owned()], 0));
+        assert_eq!(
+            (texts(&rewound), rewound.said().len()),
+            (vec!["context".to_owned()], 0)
+        );
     }
 
     #[test]
@@ -381,10 +524,23 @@ mod tests {
         let mut compacted = history();
         compacted.compact("summary", 1, 2);
         assert_eq!(texts(&compacted), ["context", "summary", "1", "long"]);
-        assert_eq!((compacted.said(), compacted.touched()), (&["one".to_owned(), "two".to_owned()][..], &["x.txt".to_owned()][..]));
-        assert!(!compacted.steps().contains(&Step::Asked), "all of it is sent anew");
+        assert_eq!(
+            (compacted.said(), compacted.touched()),
+            (
+                &["one".to_owned(), "two".to_owned()][..],
+                &["x.txt".to_owned()][..]
+            )
+        );
+        assert!(
+            !compacted.steps().contains(&Step::Asked),
+            "all of it is sent anew"
+        );
         compacted.compact("again", 9, 9);
-        assert_eq!(texts(&compacted).last().map(String::as_str), Some("again"), "counts that are too large do no harm");
+        assert_eq!(
+            texts(&compacted).last().map(String::as_str),
+            Some("again"),
+            "counts that are too large do no harm"
+        );
     }
 
     #[test]
@@ -393,7 +549,11 @@ mod tests {
             (1, 1, &["context", "summary"][..]),
             (3, 0, &["context", "one", "summary"]),
             (3, 1, &["context", "one", "summary"]),
-            (4, 2, &["context", "one", "1", "written", "summary", "1", "long"]),
+            (
+                4,
+                2,
+                &["context", "one", "1", "written", "summary", "1", "long"],
+            ),
         ] {
             let mut edited = history();
             edited.compact("summary", head, tail);
@@ -404,7 +564,16 @@ mod tests {
     #[test]
     fn an_evicted_result_is_replaced_and_others_stay() {
         let mut evicted = history();
-        evicted.evict(&[Evicted { call: "a".into(), text: "short".into() }, Evicted { call: "unknown".into(), text: "?".into() }]);
+        evicted.evict(&[
+            Evicted {
+                call: "a".into(),
+                text: "short".into(),
+            },
+            Evicted {
+                call: "unknown".into(),
+                text: "?".into(),
+            },
+        ]);
         assert_eq!(texts(&evicted)[3], "short");
         assert_eq!(texts(&evicted)[7], "long");
     }
@@ -412,7 +581,13 @@ mod tests {
     #[test]
     fn requests_stand_where_they_were_sent() {
         let history = history();
-        let at: Vec<usize> = history.steps().iter().enumerate().filter(|(_, step)| **step == Step::Asked).map(|(at, _)| at).collect();
+        let at: Vec<usize> = history
+            .steps()
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| **step == Step::Asked)
+            .map(|(at, _)| at)
+            .collect();
         assert_eq!(at, [2, 5, 8]);
         assert!(history.is_open());
     }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use super::disk;
 
-/// `events.jsonl`: what all sessions do, for whoever watches. Bounded, shared by all processes, and never a reason to fail.
+/// `events.jsonl`: what all sessions do, for whoever watches. Bounded, shared by all processes, and
+/// never a reason to fail.
 pub(super) struct Journal {
     path: PathBuf,
     max: u64,
@@ -17,20 +18,32 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn new(path: PathBuf, max: u64) -> Self {
-        let mut journal = Self { path, max, file: None, torn: false };
+        let mut journal = Self {
+            path,
+            max,
+            file: None,
+            torn: false,
+        };
         journal.open();
         journal
     }
 
     #[cfg(test)]
     pub(super) fn nowhere() -> Self {
-        Self { path: PathBuf::new(), max: u64::MAX, file: None, torn: false }
+        Self {
+            path: PathBuf::new(),
+            max: u64::MAX,
+            file: None,
+            torn: false,
+        }
     }
 
     fn open(&mut self) {
         match disk::open_append(&self.path, false) {
             Ok(file) => self.file = Some(file),
-            Err(error) => tracing::warn!(path = %self.path.display(), %error, "cannot open the journal"),
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "cannot open the journal")
+            }
         }
     }
 
@@ -58,14 +71,23 @@ impl Journal {
         }
     }
 
-    /// Sets a full file aside. Of several processes that see it full, the one with the lock renames; the rest find a new file.
+    /// Sets a full file aside. Of several processes that see it full, the one with the lock
+    /// renames; the rest find a new file.
     fn rotate(&mut self) {
-        let Some(file) = self.file.take_if(|file| file.metadata().is_ok_and(|metadata| metadata.len() >= self.max)) else {
+        let Some(file) = self.file.take_if(|file| {
+            file.metadata()
+                .is_ok_and(|metadata| metadata.len() >= self.max)
+        }) else {
             return;
         };
-        let ours = file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+        let ours = file
+            .metadata()
+            .map(|metadata| (metadata.dev(), metadata.ino()))
+            .ok();
         if file.try_lock().is_ok() {
-            let there = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+            let there = fs::symlink_metadata(&self.path)
+                .map(|metadata| (metadata.dev(), metadata.ino()))
+                .ok();
             if there == ours {
                 let mut aside = self.path.clone().into_os_string();
                 aside.push(".1");
@@ -88,7 +110,10 @@ mod tests {
     fn a_full_journal_is_set_aside_once_though_two_write_it() {
         let temp = tempfile::tempdir().expect("a folder");
         let path = temp.path().join("events.jsonl");
-        let (mut one, mut two) = (Journal::new(path.clone(), 10), Journal::new(path.clone(), 10));
+        let (mut one, mut two) = (
+            Journal::new(path.clone(), 10),
+            Journal::new(path.clone(), 10),
+        );
         one.append("1111111111\n");
         two.append("2\n");
         one.append("3\n");

@@ -51,7 +51,8 @@ pub struct Listed {
 /// A session in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// As the log's name tells, by which it is found; in a copy that somebody made by hand the first line names another one.
+    /// As the log's name tells, by which it is found; in a copy that somebody made by hand the
+    /// first line names another one.
     pub session: SessionId,
     pub started: Timestamp,
     pub project: String,
@@ -74,20 +75,32 @@ pub struct Summary {
 impl Summary {
     /// Returns where it is.
     pub fn found(&self) -> find::Found {
-        find::Found { session: self.session.clone(), path: self.path.clone() }
+        find::Found {
+            session: self.session.clone(),
+            path: self.path.clone(),
+        }
     }
 }
 
 /// Returns so many sessions, the newest first, and says of files that hold none why they do not.
 ///
-/// Logs are read day by day, as their names tell: their first lines to put them in order, and head and tail of those alone that are returned.
+/// Logs are read day by day, as their names tell: their first lines to put them in order, and head
+/// and tail of those alone that are returned.
 pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
-    let day = |path: &Path| path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('_').next()).map(str::to_owned);
+    let day = |path: &Path| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.split('_').next())
+            .map(str::to_owned)
+    };
     let mut days: BTreeMap<Option<String>, Vec<PathBuf>> = BTreeMap::new();
     for found in find::files(state)? {
         days.entry(day(&found.path)).or_default().push(found.path);
     }
-    let mut listed = Listed { sessions: Vec::new(), passed_over: Vec::new() };
+    let mut listed = Listed {
+        sessions: Vec::new(),
+        passed_over: Vec::new(),
+    };
     for mut paths in days.into_values().rev() {
         if listed.sessions.len() >= most {
             break;
@@ -97,13 +110,24 @@ pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
         for path in paths {
             match begin(&path) {
                 Ok(Some(header)) => begun.push((header, path)),
-                Ok(None) => listed.passed_over.push(format!("{}: {}", path.display(), without_beginning(&path))),
-                Err(error) => listed.passed_over.push(format!("{}: {error}", path.display())),
+                Ok(None) => listed.passed_over.push(format!(
+                    "{}: {}",
+                    path.display(),
+                    without_beginning(&path)
+                )),
+                Err(error) => listed
+                    .passed_over
+                    .push(format!("{}: {error}", path.display())),
             }
         }
         begun.sort_by(|(a, _), (b, _)| b.at.cmp(&a.at).then_with(|| a.session.cmp(&b.session)));
         let room = most - listed.sessions.len();
-        listed.sessions.extend(begun.iter().filter_map(|(_, path)| summarize(path).ok().flatten()).take(room));
+        listed.sessions.extend(
+            begun
+                .iter()
+                .filter_map(|(_, path)| summarize(path).ok().flatten())
+                .take(room),
+        );
     }
     Ok(listed)
 }
@@ -112,23 +136,37 @@ pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
 fn begin(path: &Path) -> io::Result<Option<Header>> {
     let mut file = disk::open_read(path)?;
     let length = file.metadata()?.len();
-    let head = grow(FIRST_LINE, length, |size| Ok(events(&read_at(&mut file, 0, size)?)), |head| !head.is_empty())?;
+    let head = grow(
+        FIRST_LINE,
+        length,
+        |size| Ok(events(&read_at(&mut file, 0, size)?)),
+        |head| !head.is_empty(),
+    )?;
     Ok(head.and_then(|head| head.first().and_then(Header::of)))
 }
 
-/// Returns the sessions as they were worked on, the last one first: by their files, since clocks that jump make the records' own times
-/// worthless. A clock that was set back between two sessions puts the newer one behind; `--resume ID` names it. Only as many are read as are
-/// taken.
+/// Returns the sessions as they were worked on, the last one first: by their files, since clocks
+/// that jump make the records' own times worthless. A clock that was set back between two sessions
+/// puts the newer one behind; `--resume ID` names it. Only as many are read as are taken.
 pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
-    Ok(as_written(state)?.into_iter().filter_map(|path| summarize(&path).ok().flatten()))
+    Ok(as_written(state)?
+        .into_iter()
+        .filter_map(|path| summarize(&path).ok().flatten()))
 }
 
-/// Finds the session of a project that was worked on last, and says of the logs that were written since and hold no session that can be
-/// read why they do not: one of them may be the one that is meant.
+/// Finds the session of a project that was worked on last, and says of the logs that were written
+/// since and hold no session that can be read why they do not: one of them may be the one that is
+/// meant.
 pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
     match last_of(state, |summary| summary.project == project)? {
-        (Some(found), passed_over) => Ok(Latest { found: found.found(), passed_over }),
-        (None, passed_over) => Err(Error::NoSessionHere { project: project.to_owned(), passed_over }),
+        (Some(found), passed_over) => Ok(Latest {
+            found: found.found(),
+            passed_over,
+        }),
+        (None, passed_over) => Err(Error::NoSessionHere {
+            project: project.to_owned(),
+            passed_over,
+        }),
     }
 }
 
@@ -141,13 +179,18 @@ pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary,
 }
 
 /// Returns the last session of this kind, and what was written since and cannot be read.
-fn last_of(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<(Option<Summary>, Vec<String>), Error> {
+fn last_of(
+    state: &State,
+    wanted: impl Fn(&Summary) -> bool,
+) -> Result<(Option<Summary>, Vec<String>), Error> {
     let mut passed_over = Vec::new();
     for path in as_written(state)? {
         match summarize(&path) {
             Ok(Some(summary)) if wanted(&summary) => return Ok((Some(summary), passed_over)),
             Ok(Some(_)) => {}
-            Ok(None) => passed_over.push(format!("{}: {}", path.display(), without_beginning(&path))),
+            Ok(None) => {
+                passed_over.push(format!("{}: {}", path.display(), without_beginning(&path)))
+            }
             Err(error) => passed_over.push(format!("{}: {error}", path.display())),
         }
     }
@@ -156,8 +199,15 @@ fn last_of(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<(Option<S
 
 /// Returns all logs, the one that was written last first.
 fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
-    let written = |found: &find::Found| fs::symlink_metadata(&found.path).and_then(|metadata| metadata.modified()).ok();
-    let mut all: Vec<_> = find::files(state)?.into_iter().map(|found| (written(&found), found.path)).collect();
+    let written = |found: &find::Found| {
+        fs::symlink_metadata(&found.path)
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    };
+    let mut all: Vec<_> = find::files(state)?
+        .into_iter()
+        .map(|found| (written(&found), found.path))
+        .collect();
     all.sort_unstable_by(|a, b| b.cmp(a));
     Ok(all.into_iter().map(|(_, path)| path).collect())
 }
@@ -178,8 +228,15 @@ fn without_beginning(path: &Path) -> String {
     let scanned = record::scan(bytes.as_slice(), |line, piece| {
         let what = match piece {
             record::Piece::Record(value) => {
-                version = version.or_else(|| value.get("version")?.as_u64()).filter(|_| value["type"] == "session_started").or(version);
-                if first { record::to_event(value).1 } else { None }
+                version = version
+                    .or_else(|| value.get("version")?.as_u64())
+                    .filter(|_| value["type"] == "session_started")
+                    .or(version);
+                if first {
+                    record::to_event(value).1
+                } else {
+                    None
+                }
             }
             record::Piece::Damage(what) => Some(what),
         };
@@ -202,28 +259,56 @@ pub fn summary(found: &find::Found) -> Option<Summary> {
 fn summarize(path: &Path) -> io::Result<Option<Summary>> {
     let mut file = disk::open_read(path)?;
     let length = file.metadata()?.len();
-    let Some(head) = grow(FIRST, length, |size| Ok(events(&read_at(&mut file, 0, size)?)), |head| title(head).is_some())? else {
+    let Some(head) = grow(
+        FIRST,
+        length,
+        |size| Ok(events(&read_at(&mut file, 0, size)?)),
+        |head| title(head).is_some(),
+    )?
+    else {
         return Ok(None);
     };
-    let Some(header) = head.first().and_then(Header::of) else { return Ok(None) };
+    let Some(header) = head.first().and_then(Header::of) else {
+        return Ok(None);
+    };
     let whole = length <= FIRST;
     let tail = if whole {
         head.clone()
     } else {
-        let tail = grow(FIRST, length, |size| Ok(events(&read_at(&mut file, length - size, size)?)), |tail| !tail.is_empty())?;
+        let tail = grow(
+            FIRST,
+            length,
+            |size| Ok(events(&read_at(&mut file, length - size, size)?)),
+            |tail| !tail.is_empty(),
+        )?;
         tail.unwrap_or_default()
     };
     // A message or a resumption behind the last end means that the session went on from there.
-    let ended = tail.iter().rposition(|event| matches!(event.kind, Kind::RunFinished { .. }));
-    let went_on = ended
-        .is_some_and(|end| tail[end..].iter().any(|event| matches!(event.kind, Kind::UserMessage { .. } | Kind::SessionResumed { .. })));
+    let ended = tail
+        .iter()
+        .rposition(|event| matches!(event.kind, Kind::RunFinished { .. }));
+    let went_on = ended.is_some_and(|end| {
+        tail[end..].iter().any(|event| {
+            matches!(
+                event.kind,
+                Kind::UserMessage { .. } | Kind::SessionResumed { .. }
+            )
+        })
+    });
     let (mut status, mut turns, mut tool_calls) = (None, None, None);
-    if let Some(Kind::RunFinished { status: how, turns: n_turns, tool_calls: n_calls, .. }) = ended.map(|end| &tail[end].kind)
+    if let Some(Kind::RunFinished {
+        status: how,
+        turns: n_turns,
+        tool_calls: n_calls,
+        ..
+    }) = ended.map(|end| &tail[end].kind)
         && !went_on
     {
         (status, turns, tool_calls) = (Some(*how), Some(*n_turns), Some(*n_calls));
     } else if whole {
-        let count = |is: fn(&Kind) -> bool| Some(head.iter().filter(|event| is(&event.kind)).count() as u32);
+        let count = |is: fn(&Kind) -> bool| {
+            Some(head.iter().filter(|event| is(&event.kind)).count() as u32)
+        };
         turns = count(|kind| matches!(kind, Kind::AssistantMessage { .. }));
         tool_calls = count(|kind| matches!(kind, Kind::CallStarted { .. }));
     }
@@ -239,7 +324,9 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
         turns,
         tool_calls,
         path: path.to_owned(),
-        is_copy: tail.last().is_some_and(|event| matches!(event.kind, Kind::SessionForked { .. })),
+        is_copy: tail
+            .last()
+            .is_some_and(|event| matches!(event.kind, Kind::SessionForked { .. })),
     }))
 }
 
@@ -280,10 +367,17 @@ fn events(bytes: &[u8]) -> Vec<Event> {
 
 fn title(head: &[Event]) -> Option<String> {
     let text = head.iter().find_map(|event| match &event.kind {
-        Kind::SessionStarted { task: Some(text), .. } | Kind::UserMessage { text, .. } => Some(text),
+        Kind::SessionStarted {
+            task: Some(text), ..
+        }
+        | Kind::UserMessage { text, .. } => Some(text),
         _ => None,
     })?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     match line.char_indices().nth(TITLE_CHARS) {
         Some((end, _)) => Some(format!("{}…", &line[..end])),
         None => Some(line.to_owned()),

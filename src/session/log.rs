@@ -29,7 +29,8 @@ const PENDING_MAX: usize = 16 << 20;
 
 /// The log of one session, open for appending.
 ///
-/// A disk that is full or broken never ends a run: what cannot be written waits in memory, whole, and goes first with the next append.
+/// A disk that is full or broken never ends a run: what cannot be written waits in memory, whole,
+/// and goes first with the next append.
 pub struct Log {
     path: PathBuf,
     session: SessionId,
@@ -48,41 +49,86 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a new log, whose first record is `header`. A secret must be named here to be hidden in that record, too.
-    pub fn create(state: &State, header: &Event, options: &Options, secret: Option<&Secret>) -> Result<Self, Error> {
-        let Kind::SessionStarted { version: VERSION, session, .. } = &header.kind else {
-            return Err(Error::NotAHeader { got: kind_name(header) });
+    /// Makes a new log, whose first record is `header`. A secret must be named here to be hidden in
+    /// that record, too.
+    pub fn create(
+        state: &State,
+        header: &Event,
+        options: &Options,
+        secret: Option<&Secret>,
+    ) -> Result<Self, Error> {
+        let Kind::SessionStarted {
+            version: VERSION,
+            session,
+            ..
+        } = &header.kind
+        else {
+            return Err(Error::NotAHeader {
+                got: kind_name(header),
+            });
         };
         state::own(&state.sessions())?;
         let path = state.sessions().join(find::file_name(header.at, session));
         let file = disk::open_append(&path, true).map_err(Error::io("make", &path))?;
         hold(&file, &path)?;
-        let mut log = Self::over(path, session.clone(), Box::new(file), 0, Journal::new(state.events(), options.events_max.bytes()));
-        secret.cloned().into_iter().for_each(|secret| log.hide(secret));
+        let mut log = Self::over(
+            path,
+            session.clone(),
+            Box::new(file),
+            0,
+            Journal::new(state.events(), options.events_max.bytes()),
+        );
+        secret
+            .cloned()
+            .into_iter()
+            .for_each(|secret| log.hide(secret));
         log.append(header)?;
         Ok(log)
     }
 
     /// Opens an existing log to go on with it: reads it, repairs its end, and appends from there.
     ///
-    /// A log that another user owns or may write, one of a newer format and one that another process writes are refused before anything is touched.
-    pub fn resume(state: &State, path: &Path, options: &Options) -> Result<(Self, Records, Option<Repair>), Error> {
+    /// A log that another user owns or may write, one of a newer format and one that another
+    /// process writes are refused before anything is touched.
+    pub fn resume(
+        state: &State,
+        path: &Path,
+        options: &Options,
+    ) -> Result<(Self, Records, Option<Repair>), Error> {
         disk::own_file(path)?;
         // Reading comes first: a log of a newer format is refused before anything of it is touched.
-        let length = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?.len();
+        let length = std::fs::symlink_metadata(path)
+            .map_err(Error::io("look at", path))?
+            .len();
         let records = read(path)?;
         let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
         hold(&file, path)?;
         // What the other one wrote until now belongs to it too.
-        let records = if file.metadata().is_ok_and(|now| now.len() == length) { records } else { read(path)? };
+        let records = if file.metadata().is_ok_and(|now| now.len() == length) {
+            records
+        } else {
+            read(path)?
+        };
         let repair = repair_tail(path)?;
         let good = file.metadata().map_err(Error::io("look at", path))?.len();
         let session = records.session.clone();
-        let log = Self::over(path.to_owned(), session, Box::new(file), good, Journal::new(state.events(), options.events_max.bytes()));
+        let log = Self::over(
+            path.to_owned(),
+            session,
+            Box::new(file),
+            good,
+            Journal::new(state.events(), options.events_max.bytes()),
+        );
         Ok((log, records, repair))
     }
 
-    fn over(path: PathBuf, session: SessionId, disk: Box<dyn Disk>, good: u64, journal: Journal) -> Self {
+    fn over(
+        path: PathBuf,
+        session: SessionId,
+        disk: Box<dyn Disk>,
+        good: u64,
+        journal: Journal,
+    ) -> Self {
         Self {
             path,
             session,
@@ -127,11 +173,13 @@ impl Log {
 
     /// Appends one event, if it is durable.
     ///
-    /// An answer without a call goes out with the record behind it, in one piece: that one says what became of it, and a process that is killed
-    /// between the two would leave an answer of which nobody knows whether it was the last.
+    /// An answer without a call goes out with the record behind it, in one piece: that one says
+    /// what became of it, and a process that is killed between the two would leave an answer of
+    /// which nobody knows whether it was the last.
     ///
-    /// An error is worth one warning and nothing more: it is returned once per trouble, and the log goes on trying. `Ok` does not mean
-    /// that the record is written; [`Log::pending`] says what is not.
+    /// An error is worth one warning and nothing more: it is returned once per trouble, and the log
+    /// goes on trying. `Ok` does not mean that the record is written; [`Log::pending`] says what is
+    /// not.
     pub fn append(&mut self, event: &Event) -> Result<(), Error> {
         if !event.durable() {
             return Ok(());
@@ -141,7 +189,11 @@ impl Log {
         self.journal.append(&line);
         let mut newly_lost = false;
         let is_full = self.pending_bytes + line.len() > PENDING_MAX;
-        let flushed_before = if is_full && self.holds_answer { self.flush() } else { Ok(()) };
+        let flushed_before = if is_full && self.holds_answer {
+            self.flush()
+        } else {
+            Ok(())
+        };
         if self.pending_bytes + line.len() > PENDING_MAX {
             self.lost += 1;
             newly_lost = !std::mem::replace(&mut self.told_lost, true);
@@ -152,25 +204,38 @@ impl Log {
                 None => self.pending.push_back(line),
             }
             self.holds_answer = match &event.kind {
-                Kind::AssistantMessage { calls, interrupted, .. } => calls.is_empty() && !interrupted,
+                Kind::AssistantMessage {
+                    calls, interrupted, ..
+                } => calls.is_empty() && !interrupted,
                 // It may come from anywhere, and says nothing of the answer.
                 Kind::Warning { .. } => self.holds_answer,
                 _ => false,
             };
         }
-        let flushed = flushed_before.and(if self.holds_answer { Ok(()) } else { self.flush() });
+        let flushed = flushed_before.and(if self.holds_answer {
+            Ok(())
+        } else {
+            self.flush()
+        });
         if newly_lost && !self.pending.is_empty() {
-            return Err(Error::Lost { path: self.path.clone(), lost: self.lost });
+            return Err(Error::Lost {
+                path: self.path.clone(),
+                lost: self.lost,
+            });
         }
         flushed
     }
 
-    /// Writes what waits, and waits until all of it would survive a power cut. Called at the end of each turn.
+    /// Writes what waits, and waits until all of it would survive a power cut. Called at the end of
+    /// each turn.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.journal.sync();
         match self.disk.sync() {
-            Err(source) if !std::mem::replace(&mut self.told, true) => Err(Error::Unwritten { path: self.path.clone(), source }),
+            Err(source) if !std::mem::replace(&mut self.told, true) => Err(Error::Unwritten {
+                path: self.path.clone(),
+                source,
+            }),
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -179,10 +244,18 @@ impl Log {
         self.holds_answer = false;
         while let Some(line) = self.pending.front() {
             if let Err(source) = self.disk.append(line.as_bytes()) {
-                // Half a record must not stay: the next one would be fused to it. Where even this fails, reading copes.
+                // Half a record must not stay: the next one would be fused to it. Where even this
+                // fails, reading copes.
                 let _ = self.disk.truncate(self.good);
                 let told = std::mem::replace(&mut self.told, true);
-                return if told { Ok(()) } else { Err(Error::Unwritten { path: self.path.clone(), source }) };
+                return if told {
+                    Ok(())
+                } else {
+                    Err(Error::Unwritten {
+                        path: self.path.clone(),
+                        source,
+                    })
+                };
             }
             self.good += line.len() as u64;
             self.pending_bytes -= line.len();
@@ -190,7 +263,10 @@ impl Log {
         }
         self.told = false;
         if self.lost > 0 {
-            let message = format!("the session log has a gap: {} records could not be kept while the disk refused them", self.lost);
+            let message = format!(
+                "the session log has a gap: {} records could not be kept while the disk refused them",
+                self.lost
+            );
             self.lost = 0;
             self.told_lost = false;
             let line = self.line(&Event::now(Kind::Warning { message }));
@@ -202,7 +278,8 @@ impl Log {
     }
 
     fn line(&self, event: &Event) -> String {
-        let mut line = json_line(event).expect("an event is made of strings, numbers and lists of them");
+        let mut line =
+            json_line(event).expect("an event is made of strings, numbers and lists of them");
         for secret in &self.secrets {
             line = secret.hide_in_json(line);
         }
@@ -220,10 +297,14 @@ impl Drop for Log {
     }
 }
 
-/// Sees to it that one process alone appends. Where the file system knows no locks, it goes without.
+/// Sees to it that one process alone appends. Where the file system knows no locks, it goes
+/// without.
 pub(super) fn hold(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned(), pid: disk::holder(file) }),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy {
+            path: path.to_owned(),
+            pid: disk::holder(file),
+        }),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
@@ -251,15 +332,28 @@ mod tests {
 
     impl Disk for Small {
         fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-            let room = *self.room.lock().expect("no test panics while it holds this");
-            let mut disk = self.bytes.lock().expect("no test panics while it holds this");
+            let room = *self
+                .room
+                .lock()
+                .expect("no test panics while it holds this");
+            let mut disk = self
+                .bytes
+                .lock()
+                .expect("no test panics while it holds this");
             let fits = room.saturating_sub(disk.len()).min(bytes.len());
             disk.extend_from_slice(&bytes[..fits]);
-            if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            if fits < bytes.len() {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(())
+            }
         }
 
         fn truncate(&mut self, length: u64) -> io::Result<()> {
-            self.bytes.lock().expect("no test panics while it holds this").truncate(length as usize);
+            self.bytes
+                .lock()
+                .expect("no test panics while it holds this")
+                .truncate(length as usize);
             Ok(())
         }
 
@@ -277,29 +371,55 @@ mod tests {
     impl Full {
         fn new(room: usize) -> Self {
             let (bytes, room) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(room)));
-            let disk = Small { bytes: Arc::clone(&bytes), room: Arc::clone(&room) };
-            let log = Log::over("log".into(), SessionId::random(), Box::new(disk), 0, Journal::nowhere());
+            let disk = Small {
+                bytes: Arc::clone(&bytes),
+                room: Arc::clone(&room),
+            };
+            let log = Log::over(
+                "log".into(),
+                SessionId::random(),
+                Box::new(disk),
+                0,
+                Journal::nowhere(),
+            );
             Self { log, bytes, room }
         }
 
         fn say(&mut self, text: &str) -> Result<(), Error> {
-            let kind = Kind::UserMessage { text: text.into(), images: 0 };
-            self.log.append(&Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind })
+            let kind = Kind::UserMessage {
+                text: text.into(),
+                images: 0,
+            };
+            self.log.append(&Event {
+                at: "2026-11-21T10:00:00Z".parse().expect("a time"),
+                kind,
+            })
         }
 
         fn set_room(&self, room: usize) {
-            *self.room.lock().expect("no test panics while it holds this") = room;
+            *self
+                .room
+                .lock()
+                .expect("no test panics while it holds this") = room;
         }
 
         fn texts(&self) -> Vec<String> {
-            let bytes = self.bytes.lock().expect("no test panics while it holds this");
+            let bytes = self
+                .bytes
+                .lock()
+                .expect("no test panics while it holds this");
             std::str::from_utf8(&bytes)
                 .expect("whole characters")
                 .lines()
-                .map(|line| match serde_json::from_str::<Event>(line).expect("a whole record").kind {
-                    Kind::UserMessage { text, .. } => text,
-                    Kind::Warning { message } => message,
-                    other => panic!("unexpected {other:?}"),
+                .map(|line| {
+                    match serde_json::from_str::<Event>(line)
+                        .expect("a whole record")
+                        .kind
+                    {
+                        Kind::UserMessage { text, .. } => text,
+                        Kind::Warning { message } => message,
+                        other => panic!("unexpected {other:?}"),
+                    }
                 })
                 .collect()
         }
@@ -309,16 +429,32 @@ mod tests {
     fn a_full_disk_is_told_once_and_nothing_is_lost() {
         let mut full = Full::new(100);
         full.say("one").expect("fits");
-        let error = full.say("two, which is too long for what is left").expect_err("told");
-        assert_eq!(error.to_string(), "write the session log `log`; its records are kept in memory until it can be written");
-        assert_eq!(error.hint().as_deref(), Some("the disk is full: free some space, or set PODBAY_HOME"));
+        let error = full
+            .say("two, which is too long for what is left")
+            .expect_err("told");
+        assert_eq!(
+            error.to_string(),
+            "write the session log `log`; its records are kept in memory until it can be written"
+        );
+        assert_eq!(
+            error.hint().as_deref(),
+            Some("the disk is full: free some space, or set PODBAY_HOME")
+        );
         full.say("three").expect("not told again");
         assert_eq!(full.texts(), ["one"], "half a record was taken back");
         assert_eq!(full.log.pending(), 2);
         full.set_room(10_000);
         full.log.sync().expect("all goes out");
         full.say("four").expect("goes on");
-        assert_eq!(full.texts(), ["one", "two, which is too long for what is left", "three", "four"]);
+        assert_eq!(
+            full.texts(),
+            [
+                "one",
+                "two, which is too long for what is left",
+                "three",
+                "four"
+            ]
+        );
         full.set_room(0);
         full.say("five").expect_err("a new trouble is told anew");
     }
@@ -326,42 +462,99 @@ mod tests {
     #[test]
     fn an_answer_goes_out_with_what_became_of_it() {
         let answer = |calls: &[&str]| {
-            let call = |id: &&str| podbay_event::ToolCall { id: (*id).into(), name: "bash".into(), arguments: "{}".into() };
-            let (text, thinking, calls) = ("Done.".to_owned(), String::new(), calls.iter().map(call).collect());
+            let call = |id: &&str| podbay_event::ToolCall {
+                id: (*id).into(),
+                name: "bash".into(),
+                arguments: "{}".into(),
+            };
+            let (text, thinking, calls) = (
+                "Done.".to_owned(),
+                String::new(),
+                calls.iter().map(call).collect(),
+            );
             let usage = podbay_event::Usage::default();
-            Event::now(Kind::AssistantMessage { text, thinking, calls, raw: None, usage, interrupted: false, cut: false, duration_ms: 1 })
+            Event::now(Kind::AssistantMessage {
+                text,
+                thinking,
+                calls,
+                raw: None,
+                usage,
+                interrupted: false,
+                cut: false,
+                duration_ms: 1,
+            })
         };
         let mut full = Full::new(10_000);
         let n_lines = |full: &Full| {
-            let bytes = full.bytes.lock().expect("no test panics while it holds this");
-            std::str::from_utf8(&bytes).expect("whole characters").lines().count()
+            let bytes = full
+                .bytes
+                .lock()
+                .expect("no test panics while it holds this");
+            std::str::from_utf8(&bytes)
+                .expect("whole characters")
+                .lines()
+                .count()
         };
         full.log.append(&answer(&["c1"])).expect("written");
-        assert_eq!((n_lines(&full), full.log.holds_answer()), (1, false), "its calls come next");
+        assert_eq!(
+            (n_lines(&full), full.log.holds_answer()),
+            (1, false),
+            "its calls come next"
+        );
         full.log.append(&answer(&[])).expect("held");
-        full.log.append(&Event::now(Kind::TextDelta { text: "a".into() })).expect("passed over");
-        full.log.append(&Event::now(Kind::Warning { message: "of something else".into() })).expect("waits, too");
+        full.log
+            .append(&Event::now(Kind::TextDelta { text: "a".into() }))
+            .expect("passed over");
+        full.log
+            .append(&Event::now(Kind::Warning {
+                message: "of something else".into(),
+            }))
+            .expect("waits, too");
         assert_eq!((n_lines(&full), full.log.holds_answer()), (1, true));
         full.say("what became of it").expect("written");
         assert_eq!((n_lines(&full), full.log.holds_answer()), (4, false));
         // Both or none: what fits of the two is taken back.
         full.log.append(&answer(&[])).expect("held");
-        full.set_room(full.bytes.lock().expect("no test panics while it holds this").len() + 300);
+        full.set_room(
+            full.bytes
+                .lock()
+                .expect("no test panics while it holds this")
+                .len()
+                + 300,
+        );
         full.say(&"x".repeat(300)).expect_err("told");
         assert_eq!(n_lines(&full), 4);
         full.set_room(10_000);
         full.log.append(&answer(&[])).expect("held");
         full.log.sync().expect("all goes out");
-        assert_eq!((n_lines(&full), full.log.holds_answer()), (7, false), "nobody has to wait for what may never come");
+        assert_eq!(
+            (n_lines(&full), full.log.holds_answer()),
+            (7, false),
+            "nobody has to wait for what may never come"
+        );
     }
 
     #[test]
     fn a_disk_of_the_kernels_own_that_is_full_ends_nothing_either() {
-        let file = File::options().append(true).open("/dev/full").expect("every Linux has it");
-        let mut log = Log::over("log".into(), SessionId::random(), Box::new(file), 0, Journal::nowhere());
-        let error = log.append(&Event::now(Kind::Interrupted)).expect_err("told");
-        assert!(matches!(error, Error::Unwritten { source, .. } if source.kind() == io::ErrorKind::StorageFull));
-        log.append(&Event::now(Kind::Interrupted)).expect("told once");
+        let file = File::options()
+            .append(true)
+            .open("/dev/full")
+            .expect("every Linux has it");
+        let mut log = Log::over(
+            "log".into(),
+            SessionId::random(),
+            Box::new(file),
+            0,
+            Journal::nowhere(),
+        );
+        let error = log
+            .append(&Event::now(Kind::Interrupted))
+            .expect_err("told");
+        assert!(
+            matches!(error, Error::Unwritten { source, .. } if source.kind() == io::ErrorKind::StorageFull)
+        );
+        log.append(&Event::now(Kind::Interrupted))
+            .expect("told once");
         assert_eq!(log.pending(), 2);
     }
 
@@ -378,7 +571,10 @@ mod tests {
         full.log.sync().expect("all goes out");
         let texts = full.texts();
         assert_eq!(texts.len(), 3);
-        assert_eq!(texts[2], "the session log has a gap: 2 records could not be kept while the disk refused them");
+        assert_eq!(
+            texts[2],
+            "the session log has a gap: 2 records could not be kept while the disk refused them"
+        );
     }
 
     #[test]
@@ -386,7 +582,8 @@ mod tests {
         let mut full = Full::new(10_000);
         full.log.hide(Secret::new("sk-\"quoted\"-123"));
         full.log.hide(Secret::new("a"));
-        full.say("the key is sk-\"quoted\"-123, and a word").expect("writes");
+        full.say("the key is sk-\"quoted\"-123, and a word")
+            .expect("writes");
         assert_eq!(full.texts(), ["the key is ***, and a word"]);
     }
 }

@@ -22,7 +22,17 @@ const PREFIXES: [(&str, usize); 18] = [
     ("eyJ", 40),
 ];
 /// What stands before a secret in files and headers, in lower case; the secret is the next word.
-const NAMES: [&str; 9] = ["api_key", "api-key", "apikey", "access_token", "secret_key", "client_secret", "password", "passwd", "bearer"];
+const NAMES: [&str; 9] = [
+    "api_key",
+    "api-key",
+    "apikey",
+    "access_token",
+    "secret_key",
+    "client_secret",
+    "password",
+    "passwd",
+    "bearer",
+];
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const MASK: &str = "***";
@@ -62,22 +72,34 @@ fn secret(text: &str, at: usize) -> Option<(usize, usize)> {
         return None;
     }
     if let Some((prefix, least)) = PREFIXES.iter().find(|(prefix, _)| rest.starts_with(prefix)) {
-        let length = rest[prefix.len()..].find(|c: char| !is_key(c)).unwrap_or(rest.len() - prefix.len());
+        let length = rest[prefix.len()..]
+            .find(|c: char| !is_key(c))
+            .unwrap_or(rest.len() - prefix.len());
         return (length >= *least).then_some((at, at + prefix.len() + length));
     }
-    let name = NAMES.iter().find(|name| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name)))?;
+    let name = NAMES.iter().find(|name| {
+        rest.get(..name.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(name))
+    })?;
     let behind = &rest[name.len()..];
-    let between = behind.find(|c: char| !matches!(c, ' ' | '"' | '\'' | ':' | '=' | '\\')).unwrap_or(behind.len());
+    let between = behind
+        .find(|c: char| !matches!(c, ' ' | '"' | '\'' | ':' | '=' | '\\'))
+        .unwrap_or(behind.len());
     let needs_sign = *name != "bearer";
     if between == 0 || needs_sign && !behind[..between].contains([':', '=']) {
         return None;
     }
     let value = &behind[between..];
-    let length =
-        value.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '}' | ')' | '\\' | '`')).unwrap_or(value.len());
+    let length = value
+        .find(|c: char| {
+            c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '}' | ')' | '\\' | '`')
+        })
+        .unwrap_or(value.len());
     let from = at + name.len() + between;
     // What names a variable or a type is no secret.
-    let is_secret = length >= 8 && !value.starts_with(['$', '<', '{']) && value[..length].contains(|c: char| c.is_ascii_digit());
+    let is_secret = length >= 8
+        && !value.starts_with(['$', '<', '{'])
+        && value[..length].contains(|c: char| c.is_ascii_digit());
     is_secret.then_some((from, from + length))
 }
 
@@ -88,7 +110,11 @@ fn private_key(rest: &str) -> Option<usize> {
         return None;
     }
     match rest.find(END) {
-        Some(end) => Some(end + rest[end..].find("KEY-----").map_or(rest.len() - end, |at| at + "KEY-----".len())),
+        Some(end) => Some(
+            end + rest[end..]
+                .find("KEY-----")
+                .map_or(rest.len() - end, |at| at + "KEY-----".len()),
+        ),
         None => Some(rest.len()),
     }
 }
@@ -111,10 +137,22 @@ mod tests {
         check("key sk-abcdefghijklmnop1234 end", "key *** end");
         check("AKIAIOSFODNN7EXAMPLE", "***");
         check("export API_KEY=abc123def456", "export API_KEY=***");
-        check(r#"{"password": "hunter2hunter2"}"#, r#"{"password": "***"}"#);
-        check(r#"{\"api_key\":\"abcd1234efgh\"}"#, r#"{\"api_key\":\"***\"}"#);
-        check("Authorization: Bearer abc.def-123456", "Authorization: Bearer ***");
-        check("x\n-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\ny", "x\n***\ny");
+        check(
+            r#"{"password": "hunter2hunter2"}"#,
+            r#"{"password": "***"}"#,
+        );
+        check(
+            r#"{\"api_key\":\"abcd1234efgh\"}"#,
+            r#"{\"api_key\":\"***\"}"#,
+        );
+        check(
+            "Authorization: Bearer abc.def-123456",
+            "Authorization: Bearer ***",
+        );
+        check(
+            "x\n-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\ny",
+            "x\n***\ny",
+        );
         check("-----BEGIN PRIVATE KEY-----\ncut", "***");
     }
 
@@ -130,7 +168,11 @@ mod tests {
             "AKIA",
             "é sk-short",
         ] {
-            assert!(matches!(mask(text), Cow::Borrowed(same) if same == text), "{text}: {}", mask(text));
+            assert!(
+                matches!(mask(text), Cow::Borrowed(same) if same == text),
+                "{text}: {}",
+                mask(text)
+            );
         }
     }
 }

@@ -1,8 +1,10 @@
-//! What a session leaves on disk: its events as JSON lines, the large outputs beside them, and the folder that holds both.
+//! What a session leaves on disk: its events as JSON lines, the large outputs beside them, and the
+//! folder that holds both.
 //!
-//! Nothing here decides what is worth an event (`tools` and `agent` do) or locks a project (`sandbox` does), and what it renders as text
-//! is not yet safe for a terminal (`ui::text` is). A log is only ever appended to. It may end anywhere, in the middle of a character if
-//! need be, so reading gives what is whole and says what was not.
+//! Nothing here decides what is worth an event (`tools` and `agent` do) or locks a project
+//! (`sandbox` does), and what it renders as text is not yet safe for a terminal (`ui::text` is). A
+//! log is only ever appended to. It may end anywhere, in the middle of a character if need be, so
+//! reading gives what is whole and says what was not.
 //!
 //! Start with [`Log`], then [`read`].
 
@@ -69,5 +71,6 @@ pub use show::raw;
 pub use show::show;
 pub use state::State;
 
-/// The log's format; it rises only when an older Podbay would misread a newer log. New kinds and new fields do not count.
+/// The log's format; it rises only when an older Podbay would misread a newer log. New kinds and
+/// new fields do not count.
 pub const VERSION: u32 = 1;

@@ -22,7 +22,9 @@ pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     let path = path(&found.path);
     if name.is_empty() {
         return match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
             _ => Ok(()),
         };
     }
@@ -36,9 +38,13 @@ pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     temporary.map_err(Error::io("write", &path))
 }
 
-/// Refuses a name by which another session is found already, or that would stand before another one's id.
+/// Refuses a name by which another session is found already, or that would stand before another
+/// one's id.
 fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
-    for other in find::files(state)?.into_iter().filter(|other| other.session != found.session) {
+    for other in find::files(state)?
+        .into_iter()
+        .filter(|other| other.session != found.session)
+    {
         let how = if other.session.as_str().starts_with(name) {
             "this is the id of another session, or its beginning"
         } else if of(&other.path).as_deref() == Some(name) {
@@ -46,7 +52,11 @@ fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
         } else {
             continue;
         };
-        return Err(Error::NameTaken { name: name.to_owned(), how, session: other.session.to_string() });
+        return Err(Error::NameTaken {
+            name: name.to_owned(),
+            how,
+            session: other.session.to_string(),
+        });
     }
     Ok(())
 }
@@ -54,7 +64,11 @@ fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
 /// Returns the name of the session whose log this is, if it has one.
 pub(super) fn of(log: &Path) -> Option<String> {
     let mut name = String::new();
-    disk::open_read(&path(log)).ok()?.take(4 * MAX as u64).read_to_string(&mut name).ok()?;
+    disk::open_read(&path(log))
+        .ok()?
+        .take(4 * MAX as u64)
+        .read_to_string(&mut name)
+        .ok()?;
     // An editor ends what a person wrote by hand with a newline.
     let name = name.trim();
     (!name.is_empty() && check(name).is_ok()).then(|| name.to_owned())
@@ -75,5 +89,8 @@ fn check(name: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::BadName { name: name.to_owned(), problem })
+    Err(Error::BadName {
+        name: name.to_owned(),
+        problem,
+    })
 }

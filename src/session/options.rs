@@ -20,6 +20,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { artifacts_max: ByteSize::mib(256), events_max: ByteSize::mib(16), keep_days: 0, keep_sessions: 0 }
+        Self {
+            artifacts_max: ByteSize::mib(256),
+            events_max: ByteSize::mib(16),
+            keep_days: 0,
+            keep_sessions: 0,
+        }
     }
 }

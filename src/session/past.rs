@@ -19,21 +19,25 @@ use podbay_wire::Memo;
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
                            was not carried out again. Look at what it may have changed before you go on.";
 /// What the model reads of a call that had not begun.
-pub(super) const NOT_BEGUN: &str = "This call was not carried out: Podbay was stopped before it began.";
+pub(super) const NOT_BEGUN: &str =
+    "This call was not carried out: Podbay was stopped before it began.";
 
 /// What a log says of its conversation: enough to go on with it as if nothing had happened.
 ///
-/// Only messages are taken from a log. What a person allowed in it counts for nothing, and nothing in it is carried out.
+/// Only messages are taken from a log. What a person allowed in it counts for nothing, and nothing
+/// in it is carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
-    /// What every request began with, `None` where the log does not say: it is older, or ended before.
+    /// What every request began with, `None` where the log does not say: it is older, or ended
+    /// before.
     pub beginning: Option<Beginning>,
     pub history: History,
     /// Calls at the end that have no result.
     pub open: Vec<Open>,
     /// How the last run ended, `None` where it did not come to an end.
     pub status: Option<RunStatus>,
-    /// The task that the session began with, or got when it was resumed and that has not become a message yet.
+    /// The task that the session began with, or got when it was resumed and that has not become a
+    /// message yet.
     pub task: Option<String>,
     /// Answers were held to a schema although tools were told by the server's own means.
     pub is_held: bool,
@@ -62,7 +66,8 @@ pub struct Past {
 /// What was known of how full the model's window is, since room was made last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fullness {
-    /// What the server counted for the last answer, where nothing that it counted was written otherwise since.
+    /// What the server counted for the last answer, where nothing that it counted was written
+    /// otherwise since.
     pub counted: Option<Usage>,
     /// The threshold that was warned of, in percent.
     pub warned: u8,
@@ -104,9 +109,12 @@ impl Open {
 }
 
 impl Past {
-    /// Returns what the last task came to, where its last answer ended it and the run was stopped before it had said so.
+    /// Returns what the last task came to, where its last answer ended it and the run was stopped
+    /// before it had said so.
     pub fn settled(&self) -> Option<&TaskEnd> {
-        self.ended.as_ref().filter(|ended| ended.is_settled() && !self.is_told)
+        self.ended
+            .as_ref()
+            .filter(|ended| ended.is_settled() && !self.is_told)
     }
 
     /// Returns whether the model is to speak next in a task that is not done.
@@ -122,7 +130,9 @@ impl Past {
     }
 
     fn is_completed(&self) -> bool {
-        self.ended.as_ref().is_some_and(|ended| ended.status == RunStatus::Completed)
+        self.ended
+            .as_ref()
+            .is_some_and(|ended| ended.status == RunStatus::Completed)
     }
 
     /// Goes through the events of a log.
@@ -134,9 +144,11 @@ impl Past {
         replay.end()
     }
 
-    /// Puts the bytes of images where the log only names them; returns how many could not be had, of which the words are left.
+    /// Puts the bytes of images where the log only names them; returns how many could not be had,
+    /// of which the words are left.
     pub fn load_images(&mut self, artifacts: &Artifacts) -> usize {
-        self.history.load_images(|name| picture::load(artifacts, name))
+        self.history
+            .load_images(|name| picture::load(artifacts, name))
     }
 }
 
@@ -147,26 +159,54 @@ mod tests {
     use podbay_llm::message::Message;
 
     fn call(id: &str) -> ToolCall {
-        ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() }
+        ToolCall {
+            id: id.into(),
+            name: "bash".into(),
+            arguments: "{}".into(),
+        }
     }
 
     fn answer(text: &str, calls: &[&str]) -> Kind {
         let calls = calls.iter().map(|id| call(id)).collect();
         let (thinking, usage) = ("hm".to_owned(), Usage::default());
-        Kind::AssistantMessage { text: text.into(), thinking, calls, raw: None, usage, interrupted: false, cut: false, duration_ms: 1 }
+        Kind::AssistantMessage {
+            text: text.into(),
+            thinking,
+            calls,
+            raw: None,
+            usage,
+            interrupted: false,
+            cut: false,
+            duration_ms: 1,
+        }
     }
 
     fn began(id: &str) -> Kind {
-        Kind::CallStarted { call: id.into(), name: "bash".into(), arguments: "{}".into() }
+        Kind::CallStarted {
+            call: id.into(),
+            name: "bash".into(),
+            arguments: "{}".into(),
+        }
     }
 
     fn ended(id: &str, result: &str) -> Kind {
         let (call, name) = (id.into(), "bash".into());
-        Kind::CallFinished { call, name, status: CallStatus::Ok, result: result.into(), artifact: None, duration_ms: 1, seen: Vec::new() }
+        Kind::CallFinished {
+            call,
+            name,
+            status: CallStatus::Ok,
+            result: result.into(),
+            artifact: None,
+            duration_ms: 1,
+            seen: Vec::new(),
+        }
     }
 
     fn said(text: &str) -> Kind {
-        Kind::UserMessage { text: text.into(), images: 0 }
+        Kind::UserMessage {
+            text: text.into(),
+            images: 0,
+        }
     }
 
     fn past(kinds: Vec<Kind>) -> Past {
@@ -189,7 +229,15 @@ mod tests {
 
     #[test]
     fn results_stand_in_the_order_of_the_calls_whatever_ended_first() {
-        let events = vec![said("go"), Kind::ModelAsked, answer("", &["a", "b"]), began("a"), began("b"), ended("b", "2"), ended("a", "1")];
+        let events = vec![
+            said("go"),
+            Kind::ModelAsked,
+            answer("", &["a", "b"]),
+            began("a"),
+            began("b"),
+            ended("b", "2"),
+            ended("a", "1"),
+        ];
         let past = past(events);
         assert_eq!(texts(&past), ["go", "", "1", "2"]);
         assert!(past.open.is_empty() && past.history.is_open());
@@ -197,10 +245,32 @@ mod tests {
 
     #[test]
     fn calls_that_never_ended_are_open_and_closing_them_says_what_is_known() {
-        let mut events = vec![said("go"), answer("", &["a", "b", "c"]), began("a"), ended("a", "1"), began("b")];
+        let mut events = vec![
+            said("go"),
+            answer("", &["a", "b", "c"]),
+            began("a"),
+            ended("a", "1"),
+            began("b"),
+        ];
         let before = past(events.clone());
-        assert_eq!(before.open, [Open { call: call("b"), begun: true }, Open { call: call("c"), begun: false }]);
-        assert_eq!(texts(&before), ["go", ""], "no result stands there before all of them do");
+        assert_eq!(
+            before.open,
+            [
+                Open {
+                    call: call("b"),
+                    begun: true
+                },
+                Open {
+                    call: call("c"),
+                    begun: false
+                }
+            ]
+        );
+        assert_eq!(
+            texts(&before),
+            ["go", ""],
+            "no result stands there before all of them do"
+        );
         events.extend(before.open.iter().map(Open::close));
         let after = past(events);
         assert_eq!(texts(&after), ["go", "", "1", UNKNOWN_END, NOT_BEGUN]);
@@ -209,11 +279,21 @@ mod tests {
 
     #[test]
     fn what_a_damaged_log_lacks_never_makes_a_conversation_that_a_server_refuses() {
-        let lost_end = past(vec![said("go"), answer("", &["a"]), began("a"), said("and?")]);
+        let lost_end = past(vec![
+            said("go"),
+            answer("", &["a"]),
+            began("a"),
+            said("and?"),
+        ]);
         assert_eq!(texts(&lost_end), ["go", "", UNKNOWN_END, "and?"]);
         let lost_message = past(vec![said("go"), answer("one", &[]), answer("two", &[])]);
         assert_eq!(texts(&lost_message), ["go", "one", MISSING, "two"]);
-        let lost_answer = past(vec![said("go"), began("a"), ended("a", "1"), ended("a", "1")]);
+        let lost_answer = past(vec![
+            said("go"),
+            began("a"),
+            ended("a", "1"),
+            ended("a", "1"),
+        ]);
         assert_eq!(texts(&lost_answer), ["go"], "a result of nothing is none");
         let headless = past(vec![answer("one", &[])]);
         assert_eq!(texts(&headless), [MISSING, "one"]);
@@ -232,22 +312,72 @@ mod tests {
             error: None,
             duration_ms: 1,
         };
-        assert_eq!(past(vec![said("go"), answer("done", &[]), end(RunStatus::Completed)]).status, Some(RunStatus::Completed));
-        assert_eq!(past(vec![said("go"), answer("done", &[]), end(RunStatus::Completed), said("more")]).status, None);
-        let resumed = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: Some("other".into()) };
+        assert_eq!(
+            past(vec![
+                said("go"),
+                answer("done", &[]),
+                end(RunStatus::Completed)
+            ])
+            .status,
+            Some(RunStatus::Completed)
+        );
+        assert_eq!(
+            past(vec![
+                said("go"),
+                answer("done", &[]),
+                end(RunStatus::Completed),
+                said("more")
+            ])
+            .status,
+            None
+        );
+        let resumed = Kind::SessionResumed {
+            podbay: "1".into(),
+            mode: "auto".into(),
+            task: Some("other".into()),
+        };
         let resumed = past(vec![said("go"), end(RunStatus::Failed), resumed]);
-        assert_eq!((resumed.status, resumed.task.as_deref()), (None, Some("other")));
+        assert_eq!(
+            (resumed.status, resumed.task.as_deref()),
+            (None, Some("other"))
+        );
     }
 
     #[test]
     fn what_a_task_came_to_counts_once_and_where_an_answer_ended_it() {
-        let ended_as = |status| Kind::TaskEnded(TaskEnd { status, response: "So far.".into(), denied: Vec::new() });
-        let one = |status| vec![said("one"), Kind::ModelAsked, answer("So far.", &[]), ended_as(status)];
+        let ended_as = |status| {
+            Kind::TaskEnded(TaskEnd {
+                status,
+                response: "So far.".into(),
+                denied: Vec::new(),
+            })
+        };
+        let one = |status| {
+            vec![
+                said("one"),
+                Kind::ModelAsked,
+                answer("So far.", &[]),
+                ended_as(status),
+            ]
+        };
         assert!(past(one(RunStatus::Completed)).settled().is_some());
-        // Taken back to where a limit had ended the first task, it goes on; to where it was done, it is done, and was told.
-        let back_to = |status| past([one(status), one(RunStatus::Completed), vec![Kind::SessionRewound { turns: 1 }]].concat());
+        // Taken back to where a limit had ended the first task, it goes on; to where it was done,
+        // it is done, and was told.
+        let back_to = |status| {
+            past(
+                [
+                    one(status),
+                    one(RunStatus::Completed),
+                    vec![Kind::SessionRewound { turns: 1 }],
+                ]
+                .concat(),
+            )
+        };
         let (limited, done) = (back_to(RunStatus::Limit), back_to(RunStatus::Completed));
-        assert_eq!((limited.settled(), limited.is_done(), limited.status), (None, false, Some(RunStatus::Limit)));
+        assert_eq!(
+            (limited.settled(), limited.is_done(), limited.status),
+            (None, false, Some(RunStatus::Limit))
+        );
         assert_eq!((done.settled(), done.is_done()), (None, true));
         // A chat that is left without a word ends no task.
         let usage = Usage::default();
@@ -262,58 +392,168 @@ mod tests {
             error: None,
             duration_ms: 1,
         };
-        let chat = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
+        let chat = Kind::SessionResumed {
+            podbay: "1".into(),
+            mode: "auto".into(),
+            task: None,
+        };
         assert!(!past([one(RunStatus::Limit), vec![chat, left]].concat()).is_done());
         // In a damaged log: behind a call, behind a question, and behind nothing.
         let end = || ended_as(RunStatus::Completed);
-        assert_eq!(past(vec![said("one"), Kind::ModelAsked, answer("", &["a"]), began("a"), end()]).settled(), None);
-        assert_eq!(past(vec![said("one"), Kind::ModelAsked, end()]).settled(), None);
+        assert_eq!(
+            past(vec![
+                said("one"),
+                Kind::ModelAsked,
+                answer("", &["a"]),
+                began("a"),
+                end()
+            ])
+            .settled(),
+            None
+        );
+        assert_eq!(
+            past(vec![said("one"), Kind::ModelAsked, end()]).settled(),
+            None
+        );
         assert_eq!(past(vec![said("one"), end()]).settled(), None);
     }
 
     #[test]
     fn what_was_learnt_of_the_model_is_told() {
-        let changed = |from, to| Kind::ToolModeChanged { from, to, reason: String::new() };
-        let begun = |mode, folded| Kind::PromptBegun { system: "s".into(), tools: Vec::new(), mode, thinking: true, folded };
+        let changed = |from, to| Kind::ToolModeChanged {
+            from,
+            to,
+            reason: String::new(),
+        };
+        let begun = |mode, folded| Kind::PromptBegun {
+            system: "s".into(),
+            tools: Vec::new(),
+            mode,
+            thinking: true,
+            folded,
+        };
         let (native, constrained) = (ToolMode::Native, ToolMode::Constrained);
-        let held = vec![begun(native, false), said("go"), changed(native, constrained)];
-        assert!(past(held.clone()).is_held, "nothing but the reading has changed");
-        assert!(past([held.clone(), vec![begun(native, true)]].concat()).is_held, "the system prompt alone was moved");
-        assert!(past([held.clone(), vec![begun(native, true)]].concat()).beginning.is_some_and(|beginning| beginning.folded));
+        let held = vec![
+            begun(native, false),
+            said("go"),
+            changed(native, constrained),
+        ];
+        assert!(
+            past(held.clone()).is_held,
+            "nothing but the reading has changed"
+        );
+        assert!(
+            past([held.clone(), vec![begun(native, true)]].concat()).is_held,
+            "the system prompt alone was moved"
+        );
+        assert!(
+            past([held.clone(), vec![begun(native, true)]].concat())
+                .beginning
+                .is_some_and(|beginning| beginning.folded)
+        );
         assert!(!past([held, vec![begun(constrained, false)]].concat()).is_held);
-        assert!(past(vec![Kind::ImagesTakenOut { blind: true }, Kind::ImagesTakenOut { blind: false }]).is_blind);
+        assert!(
+            past(vec![
+                Kind::ImagesTakenOut { blind: true },
+                Kind::ImagesTakenOut { blind: false }
+            ])
+            .is_blind
+        );
     }
 
     #[test]
     fn how_full_the_window_was_is_told_until_something_is_written_otherwise() {
-        let counted = Usage { prompt: 700, cached: 0, completion: 30, cost_usd: None };
+        let counted = Usage {
+            prompt: 700,
+            cached: 0,
+            completion: 30,
+            cost_usd: None,
+        };
         let mut full = answer("so", &[]);
-        let Kind::AssistantMessage { usage, .. } = &mut full else { panic!("an answer is one") };
+        let Kind::AssistantMessage { usage, .. } = &mut full else {
+            panic!("an answer is one")
+        };
         *usage = counted;
         let silent = answer("", &[]);
-        let near = Kind::ContextNear { percent: 75, used: 730, window: 1000 };
-        let events = vec![said("go"), full, silent, near, Kind::CheckpointMade { summary: "go".into() }];
-        let known = Fullness { counted: Some(counted), warned: 75, has_checkpoint: true };
+        let near = Kind::ContextNear {
+            percent: 75,
+            used: 730,
+            window: 1000,
+        };
+        let events = vec![
+            said("go"),
+            full,
+            silent,
+            near,
+            Kind::CheckpointMade {
+                summary: "go".into(),
+            },
+        ];
+        let known = Fullness {
+            counted: Some(counted),
+            warned: 75,
+            has_checkpoint: true,
+        };
         assert_eq!(past(events.clone()).fullness, known);
-        let taken_out = past([events.clone(), vec![Kind::ImagesTakenOut { blind: false }]].concat()).fullness;
-        assert_eq!(taken_out, Fullness { counted: None, ..known });
-        assert_eq!(past([events, vec![Kind::ResultsEvicted { results: Vec::new() }]].concat()).fullness, Fullness::default());
+        let taken_out =
+            past([events.clone(), vec![Kind::ImagesTakenOut { blind: false }]].concat()).fullness;
+        assert_eq!(
+            taken_out,
+            Fullness {
+                counted: None,
+                ..known
+            }
+        );
+        assert_eq!(
+            past(
+                [
+                    events,
+                    vec![Kind::ResultsEvicted {
+                        results: Vec::new()
+                    }]
+                ]
+                .concat()
+            )
+            .fullness,
+            Fullness::default()
+        );
     }
 
     #[test]
     fn a_list_of_tasks_goes_back_with_what_made_it() {
         let list = |id: &str| {
-            let began = Kind::CallStarted { call: id.into(), name: "task_list".into(), arguments: format!("{{\"task\": \"{id}\"}}") };
+            let began = Kind::CallStarted {
+                call: id.into(),
+                name: "task_list".into(),
+                arguments: format!("{{\"task\": \"{id}\"}}"),
+            };
             vec![answer("", &[id]), began, ended(id, "1. [ ] it")]
         };
-        let turn =
-            |words: &str, ids: &[&str]| [vec![said(words)], ids.iter().flat_map(|id| list(id)).collect(), vec![answer("ok", &[])]].concat();
-        let all = [turn("one", &["a"]), turn("two", &["b", "c"]), turn("three", &[])].concat();
+        let turn = |words: &str, ids: &[&str]| {
+            [
+                vec![said(words)],
+                ids.iter().flat_map(|id| list(id)).collect(),
+                vec![answer("ok", &[])],
+            ]
+            .concat()
+        };
+        let all = [
+            turn("one", &["a"]),
+            turn("two", &["b", "c"]),
+            turn("three", &[]),
+        ]
+        .concat();
         for (back, left) in [(1, 3), (2, 1), (3, 0), (9, 0)] {
             let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
             assert_eq!(past(kinds).tasks.len(), left, "{back} taken back");
         }
-        let twice = [all, vec![Kind::SessionRewound { turns: 2 }], turn("other", &["d"]), vec![Kind::SessionRewound { turns: 1 }]].concat();
+        let twice = [
+            all,
+            vec![Kind::SessionRewound { turns: 2 }],
+            turn("other", &["d"]),
+            vec![Kind::SessionRewound { turns: 1 }],
+        ]
+        .concat();
         assert_eq!(past(twice).tasks, [r#"{"task": "a"}"#]);
     }
 
@@ -322,12 +562,31 @@ mod tests {
         let read = |id: &str| {
             let seen = vec![Memo::Gone { path: id.into() }];
             let (call, name, result) = (id.into(), "read_file".into(), "1".into());
-            let ended = Kind::CallFinished { call, name, status: CallStatus::Ok, result, artifact: None, duration_ms: 1, seen };
+            let ended = Kind::CallFinished {
+                call,
+                name,
+                status: CallStatus::Ok,
+                result,
+                artifact: None,
+                duration_ms: 1,
+                seen,
+            };
             vec![answer("", &[id]), began(id), ended]
         };
-        let turn =
-            |words: &str, ids: &[&str]| [vec![said(words)], ids.iter().flat_map(|id| read(id)).collect(), vec![answer("ok", &[])]].concat();
-        let all = [turn("one", &["a"]), turn("two", &["b", "c"]), turn("three", &[])].concat();
+        let turn = |words: &str, ids: &[&str]| {
+            [
+                vec![said(words)],
+                ids.iter().flat_map(|id| read(id)).collect(),
+                vec![answer("ok", &[])],
+            ]
+            .concat()
+        };
+        let all = [
+            turn("one", &["a"]),
+            turn("two", &["b", "c"]),
+            turn("three", &[]),
+        ]
+        .concat();
         for (back, left) in [(0, 3), (1, 3), (2, 1), (3, 0), (9, 0)] {
             let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
             assert_eq!(past(kinds).seen.len(), left, "{back} taken back");
@@ -336,28 +595,65 @@ mod tests {
 
     #[test]
     fn images_that_a_log_ends_before_are_counted() {
-        let message = Kind::UserMessage { text: "look".into(), images: 3 };
-        let image = Kind::ImageShown { text: "a".into(), media_type: "image/png".into(), artifact: "a".into() };
-        let note = Kind::NoteAdded { text: "b, which is not kept".into() };
+        let message = Kind::UserMessage {
+            text: "look".into(),
+            images: 3,
+        };
+        let image = Kind::ImageShown {
+            text: "a".into(),
+            media_type: "image/png".into(),
+            artifact: "a".into(),
+        };
+        let note = Kind::NoteAdded {
+            text: "b, which is not kept".into(),
+        };
         let events = vec![message, image.clone(), note];
         assert_eq!(past(events.clone()).n_unshown, 1);
-        assert_eq!(past([events.clone(), vec![image.clone(), image]].concat()).n_unshown, 0);
-        let resumed = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
+        assert_eq!(
+            past([events.clone(), vec![image.clone(), image]].concat()).n_unshown,
+            0
+        );
+        let resumed = Kind::SessionResumed {
+            podbay: "1".into(),
+            mode: "auto".into(),
+            task: None,
+        };
         assert_eq!(past([events, vec![resumed]].concat()).n_unshown, 0);
     }
 
     #[test]
     fn images_are_named_until_their_bytes_are_there() {
-        let image = |name: &str| Kind::ImageShown { text: name.into(), media_type: "image/png".into(), artifact: name.into() };
-        let events = vec![said("look"), image("a"), Kind::ModelAsked, answer("a cat", &[])];
+        let image = |name: &str| Kind::ImageShown {
+            text: name.into(),
+            media_type: "image/png".into(),
+            artifact: name.into(),
+        };
+        let events = vec![
+            said("look"),
+            image("a"),
+            Kind::ModelAsked,
+            answer("a cat", &[]),
+        ];
         let url = |past: &Past| {
             past.history.messages().find_map(|message| match message {
                 Message::Image { url, .. } => Some(url.clone()),
                 _ => None,
             })
         };
-        assert_eq!(url(&past(events.clone())).as_deref(), Some("artifact:a,image/png"));
-        let blind = past([events, vec![Kind::ImagesTakenOut { blind: false }, said("and?")]].concat());
-        assert_eq!((url(&blind), texts(&blind)), (None, vec!["look", "a", "a cat", "and?"]));
+        assert_eq!(
+            url(&past(events.clone())).as_deref(),
+            Some("artifact:a,image/png")
+        );
+        let blind = past(
+            [
+                events,
+                vec![Kind::ImagesTakenOut { blind: false }, said("and?")],
+            ]
+            .concat(),
+        );
+        assert_eq!(
+            (url(&blind), texts(&blind)),
+            (None, vec!["look", "a", "a cat", "and?"])
+        );
     }
 }

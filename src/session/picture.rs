@@ -21,11 +21,17 @@ pub(super) fn is_named(url: &str) -> bool {
     url.starts_with(NAMED)
 }
 
-/// Returns the image that is named so; `None` where its artifact is gone, or where somebody wrote something else into the log.
+/// Returns the image that is named so; `None` where its artifact is gone, or where somebody wrote
+/// something else into the log.
 pub(super) fn load(artifacts: &Artifacts, name: &str) -> Option<Message> {
     let (id, media_type) = name.strip_prefix(NAMED)?.split_once(',')?;
     let kind = ImageKind::of(media_type)?;
     let mut data = Vec::new();
-    artifacts.open(id).ok()?.take(MAX_IMAGE + 1).read_to_end(&mut data).ok()?;
+    artifacts
+        .open(id)
+        .ok()?
+        .take(MAX_IMAGE + 1)
+        .read_to_end(&mut data)
+        .ok()?;
     (data.len() as u64 <= MAX_IMAGE).then(|| Message::image("", kind.media_type(), &data))
 }

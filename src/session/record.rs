@@ -43,7 +43,17 @@ pub struct Header {
 
 impl Header {
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let Kind::SessionStarted { session, podbay, project, mode, task, .. } = &event.kind else { return None };
+        let Kind::SessionStarted {
+            session,
+            podbay,
+            project,
+            mode,
+            task,
+            ..
+        } = &event.kind
+        else {
+            return None;
+        };
         Some(Self {
             at: event.at,
             session: session.clone(),
@@ -61,14 +71,16 @@ pub struct Problem {
     /// Counted from 1.
     pub line: u64,
     pub what: String,
-    /// It is a record of a kind that is known and does not read; it is among the events, as one of an unknown kind.
+    /// It is a record of a kind that is known and does not read; it is among the events, as one of
+    /// an unknown kind.
     pub is_unread: bool,
 }
 
 /// Reads a log, however it ended.
 ///
-/// A torn last line, blocks of zero bytes, records fused to one line and records of a kind that is not known are all survived; only a
-/// file without any record, and one of a newer format, is an error.
+/// A torn last line, blocks of zero bytes, records fused to one line and records of a kind that is
+/// not known are all survived; only a file without any record, and one of a newer format, is an
+/// error.
 pub fn read(path: &Path) -> Result<Records, Error> {
     let file = disk::open_log(path)?;
     let mut events = Vec::new();
@@ -76,28 +88,58 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     scan(BufReader::new(file), |line, found| match found {
         Piece::Record(value) => {
             let (event, problem) = to_event(value);
-            problems.extend(problem.map(|what| Problem { line, what, is_unread: event.is_some() }));
+            problems.extend(problem.map(|what| Problem {
+                line,
+                what,
+                is_unread: event.is_some(),
+            }));
             events.extend(event);
         }
-        Piece::Damage(what) => problems.push(Problem { line, what, is_unread: false }),
+        Piece::Damage(what) => problems.push(Problem {
+            line,
+            what,
+            is_unread: false,
+        }),
     })
     .map_err(Error::io("read", path))?;
-    if let Some(Kind::SessionStarted { version, .. }) = events.first().map(|event: &Event| &event.kind)
+    if let Some(Kind::SessionStarted { version, .. }) =
+        events.first().map(|event: &Event| &event.kind)
         && *version > VERSION
     {
-        return Err(Error::Newer { path: path.to_owned(), version: *version });
+        return Err(Error::Newer {
+            path: path.to_owned(),
+            version: *version,
+        });
     }
     let header = events.first().and_then(Header::of);
     if let (Some(header), Some(named)) = (&header, find::session_of(path))
         && header.session != named
     {
-        let what = format!("the log is named after session {named}, and says that it is that of {}", header.session);
-        problems.push(Problem { line: 1, what, is_unread: false });
+        let what = format!(
+            "the log is named after session {named}, and says that it is that of {}",
+            header.session
+        );
+        problems.push(Problem {
+            line: 1,
+            what,
+            is_unread: false,
+        });
     }
-    let named = header.as_ref().map(|header| header.session.clone()).or_else(|| find::session_of(path));
+    let named = header
+        .as_ref()
+        .map(|header| header.session.clone())
+        .or_else(|| find::session_of(path));
     match named {
-        Some(session) if !events.is_empty() => Ok(Records { session, header, events, problems }),
-        _ => Err(Error::NoRecords { path: path.to_owned(), problem: problems.into_iter().next() }),
+        Some(session) if !events.is_empty() => Ok(Records {
+            session,
+            header,
+            events,
+            problems,
+        }),
+        _ => Err(Error::NoRecords {
+            path: path.to_owned(),
+            problem: problems.into_iter().next(),
+        }),
     }
 }
 
@@ -108,11 +150,17 @@ pub(super) enum Piece {
 }
 
 /// Goes through a log line by line, in bounded memory.
-pub(super) fn scan(mut reader: impl BufRead, mut found: impl FnMut(u64, Piece)) -> std::io::Result<()> {
+pub(super) fn scan(
+    mut reader: impl BufRead,
+    mut found: impl FnMut(u64, Piece),
+) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
-        let n_read = reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes)?;
+        let n_read = reader
+            .by_ref()
+            .take(LINE_MAX)
+            .read_until(b'\n', &mut bytes)?;
         if n_read == 0 {
             break;
         }
@@ -127,7 +175,10 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
     let mut rest = line;
     let mut skipped = false;
     loop {
-        let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0).count();
+        let blank = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace() || **byte == 0)
+            .count();
         let zeros = rest[..blank].contains(&0);
         rest = &rest[blank..];
         if zeros {
@@ -145,13 +196,21 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
             }
             _ => {
                 if !skipped {
-                    let what = if ended { "a damaged record" } else { "a torn last record" };
+                    let what = if ended {
+                        "a damaged record"
+                    } else {
+                        "a torn last record"
+                    };
                     found(Piece::Damage(what.to_owned()));
                 }
-                // A torn record may have a whole one right behind it: every record of ours begins with its type.
+                // A torn record may have a whole one right behind it: every record of ours begins
+                // with its type.
                 skipped = true;
                 let start = br#"{"type":""#;
-                match rest[1..].windows(start.len()).position(|window| window == start) {
+                match rest[1..]
+                    .windows(start.len())
+                    .position(|window| window == start)
+                {
                     Some(offset) => rest = &rest[1 + offset..],
                     None => return,
                 }
@@ -160,13 +219,27 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
     }
 }
 
-/// Makes an event of a record. One that has a time but does not read otherwise is kept as unknown, and said.
+/// Makes an event of a record. One that has a time but does not read otherwise is kept as unknown,
+/// and said.
 pub(super) fn to_event(value: Value) -> (Option<Event>, Option<String>) {
-    let at = value.get("at").and_then(Value::as_str).and_then(|at| at.parse::<Timestamp>().ok());
-    let name = value.get("type").and_then(Value::as_str).unwrap_or("?").to_owned();
+    let at = value
+        .get("at")
+        .and_then(Value::as_str)
+        .and_then(|at| at.parse::<Timestamp>().ok());
+    let name = value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or("?")
+        .to_owned();
     match (serde_json::from_value::<Event>(value), at) {
         (Ok(event), _) => (Some(event), None),
-        (Err(error), Some(at)) => (Some(Event { at, kind: Kind::Unknown }), Some(format!("a record `{name}` that does not read: {error}"))),
+        (Err(error), Some(at)) => (
+            Some(Event {
+                at,
+                kind: Kind::Unknown,
+            }),
+            Some(format!("a record `{name}` that does not read: {error}")),
+        ),
         (Err(error), None) => (None, Some(format!("no event: {error}"))),
     }
 }
@@ -191,10 +264,22 @@ mod tests {
     fn a_line_gives_what_is_whole_in_it() {
         check(b"{\"type\":\"a\"}\n", &[r#"{"type":"a"}"#]);
         check(b"\n", &[]);
-        check(b"{\"type\":\"a\"}{\"type\":\"b\"}\n", &[r#"{"type":"a"}"#, r#"{"type":"b"}"#]);
-        check(b"{\"type\":\"a\",\"te{\"type\":\"b\"}\n", &["a damaged record", r#"{"type":"b"}"#]);
-        check(b"\0\0\0{\"type\":\"a\"}\n", &["a block of zero bytes", r#"{"type":"a"}"#]);
-        check(b"{\"type\":\"a\"}\0\0", &[r#"{"type":"a"}"#, "a block of zero bytes"]);
+        check(
+            b"{\"type\":\"a\"}{\"type\":\"b\"}\n",
+            &[r#"{"type":"a"}"#, r#"{"type":"b"}"#],
+        );
+        check(
+            b"{\"type\":\"a\",\"te{\"type\":\"b\"}\n",
+            &["a damaged record", r#"{"type":"b"}"#],
+        );
+        check(
+            b"\0\0\0{\"type\":\"a\"}\n",
+            &["a block of zero bytes", r#"{"type":"a"}"#],
+        );
+        check(
+            b"{\"type\":\"a\"}\0\0",
+            &[r#"{"type":"a"}"#, "a block of zero bytes"],
+        );
         check(b"{\"type\":\"a", &["a torn last record"]);
         check(b"\xff\xfe\n", &["a damaged record"]);
         check(b"[1]\n", &["a damaged record"]);

@@ -22,20 +22,31 @@ pub enum Repair {
     Cut { bytes: u64, kept: PathBuf },
 }
 
-/// Makes sure that a log ends with a whole line, so that an append cannot be fused to what was there.
+/// Makes sure that a log ends with a whole line, so that an append cannot be fused to what was
+/// there.
 ///
 /// What is cut off is kept in a file beside it, `….jsonl.bak`.
 pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
-    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).map_err(Error::io("open", path))?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+        .map_err(Error::io("open", path))?;
     let (start, tail) = last_line(&mut file).map_err(Error::io("read", path))?;
     if tail.is_empty() {
         return Ok(None);
     }
     let mut is_worth_reading = false;
-    pieces(&tail, false, |piece| is_worth_reading |= matches!(piece, Piece::Record(_)));
+    pieces(&tail, false, |piece| {
+        is_worth_reading |= matches!(piece, Piece::Record(_))
+    });
     if is_worth_reading {
-        // Whatever else stands there is passed over by readers; cutting it off would take the record along.
-        file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n")).map_err(Error::io("repair", path))?;
+        // Whatever else stands there is passed over by readers; cutting it off would take the
+        // record along.
+        file.seek(SeekFrom::End(0))
+            .and_then(|_| file.write_all(b"\n"))
+            .map_err(Error::io("repair", path))?;
         return Ok(Some(Repair::Ended));
     }
     let mut kept = path.as_os_str().to_owned();
@@ -48,8 +59,13 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
         file.sync_data()
     };
     keep().map_err(Error::io("write", &kept))?;
-    file.set_len(start).and_then(|()| file.sync_data()).map_err(Error::io("repair", path))?;
-    Ok(Some(Repair::Cut { bytes: tail.len() as u64, kept }))
+    file.set_len(start)
+        .and_then(|()| file.sync_data())
+        .map_err(Error::io("repair", path))?;
+    Ok(Some(Repair::Cut {
+        bytes: tail.len() as u64,
+        kept,
+    }))
 }
 
 /// Returns what stands behind the last newline, and where it starts.
@@ -93,9 +109,15 @@ mod tests {
         let torn = "{\"type\":\"user_mess{\"type\":\"interrupted\",\"at\":\"2026-11-21T10:00:00Z\"}{\"type\":\"ca";
         std::fs::write(&path, torn).expect("written");
         assert_eq!(repair_tail(&path).expect("repaired"), Some(Repair::Ended));
-        assert_eq!(std::fs::read_to_string(&path).expect("readable"), format!("{torn}\n"));
+        assert_eq!(
+            std::fs::read_to_string(&path).expect("readable"),
+            format!("{torn}\n")
+        );
         std::fs::write(&path, &torn[..20]).expect("written");
-        assert!(matches!(repair_tail(&path), Ok(Some(Repair::Cut { bytes: 20, .. }))));
+        assert!(matches!(
+            repair_tail(&path),
+            Ok(Some(Repair::Cut { bytes: 20, .. }))
+        ));
     }
 
     #[test]

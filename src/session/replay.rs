@@ -31,14 +31,18 @@ struct Asked {
 
 impl Asked {
     fn open(self) -> Open {
-        Open { call: self.call, begun: self.begun }
+        Open {
+            call: self.call,
+            begun: self.begun,
+        }
     }
 }
 
 #[derive(Default)]
 pub(super) struct Replay {
     past: Past,
-    /// The calls of the last answer, until each has its result: in the conversation results stand in the order of the calls.
+    /// The calls of the last answer, until each has its result: in the conversation results stand
+    /// in the order of the calls.
     calls: Vec<Asked>,
     /// A call that may change the list of tasks, and its arguments, until it has ended.
     listing: Option<(String, String)>,
@@ -58,9 +62,15 @@ struct Before {
 }
 
 impl Replay {
-    /// Returns what there is when nothing more comes: calls of the last answer without a result are open.
+    /// Returns what there is when nothing more comes: calls of the last answer without a result are
+    /// open.
     pub(super) fn end(self) -> Past {
-        let open = self.calls.into_iter().filter(|call| call.result.is_none()).map(Asked::open).collect();
+        let open = self
+            .calls
+            .into_iter()
+            .filter(|call| call.result.is_none())
+            .map(Asked::open)
+            .collect();
         Past { open, ..self.past }
     }
 
@@ -81,7 +91,10 @@ impl Replay {
                 self.give_up();
                 let before = self.past.history.n_turns();
                 self.past.history.rewind(*turns as usize);
-                let left = self.before.len().saturating_sub(before - self.past.history.n_turns());
+                let left = self
+                    .before
+                    .len()
+                    .saturating_sub(before - self.past.history.n_turns());
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
                 self.past.ended = None;
@@ -92,12 +105,28 @@ impl Replay {
                     (self.past.ended, self.past.is_told) = (before.ended, true);
                 }
                 // What an older log says nothing of has its answer.
-                let status = self.past.ended.as_ref().map_or(RunStatus::Completed, |ended| ended.status);
+                let status = self
+                    .past
+                    .ended
+                    .as_ref()
+                    .map_or(RunStatus::Completed, |ended| ended.status);
                 (self.past.status, self.past.task) = (Some(status), None);
             }
-            Kind::PromptBegun { system, tools, mode, thinking, folded } => {
+            Kind::PromptBegun {
+                system,
+                tools,
+                mode,
+                thinking,
+                folded,
+            } => {
                 let (system, tools) = (system.clone(), tools.clone());
-                self.past.beginning = Some(Beginning { system, tools, mode: *mode, thinking: *thinking, folded: *folded });
+                self.past.beginning = Some(Beginning {
+                    system,
+                    tools,
+                    mode: *mode,
+                    thinking: *thinking,
+                    folded: *folded,
+                });
                 self.past.fullness.counted = None;
                 // What is told by a schema anyway need not be held to one.
                 self.past.is_held &= *mode == ToolMode::Native;
@@ -113,7 +142,8 @@ impl Replay {
                 self.give_up();
                 self.past.history.tell(text);
             }
-            // Behind the end of a task both are about what the person does themselves, such as taking it back: they know what it came to.
+            // Behind the end of a task both are about what the person does themselves, such as
+            // taking it back: they know what it came to.
             Kind::NoteAdded { text } => {
                 self.past.is_told |= self.past.ended.is_some();
                 self.give_up();
@@ -121,10 +151,17 @@ impl Replay {
                 self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
                 self.past.history.push(Message::user(text));
             }
-            Kind::ImageShown { text, media_type, artifact } => {
+            Kind::ImageShown {
+                text,
+                media_type,
+                artifact,
+            } => {
                 self.give_up();
                 self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
-                self.past.history.push(Message::Image { text: text.clone(), url: picture::name(artifact, media_type) });
+                self.past.history.push(Message::Image {
+                    text: text.clone(),
+                    url: picture::name(artifact, media_type),
+                });
             }
             Kind::ImagesTakenOut { blind } => {
                 self.give_up();
@@ -135,7 +172,11 @@ impl Replay {
             Kind::UserMessage { text, images } => {
                 self.give_up();
                 let (n_tasks, n_seen) = (self.past.tasks.len(), self.past.seen.len());
-                self.before.push(Before { n_tasks, n_seen, ended: self.past.ended.take() });
+                self.before.push(Before {
+                    n_tasks,
+                    n_seen,
+                    ended: self.past.ended.take(),
+                });
                 self.is_answered = false;
                 self.past.open_answer = OpenAnswer::default();
                 self.past.n_unshown = *images;
@@ -149,22 +190,39 @@ impl Replay {
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
-            // One that stands there again says nothing new, and in a damaged log it may stand where no answer ended anything.
-            Kind::TaskEnded(ended) if self.past.ended.is_none() && (self.is_answered || !ended.is_settled()) => {
+            // One that stands there again says nothing new, and in a damaged log it may stand where
+            // no answer ended anything.
+            Kind::TaskEnded(ended)
+                if self.past.ended.is_none() && (self.is_answered || !ended.is_settled()) =>
+            {
                 (self.past.ended, self.past.is_told) = (Some(ended.clone()), false);
             }
-            Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
+            Kind::AssistantMessage {
+                text,
+                thinking,
+                calls,
+                raw,
+                usage,
+                interrupted,
+                cut,
+                ..
+            } => {
                 self.answer(text, thinking, calls, raw.as_ref());
                 self.is_answered = !interrupted && calls.is_empty();
                 if !interrupted {
                     self.close_answer(text, calls, *cut);
                 }
-                // What says nothing does not stand in the conversation, so that nobody could tell where it was counted.
+                // What says nothing does not stand in the conversation, so that nobody could tell
+                // where it was counted.
                 if !interrupted && (!text.is_empty() || !calls.is_empty()) {
                     self.past.fullness.counted = Some(*usage);
                 }
             }
-            Kind::CallStarted { call, name, arguments } => {
+            Kind::CallStarted {
+                call,
+                name,
+                arguments,
+            } => {
                 if name == TASKS {
                     self.listing = Some((call.clone(), arguments.clone()));
                 }
@@ -172,14 +230,24 @@ impl Replay {
                     asked.begun = true;
                 }
             }
-            Kind::CallFinished { call, status, result, seen, .. } => {
+            Kind::CallFinished {
+                call,
+                status,
+                result,
+                seen,
+                ..
+            } => {
                 self.past.seen.extend_from_slice(seen);
                 if let Some((_, arguments)) = self.listing.take_if(|(listing, _)| listing == call)
                     && *status == CallStatus::Ok
                 {
                     self.past.tasks.push(arguments);
                 }
-                if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call && asked.result.is_none()) {
+                if let Some(asked) = self
+                    .calls
+                    .iter_mut()
+                    .find(|asked| asked.call.id == *call && asked.result.is_none())
+                {
                     asked.result = Some((*status, result.clone()));
                 }
                 if self.calls.iter().all(|asked| asked.result.is_some()) {
@@ -191,18 +259,31 @@ impl Replay {
                 self.past.history.evict(results);
                 self.past.fullness = Fullness::default();
             }
-            Kind::ConversationCompacted { summary, head, tail, .. } => {
+            Kind::ConversationCompacted {
+                summary,
+                head,
+                tail,
+                ..
+            } => {
                 self.give_up();
-                self.past.history.compact(summary, *head as usize, *tail as usize);
+                self.past
+                    .history
+                    .compact(summary, *head as usize, *tail as usize);
                 self.past.fullness = Fullness::default();
             }
             Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
             Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
-            Kind::RunFinished { status, response, .. } => {
-                // One that was stopped, or failed, while it came to its end has not said it; a chat in which nothing was said is about no task.
-                let is_its_end = |ended: &TaskEnd| ended.status == *status && ended.response == *response;
+            Kind::RunFinished {
+                status, response, ..
+            } => {
+                // One that was stopped, or failed, while it came to its end has not said it; a chat
+                // in which nothing was said is about no task.
+                let is_its_end =
+                    |ended: &TaskEnd| ended.status == *status && ended.response == *response;
                 match &self.past.ended {
-                    Some(ended) if is_its_end(ended) => (self.past.status, self.past.is_told) = (Some(*status), true),
+                    Some(ended) if is_its_end(ended) => {
+                        (self.past.status, self.past.is_told) = (Some(*status), true)
+                    }
                     Some(ended) => self.past.status = Some(ended.status),
                     None => self.past.status = Some(*status),
                 }
@@ -228,10 +309,18 @@ impl Replay {
             calls: calls.to_vec(),
             raw: raw.cloned(),
         });
-        self.calls = calls.iter().map(|call| Asked { call: call.clone(), begun: false, result: None }).collect();
+        self.calls = calls
+            .iter()
+            .map(|call| Asked {
+                call: call.clone(),
+                begun: false,
+                result: None,
+            })
+            .collect();
     }
 
-    /// Takes an answer for one to what was asked; what is open after it stands in a record of its own, unless the log ends before that.
+    /// Takes an answer for one to what was asked; what is open after it stands in a record of its
+    /// own, unless the log ends before that.
     fn close_answer(&mut self, text: &str, calls: &[ToolCall], is_cut: bool) {
         let open = &mut self.past.open_answer;
         if is_cut && calls.is_empty() {
@@ -246,12 +335,23 @@ impl Replay {
         }
     }
 
-    /// Puts the results of the last answer into the conversation; where one is missing although something follows, that is said.
+    /// Puts the results of the last answer into the conversation; where one is missing although
+    /// something follows, that is said.
     fn give_up(&mut self) {
-        for Asked { call, begun, result } in std::mem::take(&mut self.calls) {
+        for Asked {
+            call,
+            begun,
+            result,
+        } in std::mem::take(&mut self.calls)
+        {
             let lost = if begun { UNKNOWN_END } else { NOT_BEGUN };
             let (status, text) = result.unwrap_or_else(|| (CallStatus::Cancelled, lost.to_owned()));
-            self.past.history.push(Message::ToolResult { call: call.id, name: call.name, text, is_error: status != CallStatus::Ok });
+            self.past.history.push(Message::ToolResult {
+                call: call.id,
+                name: call.name,
+                text,
+                is_error: status != CallStatus::Ok,
+            });
         }
     }
 }

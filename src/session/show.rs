@@ -62,12 +62,15 @@ pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
             n_records += 1;
         }
     });
-    scanned.and(failed.map_or(Ok(n_records), Err)).map_err(Error::io("export", path))
+    scanned
+        .and(failed.map_or(Ok(n_records), Err))
+        .map_err(Error::io("export", path))
 }
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-/// Returns where calls begin that never end. Some servers give every call the same id, so an end belongs to the latest beginning.
+/// Returns where calls begin that never end. Some servers give every call the same id, so an end
+/// belongs to the latest beginning.
 fn unended(events: &[Event]) -> HashSet<usize> {
     let mut open: HashMap<&str, usize> = HashMap::new();
     let mut unended = HashSet::new();
@@ -84,10 +87,12 @@ fn unended(events: &[Event]) -> HashSet<usize> {
     unended
 }
 
-/// Calls on their way. A call is shown with its end, since calls that run side by side end in any order.
+/// Calls on their way. A call is shown with its end, since calls that run side by side end in any
+/// order.
 #[derive(Default)]
 struct Calls<'a> {
-    /// The model's own calls by their ids: one that was refused never began, and its arguments stand nowhere else.
+    /// The model's own calls by their ids: one that was refused never began, and its arguments
+    /// stand nowhere else.
     asked: HashMap<&'a str, &'a ToolCall>,
     open: Vec<Open<'a>>,
 }
@@ -109,34 +114,50 @@ struct Open<'a> {
 }
 
 impl<'a> Calls<'a> {
-    /// Takes an event that belongs to a call; returns whether it was one. `is_last` says that the call which begins here never ends.
+    /// Takes an event that belongs to a call; returns whether it was one. `is_last` says that the
+    /// call which begins here never ends.
     fn take(&mut self, text: &mut String, kind: &'a Kind, is_last: bool) -> bool {
         match kind {
             Kind::AssistantMessage { calls, .. } => {
                 self.give_up(text);
-                self.asked.extend(calls.iter().map(|call| (call.id.as_str(), call)));
+                self.asked
+                    .extend(calls.iter().map(|call| (call.id.as_str(), call)));
                 return false;
             }
             Kind::RunFinished { .. } | Kind::UserMessage { .. } => {
                 self.give_up(text);
                 return false;
             }
-            Kind::CallDecided { call, name, decision, reason } if *decision != Decision::Allow => {
+            Kind::CallDecided {
+                call,
+                name,
+                decision,
+                reason,
+            } if *decision != Decision::Allow => {
                 let open = self.open(call);
                 if open.began.is_some() {
                     open.refused.push(reason);
                 } else {
-                    let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
+                    let decision = if *decision == Decision::Deny {
+                        "denied"
+                    } else {
+                        "asked about"
+                    };
                     open.decided = format!("  {name} was {decision}: {reason}\n");
                 }
             }
             Kind::PermissionAsked { call, capabilities } => {
-                let wanted: Vec<String> = capabilities.iter().filter_map(Capability::wanted).collect();
+                let wanted: Vec<String> =
+                    capabilities.iter().filter_map(Capability::wanted).collect();
                 if !wanted.is_empty() {
                     self.open(call).wanted = Some(wanted.join(", and "));
                 }
             }
-            Kind::PermissionAnswered { call, answer, reason } => {
+            Kind::PermissionAnswered {
+                call,
+                answer,
+                reason,
+            } => {
                 let answer = match answer {
                     Answer::Allow => "allowed it",
                     Answer::AllowSession => "allowed it for the session",
@@ -145,13 +166,23 @@ impl<'a> Calls<'a> {
                     Answer::DenySession => "denied it for the session",
                     Answer::Quit => "denied it and ended the session",
                 };
-                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                let reason = reason
+                    .as_ref()
+                    .map_or_else(String::new, |reason| format!(": {reason}"));
                 let open = self.open(call);
-                let wanted = open.wanted.take().map(|wanted| format!("{wanted}: ")).unwrap_or_default();
+                let wanted = open
+                    .wanted
+                    .take()
+                    .map(|wanted| format!("{wanted}: "))
+                    .unwrap_or_default();
                 // A call may be asked about again in its middle.
                 writeln!(open.answered, "   {wanted}you {answer}{reason}").expect(TAKES_ALL);
             }
-            Kind::CallStarted { call, name, arguments } => {
+            Kind::CallStarted {
+                call,
+                name,
+                arguments,
+            } => {
                 self.open(call).began = Some((name, arguments));
                 if is_last {
                     let open = self.close(call);
@@ -160,10 +191,26 @@ impl<'a> Calls<'a> {
                     text.push_str("   interrupted\n");
                 }
             }
-            Kind::CallRan { call, programs, n_more, hook: None } => self.open(call).ran = ran(programs, *n_more),
-            Kind::CallFinished { call, name, status, result, artifact, duration_ms, .. } => {
+            Kind::CallRan {
+                call,
+                programs,
+                n_more,
+                hook: None,
+            } => self.open(call).ran = ran(programs, *n_more),
+            Kind::CallFinished {
+                call,
+                name,
+                status,
+                result,
+                artifact,
+                duration_ms,
+                ..
+            } => {
                 let open = self.close(call);
-                let asked = self.asked.get(call.as_str()).map_or("", |call| call.arguments.as_str());
+                let asked = self
+                    .asked
+                    .get(call.as_str())
+                    .map_or("", |call| call.arguments.as_str());
                 let (name, arguments) = open.began.unwrap_or((name, asked));
                 head(text, name, arguments);
                 // What was decided is told by the result: the model had to read it too.
@@ -171,12 +218,22 @@ impl<'a> Calls<'a> {
                 if let Some(wanted) = &open.wanted {
                     writeln!(text, "   {wanted}: not answered").expect(TAKES_ALL);
                 }
-                writeln!(text, "   {}, {}", status_word(*status), duration(*duration_ms)).expect(TAKES_ALL);
+                writeln!(
+                    text,
+                    "   {}, {}",
+                    status_word(*status),
+                    duration(*duration_ms)
+                )
+                .expect(TAKES_ALL);
                 let shown = first_lines(result);
                 if !result.trim().is_empty() {
                     writeln!(text, "   {shown}").expect(TAKES_ALL);
                 }
-                for reason in open.refused.iter().filter(|reason| !shown.contains(**reason)) {
+                for reason in open
+                    .refused
+                    .iter()
+                    .filter(|reason| !shown.contains(**reason))
+                {
                     writeln!(text, "   denied: {reason}").expect(TAKES_ALL);
                 }
                 text.push_str(&open.ran);
@@ -190,9 +247,16 @@ impl<'a> Calls<'a> {
     }
 
     fn open(&mut self, call: &'a str) -> &mut Open<'a> {
-        let at = self.open.iter().position(|open| open.call == call).unwrap_or(self.open.len());
+        let at = self
+            .open
+            .iter()
+            .position(|open| open.call == call)
+            .unwrap_or(self.open.len());
         if at == self.open.len() {
-            self.open.push(Open { call, ..Open::default() });
+            self.open.push(Open {
+                call,
+                ..Open::default()
+            });
         }
         &mut self.open[at]
     }
@@ -215,13 +279,27 @@ impl<'a> Calls<'a> {
 fn ran(programs: &[Program], n_more: u64) -> String {
     let mut text = String::new();
     for program in programs.iter().take(LINES_MAX) {
-        let words: Vec<String> = program.argv.iter().map(|word| quoted(&word.to_text())).collect();
+        let words: Vec<String> = program
+            .argv
+            .iter()
+            .map(|word| quoted(&word.to_text()))
+            .collect();
         let more = if program.truncated { " …" } else { "" };
-        let times = if program.count > 1 { format!(" ({} times)", program.count) } else { String::new() };
-        let code = program.exit_code.filter(|&code| code != 0).map_or_else(String::new, |code| format!(" [exit code {code}]"));
+        let times = if program.count > 1 {
+            format!(" ({} times)", program.count)
+        } else {
+            String::new()
+        };
+        let code = program
+            .exit_code
+            .filter(|&code| code != 0)
+            .map_or_else(String::new, |code| format!(" [exit code {code}]"));
         writeln!(text, "   ran {}{more}{times}{code}", words.join(" ")).expect(TAKES_ALL);
     }
-    let others = programs.iter().skip(LINES_MAX).fold(n_more, |sum, program| sum.saturating_add(program.count));
+    let others = programs
+        .iter()
+        .skip(LINES_MAX)
+        .fold(n_more, |sum, program| sum.saturating_add(program.count));
     if others > 0 {
         writeln!(text, "   ran {others} more").expect(TAKES_ALL);
     }
@@ -230,61 +308,136 @@ fn ran(programs: &[Program], n_more: u64) -> String {
 
 /// Returns a word so that it cannot be taken for several.
 fn quoted(word: &str) -> String {
-    let is_plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let is_plain =
+        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
+    if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn head(text: &mut String, name: &str, arguments: &str) {
-    writeln!(text, "\n{}", format!("-> {name} {}", first_lines(arguments)).trim_end()).expect(TAKES_ALL);
+    writeln!(
+        text,
+        "\n{}",
+        format!("-> {name} {}", first_lines(arguments)).trim_end()
+    )
+    .expect(TAKES_ALL);
 }
 
 fn one(text: &mut String, event: &Event) {
     match &event.kind {
-        Kind::SessionStarted { session, podbay, project, mode, task, .. } => {
+        Kind::SessionStarted {
+            session,
+            podbay,
+            project,
+            mode,
+            task,
+            ..
+        } => {
             let at = event.at.strftime("%Y-%m-%d %H:%M:%S UTC");
-            writeln!(text, "session {session}, {at}\nproject {project}, mode {mode}, podbay {podbay}").expect(TAKES_ALL);
+            writeln!(
+                text,
+                "session {session}, {at}\nproject {project}, mode {mode}, podbay {podbay}"
+            )
+            .expect(TAKES_ALL);
             if let Some(task) = task {
                 said(text, "task", task);
             }
         }
         Kind::ModelReady { model, context, .. } => {
-            let context = context.map(|tokens| format!(", {tokens} tokens of context")).unwrap_or_default();
+            let context = context
+                .map(|tokens| format!(", {tokens} tokens of context"))
+                .unwrap_or_default();
             writeln!(text, "model {model}{context}").expect(TAKES_ALL);
         }
         Kind::ToolModeChanged { from, to, reason } => {
-            writeln!(text, "! tool calls: {} instead of {}: {reason}", to.as_str(), from.as_str()).expect(TAKES_ALL);
+            writeln!(
+                text,
+                "! tool calls: {} instead of {}: {reason}",
+                to.as_str(),
+                from.as_str()
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::BoxStarted { image, duration_ms, hidden, tracked } => {
-            writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
+        Kind::BoxStarted {
+            image,
+            duration_ms,
+            hidden,
+            tracked,
+        } => {
+            writeln!(
+                text,
+                "sandbox {image}, started in {}",
+                duration(*duration_ms)
+            )
+            .expect(TAKES_ALL);
             if !hidden.is_empty() {
-                writeln!(text, "hidden from commands: {}", hidden_names(hidden, tracked).join(", ")).expect(TAKES_ALL);
+                writeln!(
+                    text,
+                    "hidden from commands: {}",
+                    hidden_names(hidden, tracked).join(", ")
+                )
+                .expect(TAKES_ALL);
             }
         }
-        Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),
+        Kind::BoxLost { reason } => {
+            writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL)
+        }
         Kind::ContextAdded { text: context, .. } => {
-            writeln!(text, "(the model was told {} bytes about the project)", context.len()).expect(TAKES_ALL);
+            writeln!(
+                text,
+                "(the model was told {} bytes about the project)",
+                context.len()
+            )
+            .expect(TAKES_ALL);
         }
         Kind::SessionResumed { podbay, mode, .. } => {
             let at = event.at.strftime("%Y-%m-%d %H:%M:%S UTC");
             writeln!(text, "\nresumed {at}, mode {mode}, podbay {podbay}").expect(TAKES_ALL);
         }
-        Kind::SessionForked { from } => writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL),
-        Kind::SessionRewound { turns } => writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL),
-        Kind::NoteAdded { text: note } => writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL),
+        Kind::SessionForked { from } => {
+            writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL)
+        }
+        Kind::SessionRewound { turns } => {
+            writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL)
+        }
+        Kind::NoteAdded { text: note } => {
+            writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL)
+        }
         Kind::ContextNear { used, window, .. } => {
             let percent = used.saturating_mul(100) / (*window).max(1);
-            writeln!(text, "! {percent} % of the model's window are used ({used} of {window} tokens)").expect(TAKES_ALL);
+            writeln!(
+                text,
+                "! {percent} % of the model's window are used ({used} of {window} tokens)"
+            )
+            .expect(TAKES_ALL);
         }
         Kind::ResultsEvicted { results } => {
             let were = if results.len() == 1 { "was" } else { "were" };
-            writeln!(text, "(made room: {} {were} set aside)", n("result", results.len())).expect(TAKES_ALL);
+            writeln!(
+                text,
+                "(made room: {} {were} set aside)",
+                n("result", results.len())
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::ConversationCompacted { summary, before, after, .. } => {
+        Kind::ConversationCompacted {
+            summary,
+            before,
+            after,
+            ..
+        } => {
             writeln!(text, "(made room: {before} -> {after} tokens; the model reads this instead of what is above)").expect(TAKES_ALL);
             said(text, "summary", summary);
         }
         Kind::UserMessage { text: message, .. } => said(text, "you", message),
-        Kind::AssistantMessage { text: message, interrupted, .. } => {
+        Kind::AssistantMessage {
+            text: message,
+            interrupted,
+            ..
+        } => {
             if !message.trim().is_empty() {
                 said(text, "model", message);
             }
@@ -298,32 +451,87 @@ fn one(text: &mut String, event: &Event) {
         }
         Kind::Interrupted => text.push_str("! interrupted\n"),
         kind @ Kind::GitTaken { .. } => {
-            writeln!(text, "git: {}", git_taken_whole(kind).unwrap_or_default().replace('\n', "\n   ")).expect(TAKES_ALL);
+            writeln!(
+                text,
+                "git: {}",
+                git_taken_whole(kind)
+                    .unwrap_or_default()
+                    .replace('\n', "\n   ")
+            )
+            .expect(TAKES_ALL);
         }
         Kind::Warning { message } => writeln!(text, "! {message}").expect(TAKES_ALL),
-        Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, duration_ms, .. } => {
+        Kind::RunFinished {
+            status,
+            exit_code,
+            turns,
+            tool_calls,
+            usage,
+            error,
+            duration_ms,
+            ..
+        } => {
             let status = run_word(*status);
             let tokens = usage.total();
             let (turns, calls) = (n("turn", *turns as usize), n("call", *tool_calls as usize));
-            write!(text, "\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens, ").expect(TAKES_ALL);
+            write!(
+                text,
+                "\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens, "
+            )
+            .expect(TAKES_ALL);
             writeln!(text, "{}", duration(*duration_ms)).expect(TAKES_ALL);
             if let Some(error) = error {
                 writeln!(text, "error: {error}").expect(TAKES_ALL);
             }
         }
-        Kind::ImageShown { text: words, artifact, .. } => {
-            writeln!(text, "\n(the model was shown an image, artifact {artifact}: {})", first_lines(words)).expect(TAKES_ALL);
+        Kind::ImageShown {
+            text: words,
+            artifact,
+            ..
+        } => {
+            writeln!(
+                text,
+                "\n(the model was shown an image, artifact {artifact}: {})",
+                first_lines(words)
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::ImagesTakenOut { .. } => text.push_str("(the images were taken out of the conversation)\n"),
+        Kind::ImagesTakenOut { .. } => {
+            text.push_str("(the images were taken out of the conversation)\n")
+        }
         // One that passed is in its own records; what it did is shown by what came of it.
-        Kind::HookEnded { moment, run, outcome: HookOutcome::Blocked, said, .. } => {
-            writeln!(text, "! the hook `{run}` ({}) held it back: {}", moment.as_str(), first_lines(said)).expect(TAKES_ALL);
+        Kind::HookEnded {
+            moment,
+            run,
+            outcome: HookOutcome::Blocked,
+            said,
+            ..
+        } => {
+            writeln!(
+                text,
+                "! the hook `{run}` ({}) held it back: {}",
+                moment.as_str(),
+                first_lines(said)
+            )
+            .expect(TAKES_ALL);
         }
-        Kind::CallRan { programs, n_more, hook: Some(hook), .. } => {
-            write!(text, "the hook `{hook}` started\n{}", ran(programs, *n_more)).expect(TAKES_ALL);
+        Kind::CallRan {
+            programs,
+            n_more,
+            hook: Some(hook),
+            ..
+        } => {
+            write!(
+                text,
+                "the hook `{hook}` started\n{}",
+                ran(programs, *n_more)
+            )
+            .expect(TAKES_ALL);
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
-        Kind::ModeChanged { mode } => writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL),
+        Kind::ModeChanged { mode } => {
+            writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL)
+        }
         // A warning that stands beside it says it.
         Kind::DenialsEscalated { .. }
         | Kind::PromptBegun { .. }

@@ -1,12 +1,14 @@
-//! A message's words within a page of Markdown: they stay as they are to read, and make nothing that belongs to the page.
+//! A message's words within a page of Markdown: they stay as they are to read, and make nothing
+//! that belongs to the page.
 
-/// How many levels deeper the headings of a message are than as they were written: those of the page are above all of them.
+/// How many levels deeper the headings of a message are than as they were written: those of the
+/// page are above all of them.
 const DEEPER: usize = 3;
 /// The deepest heading there is.
 const DEEPEST: usize = 6;
 
-/// Returns the words of a message so that none of them makes a heading of the page, and no block of code or of markup that begins in them goes
-/// on behind them.
+/// Returns the words of a message so that none of them makes a heading of the page, and no block of
+/// code or of markup that begins in them goes on behind them.
 pub(super) fn contained(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut open: Option<Fence> = None;
@@ -14,8 +16,10 @@ pub(super) fn contained(text: &str) -> String {
     for line in text.split('\n') {
         let line = line.trim_end_matches('\r');
         let indent = line.len() - line.trim_start_matches(' ').len();
-        // In a list the block ends with the item that it stands in; elsewhere it would go on, so its end is written.
-        if let Some(fence) = open.take_if(|fence| indent < fence.indent && !line.trim().is_empty()) {
+        // In a list the block ends with the item that it stands in; elsewhere it would go on, so
+        // its end is written.
+        if let Some(fence) = open.take_if(|fence| indent < fence.indent && !line.trim().is_empty())
+        {
             out.push_str(&fence.end());
             out.push('\n');
         }
@@ -45,10 +49,17 @@ pub(super) fn contained(text: &str) -> String {
 fn plain(out: &mut String, line: &str, indent: usize, is_behind_words: bool) {
     let words = line[indent..].trim_end();
     let n_marks = words.bytes().take_while(|byte| *byte == b'#').count();
-    let is_heading = indent < 4 && (1..=DEEPEST).contains(&n_marks) && !words[n_marks..].starts_with(|c: char| !c.is_whitespace());
+    let is_heading = indent < 4
+        && (1..=DEEPEST).contains(&n_marks)
+        && !words[n_marks..].starts_with(|c: char| !c.is_whitespace());
     // A line of these below some words makes them a heading.
     let is_rule = is_behind_words
-        && ["=", "-"].iter().any(|mark| !words.is_empty() && words.trim_matches(mark.chars().next().unwrap_or('=')).is_empty());
+        && ["=", "-"].iter().any(|mark| {
+            !words.is_empty()
+                && words
+                    .trim_matches(mark.chars().next().unwrap_or('='))
+                    .is_empty()
+        });
     out.push_str(&line[..indent]);
     if is_heading {
         out.push_str(&"#".repeat((n_marks + DEEPER).min(DEEPEST) - n_marks));
@@ -58,7 +69,8 @@ fn plain(out: &mut String, line: &str, indent: usize, is_behind_words: bool) {
     without_markup(out, &line[indent..]);
 }
 
-/// Writes a line with the beginning of every mark of a page escaped; what stands between backticks is none.
+/// Writes a line with the beginning of every mark of a page escaped; what stands between backticks
+/// is none.
 fn without_markup(out: &mut String, line: &str) {
     let mut rest = line;
     while let Some(at) = rest.find(['<', '`']) {
@@ -72,7 +84,10 @@ fn without_markup(out: &mut String, line: &str) {
             continue;
         }
         let is_escaped = (out.len() - out.trim_end_matches('\\').len()) % 2 == 1;
-        if !is_escaped && behind[1..].starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
+        if !is_escaped
+            && behind[1..]
+                .starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?'))
+        {
             out.push('\\');
         }
         out.push('<');
@@ -81,7 +96,8 @@ fn without_markup(out: &mut String, line: &str) {
     out.push_str(rest);
 }
 
-/// Returns the length of the code that begins with so many backticks: it ends with as many, where the line has them.
+/// Returns the length of the code that begins with so many backticks: it ends with as many, where
+/// the line has them.
 fn code(text: &str, n_ticks: usize) -> Option<usize> {
     let mut at = n_ticks;
     loop {
@@ -104,17 +120,26 @@ struct Fence {
 impl Fence {
     fn begun_by(line: &str) -> Option<Self> {
         let words = line.trim_start_matches(' ');
-        let mark = words.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let mark = words
+            .chars()
+            .next()
+            .filter(|mark| matches!(mark, '`' | '~'))?;
         let n_marks = words.chars().take_while(|other| *other == mark).count();
         let indent = line.len() - words.len();
         let is_within_a_line = mark == '`' && words[n_marks..].contains('`');
-        (n_marks >= 3 && indent < 4 && !is_within_a_line).then_some(Self { mark, n_marks, indent })
+        (n_marks >= 3 && indent < 4 && !is_within_a_line).then_some(Self {
+            mark,
+            n_marks,
+            indent,
+        })
     }
 
     fn is_ended_by(&self, line: &str) -> bool {
         let words = line.trim_start_matches(' ');
         let marks = words.trim_end();
-        line.len() - words.len() < 4 && marks.len() >= self.n_marks && marks.chars().all(|c| c == self.mark)
+        line.len() - words.len() < 4
+            && marks.len() >= self.n_marks
+            && marks.chars().all(|c| c == self.mark)
     }
 
     fn end(&self) -> String {
@@ -133,10 +158,22 @@ mod tests {
 
     #[test]
     fn headings_and_markup_of_a_message_are_none_of_the_page() {
-        check("# A\n## You\n  ###\n#### D ##\n####### no heading", "#### A\n##### You\n  ######\n###### D ##\n####### no heading");
-        check("You\n---\nModel\n===\n\n---", "You\n\\---\nModel\n\\===\n\n---");
-        check("a <h2>You</h2> b\n<!-- all", "a \\<h2>You\\</h2> b\n\\<!-- all");
-        check("`Vec<u8>` and Vec<u8>, \\<b> \\\\<b> 1 < 2 <3", "`Vec<u8>` and Vec\\<u8>, \\<b> \\\\\\<b> 1 < 2 <3");
+        check(
+            "# A\n## You\n  ###\n#### D ##\n####### no heading",
+            "#### A\n##### You\n  ######\n###### D ##\n####### no heading",
+        );
+        check(
+            "You\n---\nModel\n===\n\n---",
+            "You\n\\---\nModel\n\\===\n\n---",
+        );
+        check(
+            "a <h2>You</h2> b\n<!-- all",
+            "a \\<h2>You\\</h2> b\n\\<!-- all",
+        );
+        check(
+            "`Vec<u8>` and Vec<u8>, \\<b> \\\\<b> 1 < 2 <3",
+            "`Vec<u8>` and Vec\\<u8>, \\<b> \\\\\\<b> 1 < 2 <3",
+        );
         check("``a`<b>``<b> `<b>", "``a`<b>``\\<b> `\\<b>");
     }
 
@@ -146,14 +183,26 @@ mod tests {
         check("~~~~py\n```\n~~~\n# x", "~~~~py\n```\n~~~\n# x\n~~~~");
         check("```sh\nls # a\n```\n# A", "```sh\nls # a\n```\n#### A");
         check("- a\n  ```\n## You", "- a\n  ```\n  ```\n##### You");
-        check("- a\n  ```\n  # code\n\n  ```\n", "- a\n  ```\n  # code\n\n  ```\n");
+        check(
+            "- a\n  ```\n  # code\n\n  ```\n",
+            "- a\n  ```\n  # code\n\n  ```\n",
+        );
         check("    ```\n# A", "    ```\n#### A");
         check("```x``` y\n# A", "```x``` y\n#### A");
     }
 
     #[test]
     fn ordinary_words_stay_as_they_are() {
-        for text in ["", "a\n\nb", "#hash #1", "a - b\n- c\n- d", "| a | b |\n|---|---|\n| c | d |", "x\ny", "    # indented", "`#`"] {
+        for text in [
+            "",
+            "a\n\nb",
+            "#hash #1",
+            "a - b\n- c\n- d",
+            "| a | b |\n|---|---|\n| c | d |",
+            "x\ny",
+            "    # indented",
+            "`#`",
+        ] {
             check(text, text);
         }
     }

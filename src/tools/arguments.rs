@@ -1,4 +1,5 @@
-//! What the files of the tools share to read their arguments, which fit the schema by then; each says what is wrong with a value.
+//! What the files of the tools share to read their arguments, which fit the schema by then; each
+//! says what is wrong with a value.
 
 use serde_json::Value;
 
@@ -51,32 +52,56 @@ pub(super) fn folder(path: Option<&str>) -> BytesPath {
     written(path.filter(|path| !path.is_empty()).unwrap_or("."))
 }
 
-/// Returns a path as a model writes it. What stands in git's quotes stays as it is: [`crate::git_name`] reads it, and takes its backslashes off once.
+/// Returns a path as a model writes it. What stands in git's quotes stays as it is:
+/// [`crate::git_name`] reads it, and takes its backslashes off once.
 pub(super) fn written(path: &str) -> BytesPath {
-    if git_name::is_quoted(path) { BytesPath::from_bytes(path) } else { BytesPath::from_text(path) }
+    if git_name::is_quoted(path) {
+        BytesPath::from_bytes(path)
+    } else {
+        BytesPath::from_text(path)
+    }
 }
 
 /// Returns a text that says something.
 pub(super) fn filled(field: &str, value: String) -> Result<String, String> {
-    if value.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(value) }
+    if value.trim().is_empty() {
+        Err(format!("`{field}` is empty"))
+    } else {
+        Ok(value)
+    }
 }
 
-/// Takes the default where nothing is given, or 0, and the bound where more is asked for; says so, but of what was left out.
-pub(super) fn bounded(field: &str, given: Option<i64>, default: u32, most: u32, notes: &mut Vec<String>) -> Result<u32, String> {
+/// Takes the default where nothing is given, or 0, and the bound where more is asked for; says so,
+/// but of what was left out.
+pub(super) fn bounded(
+    field: &str,
+    given: Option<i64>,
+    default: u32,
+    most: u32,
+    notes: &mut Vec<String>,
+) -> Result<u32, String> {
     match given {
         None => Ok(default.min(most)),
         // Models that must give each field a value give this one; some mean "all" by it.
         Some(0) => {
             if default != 0 {
-                notes.push(format!("{field} 0 was taken as if it were left out, so as {}", default.min(most)));
+                notes.push(format!(
+                    "{field} 0 was taken as if it were left out, so as {}",
+                    default.min(most)
+                ));
             }
             Ok(default.min(most))
         }
         Some(value) if value < 0 => Err(format!("`{field}` cannot be negative, as {value} is")),
-        Some(value) => Ok(u32::try_from(value).ok().filter(|&value| value <= most).unwrap_or_else(|| {
-            notes.push(format!("{field} {value} was taken as {most}, the most there is"));
-            most
-        })),
+        Some(value) => Ok(u32::try_from(value)
+            .ok()
+            .filter(|&value| value <= most)
+            .unwrap_or_else(|| {
+                notes.push(format!(
+                    "{field} {value} was taken as {most}, the most there is"
+                ));
+                most
+            })),
     }
 }
 
@@ -88,7 +113,11 @@ mod tests {
     fn a_number_is_bounded_and_what_becomes_of_another_one_is_said() {
         let mut notes = Vec::new();
         let mut check = |given, default, expected: Result<u32, &str>| {
-            assert_eq!(bounded("count", given, default, 1000, &mut notes), expected.map_err(str::to_owned), "{given:?}");
+            assert_eq!(
+                bounded("count", given, default, 1000, &mut notes),
+                expected.map_err(str::to_owned),
+                "{given:?}"
+            );
         };
         check(None, 20, Ok(20));
         check(None, 2000, Ok(1000));
@@ -97,6 +126,12 @@ mod tests {
         check(Some(0), 0, Ok(0));
         check(Some(0), 20, Ok(20));
         check(Some(-1), 20, Err("`count` cannot be negative, as -1 is"));
-        assert_eq!(notes, ["count 1001 was taken as 1000, the most there is", "count 0 was taken as if it were left out, so as 20"]);
+        assert_eq!(
+            notes,
+            [
+                "count 1001 was taken as 1000, the most there is",
+                "count 0 was taken as if it were left out, so as 20"
+            ]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! From a verdict to an approval: a person is asked where policy says so, and what they answer is remembered for as long as it may hold.
+//! From a verdict to an approval: a person is asked where policy says so, and what they answer is
+//! remembered for as long as it may hold.
 
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,8 @@ pub(super) enum Refused {
     No(String),
     /// It was given up before anybody answered.
     Withdrawn,
-    /// The box in which it was to be done ended before anybody answered; what the model is told of that.
+    /// The box in which it was to be done ended before anybody answered; what the model is told of
+    /// that.
     BoxEnded(String),
 }
 
@@ -66,9 +68,16 @@ impl Pipeline {
         hand: Hand,
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
-        let gate = if is_command(&action) { Some(self.workspace.exec_gate().await) } else { None };
+        let gate = if is_command(&action) {
+            Some(self.workspace.exec_gate().await)
+        } else {
+            None
+        };
         let verdict = {
-            let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            let mut policy = self
+                .policy
+                .lock()
+                .expect("nothing panics while it holds this lock");
             if let Some(gate) = gate {
                 policy.held_by(gate);
             }
@@ -79,7 +88,15 @@ impl Pipeline {
         };
         let decided = |decision: Decision, reason: &str| {
             let (call, name) = (call.id.clone(), name.to_owned());
-            (self.sink)(Kind::CallDecided { call, name, decision, reason: reason.to_owned() }.into());
+            (self.sink)(
+                Kind::CallDecided {
+                    call,
+                    name,
+                    decision,
+                    reason: reason.to_owned(),
+                }
+                .into(),
+            );
         };
         match verdict {
             Verdict::Allow { action, reason } => {
@@ -111,19 +128,49 @@ impl Pipeline {
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
         if !self.asker.is_somebody_there() {
-            let needs: Vec<String> = question.capabilities.iter().map(Capability::describe).collect();
-            let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
-            let by = question.rule().map(|rule| format!(", as the rule `{rule}` says")).unwrap_or_default();
-            let reason = format!("it needs a person's permission{what}{by}, and nobody is there to give it");
+            let needs: Vec<String> = question
+                .capabilities
+                .iter()
+                .map(Capability::describe)
+                .collect();
+            let what = if needs.is_empty() {
+                String::new()
+            } else {
+                format!(" to {}", needs.join(" and to "))
+            };
+            let by = question
+                .rule()
+                .map(|rule| format!(", as the rule `{rule}` says"))
+                .unwrap_or_default();
+            let reason =
+                format!("it needs a person's permission{what}{by}, and nobody is there to give it");
             return (Err(Refused::No(reason)), false);
         }
         let capabilities = question.capabilities.clone();
-        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
+        (self.sink)(
+            Kind::PermissionAsked {
+                call: call.id.clone(),
+                capabilities: capabilities.clone(),
+            }
+            .into(),
+        );
         let lasting = question.told(self.services.keeps_answers());
-        // What is shown is what would be carried out: the model's own words may be other names for it, which look like other things.
-        let arguments = self.catalogue.input(&call.name, &call.arguments).map_or_else(|| call.arguments.clone(), |input| input.to_string());
-        let meant = ToolCall { id: call.id.clone(), name: name.to_owned(), arguments };
-        let asked = Asked { call: meant, capabilities, lasting };
+        // What is shown is what would be carried out: the model's own words may be other names for
+        // it, which look like other things.
+        let arguments = self
+            .catalogue
+            .input(&call.name, &call.arguments)
+            .map_or_else(|| call.arguments.clone(), |input| input.to_string());
+        let meant = ToolCall {
+            id: call.id.clone(),
+            name: name.to_owned(),
+            arguments,
+        };
+        let asked = Asked {
+            call: meant,
+            capabilities,
+            lasting,
+        };
         let is_in_box = matches!(question.action(), Action::Box(_));
         let next = tokio::select! {
             biased;
@@ -131,26 +178,47 @@ impl Pipeline {
             ended = self.workspace.ended(), if is_in_box => Next::BoxEnded(ended),
             answered = self.asker.ask(&asked) => Next::Answered(answered),
         };
-        // A question whose call is given up, or whose box is gone, is withdrawn; an answer that comes in the same moment is one to nothing.
+        // A question whose call is given up, or whose box is gone, is withdrawn; an answer that
+        // comes in the same moment is one to nothing.
         let Answered { answer, reason } = match next {
             Next::Answered(answered) if !cancel.is_cancelled() => answered,
             Next::Answered(_) | Next::Cancelled => return (Err(Refused::Withdrawn), false),
             Next::BoxEnded(ended) => {
                 let told = self.workspace.tell_ended(ended).await;
-                self.follow(&Output::Fault(Fault::BoxEnded { problem: told.clone() }));
+                self.follow(&Output::Fault(Fault::BoxEnded {
+                    problem: told.clone(),
+                }));
                 return (Err(Refused::BoxEnded(told)), false);
             }
         };
         let answer = self.remember(&question, &asked.lasting, answer);
-        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer, reason: reason.clone() }.into());
-        let no = || Refused::No(reason.map_or_else(|| "the person said no".to_owned(), |reason| format!("the person said no: {reason}")));
-        (question.answered(answer).ok_or_else(no), answer == Answer::Quit)
+        (self.sink)(
+            Kind::PermissionAnswered {
+                call: call.id.clone(),
+                answer,
+                reason: reason.clone(),
+            }
+            .into(),
+        );
+        let no = || {
+            Refused::No(reason.map_or_else(
+                || "the person said no".to_owned(),
+                |reason| format!("the person said no: {reason}"),
+            ))
+        };
+        (
+            question.answered(answer).ok_or_else(no),
+            answer == Answer::Quit,
+        )
     }
 
     /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
     fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
         let answer = match (answer, lasting) {
-            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. } | Lasting::InCall { .. }) => Answer::Allow,
+            (
+                Answer::AllowSession | Answer::AllowAlways,
+                Lasting::Once { .. } | Lasting::InCall { .. },
+            ) => Answer::Allow,
             (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
             (answer, _) => answer,
         };
@@ -166,26 +234,51 @@ impl Pipeline {
                 Answer::AllowSession
             }
         };
-        self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
+        self.policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .remember(question, answer);
         answer
     }
 
     /// Returns how much is allowed without asking.
     pub fn mode(&self) -> Mode {
-        self.policy.lock().expect("nothing panics while it holds this lock").mode()
+        self.policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .mode()
     }
 
     /// Changes that from the next call on.
     pub fn set_mode(&self, mode: Mode) {
-        self.policy.lock().expect("nothing panics while it holds this lock").set_mode(mode);
-        (self.sink)(Kind::ModeChanged { mode: mode.as_str().to_owned() }.into());
+        self.policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .set_mode(mode);
+        (self.sink)(
+            Kind::ModeChanged {
+                mode: mode.as_str().to_owned(),
+            }
+            .into(),
+        );
     }
 
     /// Returns the answers that hold now, each with whether it holds for good in this project.
     pub fn answers(&self) -> Vec<(Exact, bool)> {
-        let (session, always) = self.policy.lock().expect("nothing panics while it holds this lock").answers();
-        let only_now = session.into_iter().filter(|exact| !always.contains(exact)).map(|exact| (exact, false)).collect::<Vec<_>>();
-        only_now.into_iter().chain(always.iter().map(|exact| (exact.clone(), true))).collect()
+        let (session, always) = self
+            .policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .answers();
+        let only_now = session
+            .into_iter()
+            .filter(|exact| !always.contains(exact))
+            .map(|exact| (exact, false))
+            .collect::<Vec<_>>();
+        only_now
+            .into_iter()
+            .chain(always.iter().map(|exact| (exact.clone(), true)))
+            .collect()
     }
 
     /// Takes an answer back, here and where it was kept; the error says why it was not.
@@ -193,7 +286,10 @@ impl Pipeline {
         if self.services.keeps_answers() {
             self.services.forget_answer(exact)?;
         }
-        self.policy.lock().expect("nothing panics while it holds this lock").forget(exact);
+        self.policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .forget(exact);
         Ok(())
     }
 
@@ -207,7 +303,10 @@ impl Pipeline {
             _ => None,
         };
         if let Some(here) = here {
-            self.policy.lock().expect("nothing panics while it holds this lock").move_to(&here);
+            self.policy
+                .lock()
+                .expect("nothing panics while it holds this lock")
+                .move_to(&here);
         }
     }
 }

@@ -5,15 +5,23 @@ use podbay_policy::Action;
 use podbay_wire::Call;
 
 impl Catalogue {
-    /// Returns a text that is equal for calls that mean the same: what differs is only how they are written.
+    /// Returns a text that is equal for calls that mean the same: what differs is only how they are
+    /// written.
     pub fn canonical(&self, name: &str, arguments: &str) -> String {
         if let Ok(mut understood) = self.parse(name, arguments) {
             // To a shell white space around a command is nothing.
             if let Action::Box(Call::Bash(bash)) = &mut understood.action {
                 bash.command = bash.command.trim().to_owned();
             }
-            let fields = if let Action::Box(call) = &understood.action { serde_json::to_value(call).ok() } else { None };
-            let action = fields.map_or_else(|| format!("{:?}", understood.action), |fields| with_plain_paths(fields).to_string());
+            let fields = if let Action::Box(call) = &understood.action {
+                serde_json::to_value(call).ok()
+            } else {
+                None
+            };
+            let action = fields.map_or_else(
+                || format!("{:?}", understood.action),
+                |fields| with_plain_paths(fields).to_string(),
+            );
             return format!("{} {action}", understood.name);
         }
         let name = self.find(name).map_or(name, |tool| tool.name);
@@ -22,14 +30,28 @@ impl Catalogue {
 }
 
 /// The fields of calls that hold paths.
-const PATHS: [&str; 9] = ["path", "source", "destination", "archive", "into", "file", "files", "working_directory", "to"];
+const PATHS: [&str; 9] = [
+    "path",
+    "source",
+    "destination",
+    "archive",
+    "into",
+    "file",
+    "files",
+    "working_directory",
+    "to",
+];
 
 /// Writes the paths of a call without what leads nowhere.
 fn with_plain_paths(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let plain = |(key, value): (String, Value)| {
-                let value = if PATHS.contains(&key.as_str()) { plain_paths(value) } else { with_plain_paths(value) };
+                let value = if PATHS.contains(&key.as_str()) {
+                    plain_paths(value)
+                } else {
+                    with_plain_paths(value)
+                };
                 (key, value)
             };
             Value::Object(fields.into_iter().map(plain).collect())
@@ -47,12 +69,20 @@ fn plain_paths(value: Value) -> Value {
     }
 }
 
-/// Returns a path without its empty and `.` components, and from the project on: the kernel goes the same way. `..` stays, since links decide
-/// where it leads, and so does a last `/`, with which only a folder is meant.
+/// Returns a path without its empty and `.` components, and from the project on: the kernel goes
+/// the same way. `..` stays, since links decide where it leads, and so does a last `/`, with which
+/// only a folder is meant.
 fn plain_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
-    let end = if path.ends_with('/') || path.ends_with("/.") { "/" } else { "" };
-    let mut components: Vec<&str> = path.split('/').filter(|component| !matches!(*component, "" | ".")).collect();
+    let end = if path.ends_with('/') || path.ends_with("/.") {
+        "/"
+    } else {
+        ""
+    };
+    let mut components: Vec<&str> = path
+        .split('/')
+        .filter(|component| !matches!(*component, "" | "."))
+        .collect();
     let is_inside = !root.is_empty() && components.first() == Some(&"workspace");
     let root = if is_inside { "" } else { root };
     components.drain(..usize::from(is_inside));
@@ -66,13 +96,19 @@ fn plain_path(path: &str) -> String {
 
 /// Writes a JSON text with its keys in order; any other text stays as it is.
 fn sorted(text: &str) -> String {
-    serde_json::from_str::<Value>(text).map_or_else(|_| text.trim().to_owned(), |value| in_order(value).to_string())
+    serde_json::from_str::<Value>(text).map_or_else(
+        |_| text.trim().to_owned(),
+        |value| in_order(value).to_string(),
+    )
 }
 
 fn in_order(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let mut fields: Vec<(String, Value)> = fields.into_iter().map(|(key, value)| (key, in_order(value))).collect();
+            let mut fields: Vec<(String, Value)> = fields
+                .into_iter()
+                .map(|(key, value)| (key, in_order(value)))
+                .collect();
             fields.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(fields.into_iter().collect())
         }
@@ -88,19 +124,48 @@ mod tests {
 
     #[test]
     fn what_means_the_same_is_the_same() {
-        let canonical = |name: &str, arguments: &str| Catalogue::new(&Options::default()).canonical(name, arguments);
+        let canonical = |name: &str, arguments: &str| {
+            Catalogue::new(&Options::default()).canonical(name, arguments)
+        };
         let one = canonical("read_file", r#"{"path": "a", "limit": 5}"#);
-        assert_eq!(one, canonical("FileRead", r#"{"limit":"5","file_path":"a"}"#));
+        assert_eq!(
+            one,
+            canonical("FileRead", r#"{"limit":"5","file_path":"a"}"#)
+        );
         assert_ne!(one, canonical("read_file", r#"{"path": "b", "limit": 5}"#));
-        assert_eq!(one, canonical("read_file", r#"{"path": "./././/a", "limit": 5}"#));
-        assert_eq!(one, canonical("read_file", r#"{"path": "/workspace/./a", "limit": 5}"#));
+        assert_eq!(
+            one,
+            canonical("read_file", r#"{"path": "./././/a", "limit": 5}"#)
+        );
+        assert_eq!(
+            one,
+            canonical("read_file", r#"{"path": "/workspace/./a", "limit": 5}"#)
+        );
         assert_ne!(one, canonical("read_file", r#"{"path": "/a", "limit": 5}"#));
-        assert_ne!(one, canonical("read_file", r#"{"path": "b/../a", "limit": 5}"#));
+        assert_ne!(
+            one,
+            canonical("read_file", r#"{"path": "b/../a", "limit": 5}"#)
+        );
         let list = |path: &str| canonical("list_directory", &format!(r#"{{"path": "{path}"}}"#));
-        assert!(list("src") == list("./src") && list("src") != list("src/") && list(".") == list("././"), "{}", list("././"));
-        assert_eq!(canonical("fly", r#"{"b": 1, "a": {"d": 2, "c": 3}}"#), r#"fly {"a":{"c":3,"d":2},"b":1}"#);
+        assert!(
+            list("src") == list("./src")
+                && list("src") != list("src/")
+                && list(".") == list("././"),
+            "{}",
+            list("././")
+        );
+        assert_eq!(
+            canonical("fly", r#"{"b": 1, "a": {"d": 2, "c": 3}}"#),
+            r#"fly {"a":{"c":3,"d":2},"b":1}"#
+        );
         assert_eq!(canonical("bash", " {broken "), "bash {broken");
-        assert_eq!(canonical("bash", r#"{"command": " ls -l\n"}"#), canonical("bash", r#"{"command": "ls -l"}"#));
-        assert_ne!(canonical("bash", r#"{"command": "ls  -l"}"#), canonical("bash", r#"{"command": "ls -l"}"#));
+        assert_eq!(
+            canonical("bash", r#"{"command": " ls -l\n"}"#),
+            canonical("bash", r#"{"command": "ls -l"}"#)
+        );
+        assert_ne!(
+            canonical("bash", r#"{"command": "ls  -l"}"#),
+            canonical("bash", r#"{"command": "ls -l"}"#)
+        );
     }
 }

@@ -26,7 +26,8 @@ pub struct Catalogue {
     tools: Vec<Tool>,
     /// Those that it reaches through `more_tools`.
     others: Vec<Tool>,
-    /// Those that are denied as a whole: the model is not told of them, and reads why where it calls one all the same.
+    /// Those that are denied as a whole: the model is not told of them, and reads why where it
+    /// calls one all the same.
     denied: Vec<Tool>,
     options: Options,
     /// Those that are broken in what the model reads.
@@ -59,11 +60,19 @@ pub(super) struct Understood {
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
-        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = each::all(options).into_iter().partition(|tool| tool.smallest_set <= options.set);
+        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = each::all(options)
+            .into_iter()
+            .partition(|tool| tool.smallest_set <= options.set);
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
-        Self { tools, others, denied: Vec::new(), options: options.clone(), tokens: Tokens::default() }
+        Self {
+            tools,
+            others,
+            denied: Vec::new(),
+            options: options.clone(),
+            tokens: Tokens::default(),
+        }
     }
 
     /// Keeps only the named tools; used where a task needs few.
@@ -83,7 +92,8 @@ impl Catalogue {
         self
     }
 
-    /// Makes these control tokens whole again in what the model writes: they were broken in what it reads.
+    /// Makes these control tokens whole again in what the model writes: they were broken in what it
+    /// reads.
     #[must_use]
     pub fn restoring(mut self, tokens: &Tokens) -> Self {
         self.tokens = tokens.clone();
@@ -95,7 +105,8 @@ impl Catalogue {
         &self.tools
     }
 
-    /// Returns the tools under the names that the model is not told: those that it may reach, and other names of all of them.
+    /// Returns the tools under the names that the model is not told: those that it may reach, and
+    /// other names of all of them.
     pub fn untold(&self) -> Vec<ToolSpec> {
         let spec = |name: &str, tool: &Tool| ToolSpec {
             name: name.to_owned(),
@@ -105,17 +116,29 @@ impl Catalogue {
         let all = self.tools.iter().chain(&self.others).chain(&self.denied);
         let aliases = all.flat_map(|tool| tool.aliases.iter().map(move |alias| (*alias, tool)));
         // A name goes before an alias: of two the last one counts.
-        let names = aliases.chain(self.others.iter().chain(&self.denied).map(|tool| (tool.name, tool)));
-        names.filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name)).map(|(name, tool)| spec(name, tool)).collect()
+        let names = aliases.chain(
+            self.others
+                .iter()
+                .chain(&self.denied)
+                .map(|tool| (tool.name, tool)),
+        );
+        names
+            .filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name))
+            .map(|(name, tool)| spec(name, tool))
+            .collect()
     }
 
-    /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of. Blanks around it, and
-    /// what some models put before all names, are no part of it, nor are the tokens of a template.
+    /// Returns the tool of that name or alias, in whatever case it is written, also one that the
+    /// model is not told of. Blanks around it, and what some models put before all names, are no
+    /// part of it, nor are the tokens of a template.
     pub fn find(&self, name: &str) -> Option<&Tool> {
-        self.known(name.trim()).or_else(|| self.known(text::Tools::bare(name))).or_else(|| self.among_tokens(name))
+        self.known(name.trim())
+            .or_else(|| self.known(text::Tools::bare(name)))
+            .or_else(|| self.among_tokens(name))
     }
 
-    /// Returns the tool whose name stands among control tokens, as gpt-oss mixes up the name and the headers around it: the only one there.
+    /// Returns the tool whose name stands among control tokens, as gpt-oss mixes up the name and
+    /// the headers around it: the only one there.
     fn among_tokens(&self, name: &str) -> Option<&Tool> {
         let mut found = foreign::between_tokens(name)?.filter_map(|part| self.find(part));
         let first = found.next()?;
@@ -123,7 +146,8 @@ impl Catalogue {
     }
 
     fn known(&self, name: &str) -> Option<&Tool> {
-        // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be taken away by another's alias.
+        // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be
+        // taken away by another's alias.
         let all = || self.tools.iter().chain(&self.others).chain(&self.denied);
         let loosely = |known: &str| known.eq_ignore_ascii_case(name);
         all()
@@ -133,16 +157,22 @@ impl Catalogue {
             .or_else(|| all().find(|tool| tool.aliases.iter().any(|alias| loosely(alias))))
     }
 
-    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema. A call that is wrapped in one
-    /// of `more_tools` is the call that is meant.
+    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against
+    /// the schema. A call that is wrapped in one of `more_tools` is the call that is meant.
     pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
         match self.read(name, arguments)? {
             Reading::Own(understood) => Ok(understood),
             Reading::Wrapped(wrapped, notes) => {
-                if self.find(&wrapped.name).is_some_and(|tool| tool.name == more_tools::NAME) {
-                    return Err(Misunderstood("more_tools cannot call itself; name the tool that is meant".to_owned()));
+                if self
+                    .find(&wrapped.name)
+                    .is_some_and(|tool| tool.name == more_tools::NAME)
+                {
+                    return Err(Misunderstood(
+                        "more_tools cannot call itself; name the tool that is meant".to_owned(),
+                    ));
                 }
-                let Reading::Own(mut understood) = self.read(&wrapped.name, &wrapped.arguments)? else {
+                let Reading::Own(mut understood) = self.read(&wrapped.name, &wrapped.arguments)?
+                else {
                     return Err(Misunderstood("a call can be wrapped only once".to_owned()));
                 };
                 understood.notes.splice(0..0, notes);
@@ -155,7 +185,10 @@ impl Catalogue {
     /// Returns the arguments of the call that is meant, as its tool takes them.
     pub(super) fn input(&self, name: &str, arguments: &str) -> Option<Value> {
         let Fields { tool, value, .. } = self.fields(name, arguments).ok()?;
-        let wrapped = value.as_object().filter(|_| tool.name == more_tools::NAME).and_then(|fields| more_tools::wrapped(fields).ok()?);
+        let wrapped = value
+            .as_object()
+            .filter(|_| tool.name == more_tools::NAME)
+            .and_then(|fields| more_tools::wrapped(fields).ok()?);
         match wrapped {
             Some(wrapped) => Some(self.fields(&wrapped.name, &wrapped.arguments).ok()?.value),
             None => Some(value),
@@ -163,16 +196,29 @@ impl Catalogue {
     }
 
     fn read(&self, name: &str, arguments: &str) -> Result<Reading, Misunderstood> {
-        let Fields { tool, value, mut notes } = self.fields(name, arguments)?;
-        let wrong = |problem: String| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name));
+        let Fields {
+            tool,
+            value,
+            mut notes,
+        } = self.fields(name, arguments)?;
+        let wrong = |problem: String| {
+            Misunderstood(format!("wrong arguments for {}: {problem}", tool.name))
+        };
         if tool.name == more_tools::NAME
             && let Some(fields) = value.as_object()
             && let Some(wrapped) = more_tools::wrapped(fields).map_err(wrong)?
         {
             return Ok(Reading::Wrapped(wrapped, notes));
         }
-        let action = tool.action(value, &self.options, &mut notes).map_err(wrong)?;
-        Ok(Reading::Own(Understood { name: tool.name, inner: None, action, notes }))
+        let action = tool
+            .action(value, &self.options, &mut notes)
+            .map_err(wrong)?;
+        Ok(Reading::Own(Understood {
+            name: tool.name,
+            inner: None,
+            action,
+            notes,
+        }))
     }
 
     /// Finds the tool, reads the JSON, repairs it and checks it against the schema.
@@ -182,11 +228,18 @@ impl Catalogue {
         if name.trim() != tool.name {
             notes.push(format!("{} was taken as {}", name.trim(), tool.name));
         }
-        let mut fields = repair::read(tool, arguments, &mut notes)
-            .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;
+        let mut fields = repair::read(tool, arguments, &mut notes).map_err(|problem| {
+            Misunderstood(format!(
+                "the arguments of {} {problem}, such as {}",
+                tool.name,
+                tool.example()
+            ))
+        })?;
         foreign::milliseconds(tool, &mut fields, &self.options, &mut notes);
         repair::imply(name, tool, &mut fields);
-        let wrong = |problem: String| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name));
+        let wrong = |problem: String| {
+            Misunderstood(format!("wrong arguments for {}: {problem}", tool.name))
+        };
         let mut value = Value::Object(fields);
         names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
         restore(&mut value, &self.tokens);
@@ -215,14 +268,16 @@ impl Catalogue {
         Ok(Fields { tool, value, notes })
     }
 
-    /// Says which tools there are besides those that the model is told of, or all of the ones that are named.
+    /// Says which tools there are besides those that the model is told of, or all of the ones that
+    /// are named.
     pub(super) fn describe(&self, wanted: &FindTools) -> Result<String, String> {
         if wanted.names.is_empty() {
             return Ok(self.list(wanted));
         }
         let mut text = String::new();
         for name in &wanted.names {
-            let is_denied = |tool: &&Tool| self.denied.iter().any(|denied| denied.name == tool.name);
+            let is_denied =
+                |tool: &&Tool| self.denied.iter().any(|denied| denied.name == tool.name);
             let Some(tool) = self.find(name).filter(|tool| !is_denied(tool)) else {
                 let shown: String = name.chars().take(60).collect();
                 if self.others.is_empty() {
@@ -230,51 +285,100 @@ impl Catalogue {
                 }
                 return Err(format!(
                     "there is no tool `{shown}`. {}",
-                    self.list(&FindTools { max_results: u32::MAX, ..FindTools::default() })
+                    self.list(&FindTools {
+                        max_results: u32::MAX,
+                        ..FindTools::default()
+                    })
                 ));
             };
-            let _ = writeln!(text, "{}: {}\n{}\nSuch as {}", tool.name, tool.description, tool.parameters["properties"], tool.example());
+            let _ = writeln!(
+                text,
+                "{}: {}\n{}\nSuch as {}",
+                tool.name,
+                tool.description,
+                tool.parameters["properties"],
+                tool.example()
+            );
         }
-        let _ = write!(text, "Use one with {} and its name and arguments.", more_tools::NAME);
+        let _ = write!(
+            text,
+            "Use one with {} and its name and arguments.",
+            more_tools::NAME
+        );
         Ok(text)
     }
 
-    /// One line for each tool that the model is not told of; with words to look for, of all tools that have one of them.
+    /// One line for each tool that the model is not told of; with words to look for, of all tools
+    /// that have one of them.
     fn list(&self, wanted: &FindTools) -> String {
-        let words: Vec<String> = wanted.query.iter().flat_map(|query| query.split_whitespace()).map(str::to_lowercase).collect();
+        let words: Vec<String> = wanted
+            .query
+            .iter()
+            .flat_map(|query| query.split_whitespace())
+            .map(str::to_lowercase)
+            .collect();
         let has = |tool: &&Tool| {
             let names = tool.aliases.join(" ");
             let text = format!("{} {names} {}", tool.name, tool.description).to_lowercase();
             words.iter().any(|word| text.contains(word.as_str()))
         };
         let told = self.tools.iter().filter(|_| !words.is_empty());
-        let found: Vec<&Tool> = self.others.iter().chain(told).filter(|tool| words.is_empty() || has(tool)).collect();
+        let found: Vec<&Tool> = self
+            .others
+            .iter()
+            .chain(told)
+            .filter(|tool| words.is_empty() || has(tool))
+            .collect();
         if found.is_empty() {
             let nothing = match (words.is_empty(), self.others.is_empty()) {
                 (true, _) => "there are no tools besides those that you were told of",
-                (false, true) => "no tool is about that; there are none besides those that you were told of",
-                (false, false) => "no tool is about that; ask with other words, or without a query for all of them",
+                (false, true) => {
+                    "no tool is about that; there are none besides those that you were told of"
+                }
+                (false, false) => {
+                    "no tool is about that; ask with other words, or without a query for all of them"
+                }
             };
             return nothing.to_owned();
         }
         let mut text = String::new();
         for tool in found.iter().take(wanted.max_results as usize) {
             let parameters = tool.parameters["properties"].as_object();
-            let names: Vec<&str> = parameters.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-            let _ = writeln!(text, "{}({}): {}", tool.name, names.join(", "), tool.description);
+            let names: Vec<&str> = parameters
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let _ = writeln!(
+                text,
+                "{}({}): {}",
+                tool.name,
+                names.join(", "),
+                tool.description
+            );
         }
         let n_more = found.len().saturating_sub(wanted.max_results as usize);
         if n_more > 0 {
-            let _ = writeln!(text, "({n_more} more; ask with other words, or with a larger max_results)");
+            let _ = writeln!(
+                text,
+                "({n_more} more; ask with other words, or with a larger max_results)"
+            );
         }
-        let _ = write!(text, "Use one with {} and its name and arguments.", more_tools::NAME);
+        let _ = write!(
+            text,
+            "Use one with {} and its name and arguments.",
+            more_tools::NAME
+        );
         text
     }
 
     fn unknown(&self, name: &str) -> Misunderstood {
         let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
         let shown: String = name.chars().take(60).collect();
-        Misunderstood(format!("there is no tool `{shown}`. The tools are: {}", names.join(", ")))
+        Misunderstood(format!(
+            "there is no tool `{shown}`. The tools are: {}",
+            names.join(", ")
+        ))
     }
 }
 
@@ -285,7 +389,8 @@ enum Reading {
     Wrapped(Wrapped, Vec<String>),
 }
 
-/// Undoes what was done to control tokens on their way to the model: text that it copies from a result must be found in the file.
+/// Undoes what was done to control tokens on their way to the model: text that it copies from a
+/// result must be found in the file.
 fn restore(value: &mut Value, tokens: &Tokens) {
     match value {
         Value::String(text) => {

@@ -11,31 +11,44 @@ pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus 
     match output {
         _ if is_cancelled => CallStatus::Cancelled,
         Some(Output::Fault(Fault::Cancelled)) => CallStatus::Cancelled,
-        Some(Output::Command(ended)) if matches!(ended.limit, Some(Limit::Time { .. })) => CallStatus::TimedOut,
+        Some(Output::Command(ended)) if matches!(ended.limit, Some(Limit::Time { .. })) => {
+            CallStatus::TimedOut
+        }
         Some(Output::Fault(Fault::TimedOut { .. })) => CallStatus::TimedOut,
         Some(Output::Fault(
-            Fault::Changed { .. } | Fault::Stale { .. } | Fault::Outdated { .. } | Fault::HunkMissed { applied: true, .. },
+            Fault::Changed { .. }
+            | Fault::Stale { .. }
+            | Fault::Outdated { .. }
+            | Fault::HunkMissed { applied: true, .. },
         )) => CallStatus::Conflict,
         _ => CallStatus::Failed,
     }
 }
 
-/// Returns what a model is told besides its result, where the result alone does not say how to go on.
+/// Returns what a model is told besides its result, where the result alone does not say how to go
+/// on.
 pub(super) fn hint(status: CallStatus, tool: &str, set: Set) -> Option<&'static str> {
     match status {
-        CallStatus::Conflict => Some("the file is no longer as you read it: read it again, then make the change to what stands there now"),
+        CallStatus::Conflict => Some(
+            "the file is no longer as you read it: read it again, then make the change to what stands there now",
+        ),
         CallStatus::TimedOut => Some(match (tool, set) {
             // What is not told of is not advised either.
             ("bash", Set::Small) => "to go on, ask for more time, or do less at once",
-            ("bash", _) => "to go on, ask for more time, let it run in the background, or do less at once",
+            ("bash", _) => {
+                "to go on, ask for more time, let it run in the background, or do less at once"
+            }
             // What has no argument for it.
             (tool, _) if tool.starts_with("git_") => {
                 "to go on, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
             }
             _ => "to go on, ask for less at once, such as one file or folder",
         }),
-        CallStatus::Cancelled => Some("it was stopped from outside; what it had done until then is done"),
-        // The words of a fault, of a refusal and of a denial say what to do; a command's own words are its own.
+        CallStatus::Cancelled => {
+            Some("it was stopped from outside; what it had done until then is done")
+        }
+        // The words of a fault, of a refusal and of a denial say what to do; a command's own words
+        // are its own.
         CallStatus::Ok | CallStatus::Failed | CallStatus::Invalid | CallStatus::Denied => None,
     }
 }
@@ -50,11 +63,26 @@ mod tests {
     #[test]
     fn what_a_call_may_do_that_ran_too_long_depends_on_its_tool() {
         for set in [Set::Small, Set::Standard, Set::Full] {
-            for tool in Catalogue::new(&Options { set, ..Options::default() }).tools() {
+            for tool in Catalogue::new(&Options {
+                set,
+                ..Options::default()
+            })
+            .tools()
+            {
                 let hint = hint(CallStatus::TimedOut, tool.name, set).expect("one");
                 let tells = |argument: &str| tool.parameters["properties"].get(argument).is_some();
-                assert_eq!(hint.contains("in the background"), tool.name == "bash" && tells("background"), "{} {set:?}: {hint}", tool.name);
-                assert_eq!(hint.starts_with("to go on, ask for more time"), tells("timeout_seconds"), "{} {set:?}: {hint}", tool.name);
+                assert_eq!(
+                    hint.contains("in the background"),
+                    tool.name == "bash" && tells("background"),
+                    "{} {set:?}: {hint}",
+                    tool.name
+                );
+                assert_eq!(
+                    hint.starts_with("to go on, ask for more time"),
+                    tells("timeout_seconds"),
+                    "{} {set:?}: {hint}",
+                    tool.name
+                );
             }
         }
     }

@@ -38,7 +38,8 @@ pub trait Workspace: Send + Sync {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>>;
 
-    /// Like [`Workspace::call`]; where the box asks whether a program goes on, `asks` answers. Whoever has no box that asks need not know of it.
+    /// Like [`Workspace::call`]; where the box asks whether a program goes on, `asks` answers.
+    /// Whoever has no box that asks need not know of it.
     fn call_asking<'a>(
         &'a self,
         call: Call,
@@ -55,8 +56,8 @@ pub trait Workspace: Send + Sync {
         Box::pin(std::future::ready(ExecGate::Absent))
     }
 
-    /// Waits until the box ends by itself: a question about what is to be done in it is then about nothing. Whoever has no box that could end
-    /// waits for ever.
+    /// Waits until the box ends by itself: a question about what is to be done in it is then about
+    /// nothing. Whoever has no box that could end waits for ever.
     fn ended(&self) -> Later<'_, Ended> {
         Box::pin(std::future::pending())
     }
@@ -112,7 +113,9 @@ impl Workspace for Link {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(async move {
             let called = Link::call(self, call, on_chunk, cancel, deadline).await;
-            called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
+            called
+                .or_else(|error| error.into_fault().map(Output::Fault))
+                .map_err(sandbox::Error::Link)
         })
     }
 
@@ -126,8 +129,11 @@ impl Workspace for Link {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(async move {
             let haste = CancellationToken::new();
-            let called = Link::call_asking(self, call, on_chunk, asks, cancel, &haste, deadline).await;
-            called.or_else(|error| error.into_fault().map(Output::Fault)).map_err(sandbox::Error::Link)
+            let called =
+                Link::call_asking(self, call, on_chunk, asks, cancel, &haste, deadline).await;
+            called
+                .or_else(|error| error.into_fault().map(Output::Fault))
+                .map_err(sandbox::Error::Link)
         })
     }
 
@@ -158,13 +164,14 @@ pub(super) struct Printed {
     pub(super) meant: Vec<MeantName>,
 }
 
-/// How often a call may begin anew because its names lead to files that it was not told of. Each link on the way can take one.
+/// How often a call may begin anew because its names lead to files that it was not told of. Each
+/// link on the way can take one.
 const ROUNDS: usize = 4;
 
 /// Carries out an approved action. Nothing else reaches the box or the host's services.
 ///
-/// A call that changes files is told what the model knows of them. Where it must be told more, it says so before it does anything, and is
-/// sent again.
+/// A call that changes files is told what the model knows of them. Where it must be told more, it
+/// says so before it does anything, and is sent again.
 pub(super) async fn dispatch(
     action: Approved<Action>,
     workspace: &dyn Workspace,
@@ -180,29 +187,53 @@ pub(super) async fn dispatch(
         Action::Host(call) => Ok((host.serve(call, tell, cancel).await, Printed::default())),
         Action::Box(mut call) => {
             let deadline = deadline(&call, options);
-            let most = usize::try_from(options.bash_stream.bytes().saturating_add(options.bash_tail.bytes())).unwrap_or(usize::MAX);
+            let most = usize::try_from(
+                options
+                    .bash_stream
+                    .bytes()
+                    .saturating_add(options.bash_tail.bytes()),
+            )
+            .unwrap_or(usize::MAX);
             let mut printed = Printed::default();
             let mut on_chunk = |stream: Stream, bytes: &[u8]| {
-                let kept = if stream == Stream::Tail { &mut printed.tail } else { &mut printed.head };
+                let kept = if stream == Stream::Tail {
+                    &mut printed.tail
+                } else {
+                    &mut printed.head
+                };
                 // The guest keeps this bound too, but the guest is not believed.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 tell(Told::Printed(bytes));
             };
             if call.known_mut().is_none() {
-                let output = workspace.call_asking(sent(call), Box::new(on_chunk), host.asks, cancel, deadline).await?;
+                let output = workspace
+                    .call_asking(sent(call), Box::new(on_chunk), host.asks, cancel, deadline)
+                    .await?;
                 return Ok(came(output, printed));
             }
             let mut besides: Vec<BytesPath> = Vec::new();
             for _ in 1..ROUNDS {
                 tell_known(&mut call, seen, &besides);
-                match workspace.call(sent(call.clone()), Box::new(&mut on_chunk), cancel, deadline).await? {
-                    Output::Fault(Fault::Untold { paths }) => besides.extend(paths.into_iter().take(MOST_BESIDES)),
+                match workspace
+                    .call(
+                        sent(call.clone()),
+                        Box::new(&mut on_chunk),
+                        cancel,
+                        deadline,
+                    )
+                    .await?
+                {
+                    Output::Fault(Fault::Untold { paths }) => {
+                        besides.extend(paths.into_iter().take(MOST_BESIDES))
+                    }
                     output => return Ok(came(output, printed)),
                 }
             }
             tell_known(&mut call, seen, &besides);
-            let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
+            let output = workspace
+                .call(sent(call), Box::new(on_chunk), cancel, deadline)
+                .await?;
             Ok(came(output, printed))
         }
     }
@@ -217,7 +248,9 @@ fn came(output: Output, printed: Printed) -> (Came, Printed) {
 fn by_name(call: Call) -> Call {
     match call {
         Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Env(_) | Call::Processes(_) => call,
-        call => Call::ByName { call: Box::new(call) },
+        call => Call::ByName {
+            call: Box::new(call),
+        },
     }
 }
 
@@ -243,9 +276,14 @@ pub(super) async fn dispatch_peek(
     match action.into_inner() {
         Action::Box(call) => {
             let call = if is_by_name { by_name(call) } else { call };
-            workspace.call(call, on_chunk, cancel, within).await.map(|output| output.apart().0)
+            workspace
+                .call(call, on_chunk, cancel, within)
+                .await
+                .map(|output| output.apart().0)
         }
-        Action::Host(_) => Ok(Output::Fault(Fault::NotStarted { problem: "there is nothing to look at on the host".to_owned() })),
+        Action::Host(_) => Ok(Output::Fault(Fault::NotStarted {
+            problem: "there is nothing to look at on the host".to_owned(),
+        })),
     }
 }
 
@@ -263,8 +301,12 @@ pub(super) async fn dispatch_hook(
             let deadline = deadline(&call, options);
             workspace.call(call, Box::new(tell), cancel, deadline).await
         }
-        Action::Host(HostCall::Hook(hook)) => Ok(services.run_hook(hook, Box::new(|stream, bytes| tell(stream, bytes)), cancel).await),
-        Action::Box(_) | Action::Host(_) => Ok(Output::Fault(Fault::NotStarted { problem: "it is no hook".to_owned() })),
+        Action::Host(HostCall::Hook(hook)) => Ok(services
+            .run_hook(hook, Box::new(|stream, bytes| tell(stream, bytes)), cancel)
+            .await),
+        Action::Box(_) | Action::Host(_) => Ok(Output::Fault(Fault::NotStarted {
+            problem: "it is no hook".to_owned(),
+        })),
     }
 }
 
@@ -273,14 +315,28 @@ const COMMAND: Duration = Duration::from_secs(5);
 
 fn deadline(call: &Call, options: &Options) -> Duration {
     match call {
-        Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + COMMAND,
-        Call::Hook(hook) => Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + COMMAND,
-        Call::Git(git) => Duration::from_millis(git.timeout_ms.saturating_mul(2).saturating_add(git.grace_ms)) + Duration::from_secs(10),
-        Call::Processes(Processes::Stop { grace_ms, .. }) => Duration::from_millis(*grace_ms) + options.file_timeout.duration(),
-        Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
-        Call::Exec(exec) => {
-            exec.timeout_ms.map_or(Duration::from_secs(365 * 24 * 3600), |ms| Duration::from_millis(ms) + Duration::from_secs(10))
+        Call::Bash(bash) => {
+            Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + COMMAND
         }
+        Call::Hook(hook) => {
+            Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + COMMAND
+        }
+        Call::Git(git) => {
+            Duration::from_millis(
+                git.timeout_ms
+                    .saturating_mul(2)
+                    .saturating_add(git.grace_ms),
+            ) + Duration::from_secs(10)
+        }
+        Call::Processes(Processes::Stop { grace_ms, .. }) => {
+            Duration::from_millis(*grace_ms) + options.file_timeout.duration()
+        }
+        Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
+        Call::Exec(exec) => exec
+            .timeout_ms
+            .map_or(Duration::from_secs(365 * 24 * 3600), |ms| {
+                Duration::from_millis(ms) + Duration::from_secs(10)
+            }),
         _ => options.file_timeout.duration(),
     }
 }

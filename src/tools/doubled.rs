@@ -1,5 +1,5 @@
-//! JSON in which an object says the same key twice: nothing tells which of its values is meant, and whoever reads only the last of them may
-//! carry out what nobody was shown.
+//! JSON in which an object says the same key twice: nothing tells which of its values is meant, and
+//! whoever reads only the last of them may carry out what nobody was shown.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -82,7 +82,8 @@ impl<'de> Visitor<'de> for Reading<'_> {
         while let Some(key) = fields.next_key::<String>()? {
             let value = fields.next_value_seed(self)?;
             let before = all.insert(key.clone(), value);
-            if before.is_some_and(|before| !all.get(&key).is_some_and(|now| is_same(now, &before))) {
+            if before.is_some_and(|before| !all.get(&key).is_some_and(|now| is_same(now, &before)))
+            {
                 self.0.borrow_mut().get_or_insert(key);
             }
         }
@@ -100,18 +101,33 @@ mod tests {
             (r#"{"a": 1, "a": 2}"#, Some("a")),
             (r#"{"a": 1, "a": 1}"#, None),
             (r#"{"a": 1, "a": 1.0}"#, None),
-            (r#"{"a": {"b": [{"c": null, "d": 1, "c": false}]}}"#, Some("c")),
+            (
+                r#"{"a": {"b": [{"c": null, "d": 1, "c": false}]}}"#,
+                Some("c"),
+            ),
             (r#"{"a": 1, "\u0061": "x"}"#, Some("a")),
             (r#"[{"a": 1}, {"a": 2}]"#, None),
         ] {
             let (value, found) = read(text).expect("JSON");
             assert_eq!(found.as_deref(), doubled, "{text}");
-            assert_eq!(value, serde_json::from_str::<Value>(text).expect("JSON"), "{text}");
+            assert_eq!(
+                value,
+                serde_json::from_str::<Value>(text).expect("JSON"),
+                "{text}"
+            );
         }
         for text in ["", "{", "{} x", r#"{"a" 1}"#] {
-            assert_eq!(read(text).expect_err("none").to_string(), serde_json::from_str::<Value>(text).expect_err("none").to_string());
+            assert_eq!(
+                read(text).expect_err("none").to_string(),
+                serde_json::from_str::<Value>(text)
+                    .expect_err("none")
+                    .to_string()
+            );
         }
         let numbers = "[0, -1, 18446744073709551615, 1e3, 0.1, -0.0]";
-        assert_eq!(read(numbers).expect("JSON").0, serde_json::from_str::<Value>(numbers).expect("JSON"));
+        assert_eq!(
+            read(numbers).expect("JSON").0,
+            serde_json::from_str::<Value>(numbers).expect("JSON")
+        );
     }
 }

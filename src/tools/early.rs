@@ -1,5 +1,6 @@
-//! Calls that are begun while the model still writes. They only read; what they say is held back until the answer that holds them is
-//! recorded, and of one that is taken back nothing is ever said.
+//! Calls that are begun while the model still writes. They only read; what they say is held back
+//! until the answer that holds them is recorded, and of one that is taken back nothing is ever
+//! said.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -58,8 +59,14 @@ struct State {
 impl Pipeline {
     /// Begins a call before its answer is whole, as soon as one of the `places` is free.
     ///
-    /// Returns `None` where it is not to be: it may change something, it is not allowed without a question, or a hook has to be asked.
-    pub fn begin_early(self: &Arc<Self>, call: &ToolCall, places: &Arc<Semaphore>, cancel: CancellationToken) -> Option<Early> {
+    /// Returns `None` where it is not to be: it may change something, it is not allowed without a
+    /// question, or a hook has to be asked.
+    pub fn begin_early(
+        self: &Arc<Self>,
+        call: &ToolCall,
+        places: &Arc<Semaphore>,
+        cancel: CancellationToken,
+    ) -> Option<Early> {
         if !self.may_begin_early(call) {
             return None;
         }
@@ -73,21 +80,36 @@ impl Pipeline {
                     return None;
                 }
                 held.state().place = Some(place);
-                let result = HELD.scope(Arc::clone(&held), pipeline.run(&call, &cancel)).await;
+                let result = HELD
+                    .scope(Arc::clone(&held), pipeline.run(&call, &cancel))
+                    .await;
                 held.end();
                 Some(result)
             }
         };
         let work = AbortOnDropHandle::new(tokio::spawn(work));
-        Some(Early { call: call.clone(), held, cancel, sink: Arc::clone(&self.sink), work })
+        Some(Early {
+            call: call.clone(),
+            held,
+            cancel,
+            sink: Arc::clone(&self.sink),
+            work,
+        })
     }
 
     fn may_begin_early(&self, call: &ToolCall) -> bool {
-        let Ok(Understood { action, .. }) = self.catalogue.parse(&call.name, &call.arguments) else { return false };
+        let Ok(Understood { action, .. }) = self.catalogue.parse(&call.name, &call.arguments)
+        else {
+            return false;
+        };
         if !action.runs_beside_others() || !self.hooks.of(Moment::PreToolUse).is_empty() {
             return false;
         }
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
+        let verdict = self
+            .policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .judge(action);
         matches!(verdict, Verdict::Allow { .. })
     }
 }
@@ -97,11 +119,15 @@ impl Early {
         &self.call
     }
 
-    /// Waits for what came of it, now that the answer that holds it is recorded; what it said until now goes out first.
+    /// Waits for what came of it, now that the answer that holds it is recorded; what it said until
+    /// now goes out first.
     ///
     /// Returns `None` where it did not come to run.
     #[boxed]
-    pub async fn result(mut self, cancel: &CancellationToken) -> Option<Result<Finished, PipelineError>> {
+    pub async fn result(
+        mut self,
+        cancel: &CancellationToken,
+    ) -> Option<Result<Finished, PipelineError>> {
         self.held.release(&self.sink);
         let ended = tokio::select! {
             biased;
@@ -127,7 +153,9 @@ impl Early {
 
 impl Held {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it holds this lock")
+        self.state
+            .lock()
+            .expect("nothing panics while it holds this lock")
     }
 
     /// Keeps an event until the call is meant; then it goes on.
@@ -165,9 +193,12 @@ pub(super) fn holding(sink: Sink) -> Sink {
     })
 }
 
-/// Waits until the call under way is meant, where it was begun early, so that one that is taken back leaves nothing behind; returns how long.
+/// Waits until the call under way is meant, where it was begun early, so that one that is taken
+/// back leaves nothing behind; returns how long.
 pub(super) async fn meant() -> Duration {
-    let Ok(held) = HELD.try_with(Arc::clone) else { return Duration::ZERO };
+    let Ok(held) = HELD.try_with(Arc::clone) else {
+        return Duration::ZERO;
+    };
     let since = Instant::now();
     held.end();
     held.meant.cancelled().await;

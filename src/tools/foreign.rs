@@ -1,5 +1,6 @@
-//! Forms in which models that were trained on other systems write their calls. A name of a tool that is taken for ours is worth nothing
-//! where what belongs to that name is refused. Each form that is taken is a note for the result.
+//! Forms in which models that were trained on other systems write their calls. A name of a tool
+//! that is taken for ours is worth nothing where what belongs to that name is refused. Each form
+//! that is taken is a note for the result.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -22,7 +23,12 @@ const EDIT: [(&str, &str); 7] = [
 /// What they are called here.
 const EDIT_NAMES: [&str; 4] = ["path", "old_string", "new_string", "replace_all"];
 
-const TASK: [(&str, &str); 4] = [("step", "content"), ("task", "content"), ("title", "content"), ("text", "content")];
+const TASK: [(&str, &str); 4] = [
+    ("step", "content"),
+    ("task", "content"),
+    ("title", "content"),
+    ("text", "content"),
+];
 
 /// Kinds of files that other systems' searches know by a word.
 const TYPES: [(&str, &str); 20] = [
@@ -49,10 +55,19 @@ const TYPES: [(&str, &str); 20] = [
 ];
 
 /// Gives arguments the form that they have here; returns what is wrong where they can have none.
-pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
+pub(super) fn reshape(
+    tool: &Tool,
+    fields: &mut Map<String, Value>,
+    notes: &mut Vec<String>,
+) -> Result<(), String> {
     match tool.name {
         "multi_edit" => edits_of_one_file(fields, notes),
-        "edit_file" => each(fields, "edits", |edit, notes| rename(&EDIT_NAMES, &EDIT, edit, notes), notes),
+        "edit_file" => each(
+            fields,
+            "edits",
+            |edit, notes| rename(&EDIT_NAMES, &EDIT, edit, notes),
+            notes,
+        ),
         "task_list" => tasks(fields, notes),
         "grep" => search(tool, fields, notes),
         "list_directory" => listing(fields, notes),
@@ -64,27 +79,49 @@ pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut 
     Ok(())
 }
 
-/// Returns what stands before, between and behind the control tokens in the name of a tool, where it has some: `bash<|channel|>commentary`.
+/// Returns what stands before, between and behind the control tokens in the name of a tool, where
+/// it has some: `bash<|channel|>commentary`.
 pub(super) fn between_tokens(name: &str) -> Option<impl Iterator<Item = &str>> {
-    let parts = name.split("<|").enumerate().filter_map(|(n, part)| if n == 0 { Some(part) } else { Some(part.split_once("|>")?.1) });
+    let parts = name.split("<|").enumerate().filter_map(|(n, part)| {
+        if n == 0 {
+            Some(part)
+        } else {
+            Some(part.split_once("|>")?.1)
+        }
+    });
     (name.contains("<|") && name.contains("|>")).then(|| parts.filter(|part| !part.contains("|>")))
 }
 
-/// Elsewhere a command's time is told in milliseconds: as seconds it would be longer than any command may take.
+/// Elsewhere a command's time is told in milliseconds: as seconds it would be longer than any
+/// command may take.
 ///
 /// This comes before names are mended, since who says `timeout_seconds` means seconds.
-pub(super) fn milliseconds(tool: &Tool, fields: &mut Map<String, Value>, options: &Options, notes: &mut Vec<String>) {
+pub(super) fn milliseconds(
+    tool: &Tool,
+    fields: &mut Map<String, Value>,
+    options: &Options,
+    notes: &mut Vec<String>,
+) {
     let (wrong, right) = ("timeout", "timeout_seconds");
     if tool.name != "bash" || fields.contains_key(right) {
         return;
     }
-    let Some(wrong) = spelled(fields, wrong) else { return };
-    let told = fields.get(&wrong).and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
-    if let Some(told) = told.filter(|told| *told > options.bash_timeout_max.get() && *told >= 1000) {
+    let Some(wrong) = spelled(fields, wrong) else {
+        return;
+    };
+    let told = fields.get(&wrong).and_then(|value| {
+        value
+            .as_u64()
+            .or_else(|| value.as_str()?.trim().parse().ok())
+    });
+    if let Some(told) = told.filter(|told| *told > options.bash_timeout_max.get() && *told >= 1000)
+    {
         let seconds = told.div_ceil(1000);
         fields.remove(&wrong);
         fields.insert(right.to_owned(), seconds.into());
-        notes.push(format!("{wrong} {told} was taken as milliseconds, which is {right} {seconds}"));
+        notes.push(format!(
+            "{wrong} {told} was taken as milliseconds, which is {right} {seconds}"
+        ));
     }
 }
 
@@ -108,7 +145,10 @@ fn each(
 fn edits_of_one_file(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     rename(&["path", "edits"], &EDIT, fields, notes);
     let path = fields.get("path").filter(|path| path.is_string()).cloned();
-    let has_edits = fields.get("edits").and_then(Value::as_array).is_some_and(|edits| !edits.is_empty());
+    let has_edits = fields
+        .get("edits")
+        .and_then(Value::as_array)
+        .is_some_and(|edits| !edits.is_empty());
     each(
         fields,
         "edits",
@@ -132,41 +172,70 @@ fn tasks(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     if fields.contains_key("todos") {
         leave_out(fields, "explanation", notes);
     }
-    each(fields, "todos", |task, notes| rename(&["content"], &TASK, task, notes), notes);
+    each(
+        fields,
+        "todos",
+        |task, notes| rename(&["content"], &TASK, task, notes),
+        notes,
+    );
 }
 
 fn listing(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     if fields.remove("ignore").is_some() {
-        notes.push("ignore was left out: what it names is listed too; glob takes exclude".to_owned());
+        notes.push(
+            "ignore was left out: what it names is listed too; glob takes exclude".to_owned(),
+        );
     }
 }
 
 fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     leave_out(fields, "-n", notes);
-    if fields.get("multiline").is_some_and(|wanted| *wanted == Value::Bool(true) || *wanted == "true") {
+    if fields
+        .get("multiline")
+        .is_some_and(|wanted| *wanted == Value::Bool(true) || *wanted == "true")
+    {
         fields.remove("multiline");
         notes.push(r"multiline was left out: a match goes over several lines where the pattern has \n, and `.` matches none".to_owned());
     }
     leave_out(fields, "multiline", notes);
-    let mut names = vec![("-i", "case_insensitive"), ("head_limit", "max_results"), ("-C", "context")];
+    let mut names = vec![
+        ("-i", "case_insensitive"),
+        ("head_limit", "max_results"),
+        ("-C", "context"),
+    ];
     // Here there is one number for the lines before and behind.
-    let (before, behind) = (fields.get("-B").and_then(Value::as_u64), fields.get("-A").and_then(Value::as_u64));
+    let (before, behind) = (
+        fields.get("-B").and_then(Value::as_u64),
+        fields.get("-A").and_then(Value::as_u64),
+    );
     match before.max(behind) {
-        Some(lines) if !fields.contains_key("-C") && !fields.contains_key("context") && tool.has("context") => {
+        Some(lines)
+            if !fields.contains_key("-C")
+                && !fields.contains_key("context")
+                && tool.has("context") =>
+        {
             fields.retain(|name, _| name != "-A" && name != "-B");
             fields.insert("context".to_owned(), lines.into());
-            notes.push(format!("-A and -B were taken as context {lines}, on both sides"));
+            notes.push(format!(
+                "-A and -B were taken as context {lines}, on both sides"
+            ));
         }
         _ => {}
     }
     names.retain(|(_, right)| tool.has(right));
     let known: Vec<&str> = names.iter().map(|(_, right)| *right).collect();
     rename(&known, &names, fields, notes);
-    if fields.get("output_mode").is_some_and(|mode| mode == "files_with_matches") {
+    if fields
+        .get("output_mode")
+        .is_some_and(|mode| mode == "files_with_matches")
+    {
         fields.insert("output_mode".to_owned(), "files_only".into());
         notes.push("output_mode files_with_matches was taken as files_only".to_owned());
     }
-    let known = fields.get("type").and_then(Value::as_str).and_then(|word| TYPES.iter().find(|(name, _)| *name == word));
+    let known = fields
+        .get("type")
+        .and_then(Value::as_str)
+        .and_then(|word| TYPES.iter().find(|(name, _)| *name == word));
     if let Some((word, glob)) = known
         && !fields.contains_key("glob")
     {
@@ -177,9 +246,12 @@ fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>)
 }
 
 fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let Some(name) = spelled(fields, "run_in_background") else { return };
+    let Some(name) = spelled(fields, "run_in_background") else {
+        return;
+    };
     let name = name.as_str();
-    // A command waits unless it is said not to, and this tool starts nothing else than what is left running.
+    // A command waits unless it is said not to, and this tool starts nothing else than what is left
+    // running.
     let is_so_anyway = fields.get(name) == Some(&Value::Bool(tool.name != "bash"));
     if is_so_anyway {
         leave_out(fields, name, notes);
@@ -190,9 +262,18 @@ fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<Stri
 
 /// Elsewhere several questions are asked at once.
 fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
-    let Some(asked) = fields.get("questions").and_then(Value::as_array).filter(|_| !fields.contains_key("question")) else { return Ok(()) };
+    let Some(asked) = fields
+        .get("questions")
+        .and_then(Value::as_array)
+        .filter(|_| !fields.contains_key("question"))
+    else {
+        return Ok(());
+    };
     let [Value::Object(only)] = asked.as_slice() else {
-        return Err(format!("`questions` has {}, and a person is asked one at a time: give one, as `question` and `options`", asked.len()));
+        return Err(format!(
+            "`questions` has {}, and a person is asked one at a time: give one, as `question` and `options`",
+            asked.len()
+        ));
     };
     let mut only = only.clone();
     fields.remove("questions");
@@ -205,9 +286,24 @@ fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
 
 /// `select:NAME,OTHER` asks for tools by their names.
 fn select(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let Some(names) = fields.get("query").and_then(Value::as_str).and_then(|query| query.trim().strip_prefix("select:")) else { return };
-    let names: Vec<Value> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Value::from).collect();
-    if names.is_empty() || fields.contains_key("tools") || fields.contains_key("tool") || fields.contains_key("arguments") {
+    let Some(names) = fields
+        .get("query")
+        .and_then(Value::as_str)
+        .and_then(|query| query.trim().strip_prefix("select:"))
+    else {
+        return;
+    };
+    let names: Vec<Value> = names
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(Value::from)
+        .collect();
+    if names.is_empty()
+        || fields.contains_key("tools")
+        || fields.contains_key("tool")
+        || fields.contains_key("arguments")
+    {
         return;
     }
     fields.remove("query");

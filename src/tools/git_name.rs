@@ -1,5 +1,5 @@
-//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two words"`. A model that was shown such a name
-//! gives it back.
+//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two
+//! words"`. A model that was shown such a name gives it back.
 
 use std::time::Duration;
 
@@ -19,19 +19,31 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Returns whether a text is a name in quotes.
 pub(super) fn is_quoted(text: &str) -> bool {
-    text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).is_some_and(|inner| !inner.is_empty())
+    text.strip_prefix('"')
+        .and_then(|inner| inner.strip_suffix('"'))
+        .is_some_and(|inner| !inner.is_empty())
 }
 
 /// Returns what a path can mean that is written in git's quotes, the likeliest first.
 fn meant(path: &BytesPath) -> Vec<BytesPath> {
     let bytes = path.as_bytes();
-    let Some(inner) = bytes.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).filter(|inner| !inner.is_empty()) else {
+    let Some(inner) = bytes
+        .strip_prefix(b"\"")
+        .and_then(|inner| inner.strip_suffix(b"\""))
+        .filter(|inner| !inner.is_empty())
+    else {
         return Vec::new();
     };
-    let read = unquoted(bytes).filter(|(name, after)| after.is_empty() && !name.is_empty() && !name.contains(&0)).map(|(name, _)| name);
+    let read = unquoted(bytes)
+        .filter(|(name, after)| after.is_empty() && !name.is_empty() && !name.contains(&0))
+        .map(|(name, _)| name);
     // Quotes around a name that git would not have escaped.
     let plain = (!inner.contains(&b'"')).then(|| inner.to_vec());
-    let mut meant: Vec<BytesPath> = read.into_iter().chain(plain).map(BytesPath::from_bytes).collect();
+    let mut meant: Vec<BytesPath> = read
+        .into_iter()
+        .chain(plain)
+        .map(BytesPath::from_bytes)
+        .collect();
     meant.dedup();
     meant
 }
@@ -42,11 +54,23 @@ fn as_shown(path: &BytesPath) -> BytesPath {
 }
 
 impl Pipeline {
-    /// Puts the names that are in git's quotes in plain ones, where nothing is called so with the quotes. It comes before a call is judged: rules and
-    /// persons are asked about the file that is meant.
-    pub(super) async fn read_git_names(&self, action: Action, notes: &mut Vec<String>, cancel: &CancellationToken) -> Action {
-        let Action::Box(mut call) = action else { return action };
-        let paths: Vec<&mut BytesPath> = call.paths_mut().into_iter().filter(|path| !meant(path).is_empty()).collect();
+    /// Puts the names that are in git's quotes in plain ones, where nothing is called so with the
+    /// quotes. It comes before a call is judged: rules and persons are asked about the file that is
+    /// meant.
+    pub(super) async fn read_git_names(
+        &self,
+        action: Action,
+        notes: &mut Vec<String>,
+        cancel: &CancellationToken,
+    ) -> Action {
+        let Action::Box(mut call) = action else {
+            return action;
+        };
+        let paths: Vec<&mut BytesPath> = call
+            .paths_mut()
+            .into_iter()
+            .filter(|path| !meant(path).is_empty())
+            .collect();
         for path in paths {
             let shown = as_shown(path);
             if self.lacks(&shown, cancel).await != Some(true) {
@@ -71,9 +95,23 @@ impl Pipeline {
 
     /// Returns whether there is nothing of this name; `None`: the rules do not let anybody look.
     async fn lacks(&self, path: &BytesPath, cancel: &CancellationToken) -> Option<bool> {
-        let look = ListDirectory { path: path.clone(), recursive: false, show_hidden: true, show_size: false, max_entries: 1 };
-        let output = self.peek(Call::ListDirectory(look), Box::new(|_, _| ()), cancel, LOOK).await.ok()??;
-        Some(matches!(output, Output::Fault(Fault::NotFound { .. } | Fault::NotDirectory { .. } | Fault::DanglingLink { .. })))
+        let look = ListDirectory {
+            path: path.clone(),
+            recursive: false,
+            show_hidden: true,
+            show_size: false,
+            max_entries: 1,
+        };
+        let output = self
+            .peek(Call::ListDirectory(look), Box::new(|_, _| ()), cancel, LOOK)
+            .await
+            .ok()??;
+        Some(matches!(
+            output,
+            Output::Fault(
+                Fault::NotFound { .. } | Fault::NotDirectory { .. } | Fault::DanglingLink { .. }
+            )
+        ))
     }
 }
 
@@ -85,17 +123,30 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &[&[u8]]) {
         let meant = meant(&written(text));
-        assert_eq!(meant.iter().map(BytesPath::as_bytes).collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(
+            meant.iter().map(BytesPath::as_bytes).collect::<Vec<_>>(),
+            expected,
+            "{text}"
+        );
     }
 
     #[test]
     fn names_in_gits_quotes_are_read_as_git_writes_them() {
-        check(r#""caf\303\251.txt""#, &["caf\u{e9}.txt".as_bytes(), br"caf\303\251.txt"]);
+        check(
+            r#""caf\303\251.txt""#,
+            &["caf\u{e9}.txt".as_bytes(), br"caf\303\251.txt"],
+        );
         check(r#""a\tb""#, &[b"a\tb", br"a\tb"]);
         check(r#""a\\tb""#, &[br"a\tb", br"a\\tb"]);
-        check(r#""\346\227\245/x \"y\".md""#, &["\u{65e5}/x \"y\".md".as_bytes()]);
+        check(
+            r#""\346\227\245/x \"y\".md""#,
+            &["\u{65e5}/x \"y\".md".as_bytes()],
+        );
         check(r#""two words.txt""#, &[b"two words.txt"]);
-        check(r#""\001\a\v\f\r\n""#, &[b"\x01\x07\x0b\x0c\r\n", br"\001\a\v\f\r\n"]);
+        check(
+            r#""\001\a\v\f\r\n""#,
+            &[b"\x01\x07\x0b\x0c\r\n", br"\001\a\v\f\r\n"],
+        );
         for text in ["plain", r#"""#, r#""""#, r#""open"#, r#"end""#, r"'x'"] {
             check(text, &[]);
         }

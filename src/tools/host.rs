@@ -22,8 +22,7 @@ use podbay_wire::message::Stream;
 use podbay_wire::n_bytes;
 
 /// What the model reads where nobody answers.
-const NOBODY: &str =
-    "Nobody is there to answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
+const NOBODY: &str = "Nobody is there to answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
 
 /// All that serves calls on the host.
 pub(super) struct Host<'a> {
@@ -43,13 +42,28 @@ pub(super) enum Came {
 
 impl Host<'_> {
     /// Serves one call; `tell` hears what it prints, and that a person is about to be asked.
-    pub(super) async fn serve(&self, call: HostCall, mut tell: impl FnMut(Told<'_>) + Send, cancel: &CancellationToken) -> Came {
+    pub(super) async fn serve(
+        &self,
+        call: HostCall,
+        mut tell: impl FnMut(Told<'_>) + Send,
+        cancel: &CancellationToken,
+    ) -> Came {
         Came::Said(match call {
-            HostCall::ReadArtifact { id, offset, limit } => return Came::Output(self.read_artifact(&id, offset, limit)),
+            HostCall::ReadArtifact { id, offset, limit } => {
+                return Came::Output(self.read_artifact(&id, offset, limit));
+            }
             HostCall::Think { .. } => Rendered::said(Ok("noted".to_owned())),
-            HostCall::Tasks(change) => Rendered::said(self.tasks.lock().expect("nothing panics while it holds this lock").take(change)),
+            HostCall::Tasks(change) => Rendered::said(
+                self.tasks
+                    .lock()
+                    .expect("nothing panics while it holds this lock")
+                    .take(change),
+            ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
-            HostCall::AskUser { question, options } => self.ask(&question, &options, || tell(Told::Asked), cancel).await,
+            HostCall::AskUser { question, options } => {
+                self.ask(&question, &options, || tell(Told::Asked), cancel)
+                    .await
+            }
             HostCall::Hook(hook) => {
                 let on_chunk = Box::new(|_: Stream, bytes: &[u8]| tell(Told::Printed(bytes)));
                 return Came::Output(self.services.run_hook(hook, on_chunk, cancel).await);
@@ -58,7 +72,13 @@ impl Host<'_> {
     }
 
     /// Asks, where somebody is there; never waits for nobody.
-    async fn ask(&self, question: &str, options: &[String], say_asked: impl FnOnce() + Send, cancel: &CancellationToken) -> Rendered {
+    async fn ask(
+        &self,
+        question: &str,
+        options: &[String],
+        say_asked: impl FnOnce() + Send,
+        cancel: &CancellationToken,
+    ) -> Rendered {
         if !self.asker.is_somebody_there() {
             return Rendered::said(Ok(NOBODY.to_owned()));
         }
@@ -67,15 +87,24 @@ impl Host<'_> {
             () = cancel.cancelled() => return Rendered::said(Err("cancelled before it was answered".to_owned())),
             answer = self.asker.question(question, options) => answer,
         };
-        Rendered::said(Ok(answer.map_or_else(|| NOBODY.to_owned(), |answer| format!("The person answers: {answer}"))))
+        Rendered::said(Ok(answer.map_or_else(
+            || NOBODY.to_owned(),
+            |answer| format!("The person answers: {answer}"),
+        )))
     }
 
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Output {
         let path = format!("artifact:{id}");
         match self.services.read_artifact(id, offset, limit) {
             Ok(KeptLines { text, bytes, .. }) if text.is_empty() && bytes > 0 => {
-                let problem = format!("line {offset} is behind the end; the {} that were kept have fewer lines", n_bytes(bytes));
-                Output::Fault(Fault::Invalid { field: "offset".to_owned(), problem })
+                let problem = format!(
+                    "line {offset} is behind the end; the {} that were kept have fewer lines",
+                    n_bytes(bytes)
+                );
+                Output::Fault(Fault::Invalid {
+                    field: "offset".to_owned(),
+                    problem,
+                })
             }
             Ok(KeptLines { text, next, bytes }) => {
                 let n_lines = text.lines().count() as u64;
@@ -91,9 +120,16 @@ impl Host<'_> {
                     fault: None,
                     text,
                 };
-                Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() })
+                Output::Read(Read {
+                    files: vec![file],
+                    remaining: 0,
+                    memos: Vec::new(),
+                })
             }
-            Err(problem) => Output::Fault(Fault::Io { doing: path, problem: format!("{problem}; repeat the call whose result it was") }),
+            Err(problem) => Output::Fault(Fault::Io {
+                doing: path,
+                problem: format!("{problem}; repeat the call whose result it was"),
+            }),
         }
     }
 }

@@ -13,20 +13,30 @@ pub enum Lack {
 }
 
 impl Catalogue {
-    /// Returns what the arguments of a known tool lack; `None` also where only their values are wrong.
+    /// Returns what the arguments of a known tool lack; `None` also where only their values are
+    /// wrong.
     pub fn lack(&self, name: &str, arguments: &str) -> Option<Lack> {
         let tool = self.find(name)?;
-        let required: Vec<&str> = tool.parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = tool.parameters["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let given = match serde_json::from_str::<Value>(arguments) {
             Ok(Value::Object(given)) => given,
             _ if arguments.trim().is_empty() => serde_json::Map::new(),
             _ => return Some(Lack::Some),
         };
         if given.is_empty() {
-            return (!required.is_empty() || self.parse(name, arguments).is_err()).then_some(Lack::All);
+            return (!required.is_empty() || self.parse(name, arguments).is_err())
+                .then_some(Lack::All);
         }
         let is_there = |name: &str| given.keys().any(|key| is_same_name(key, name));
-        required.iter().any(|right| !is_there(right) && !tool.other_names(right).any(is_there)).then_some(Lack::Some)
+        required
+            .iter()
+            .any(|right| !is_there(right) && !tool.other_names(right).any(is_there))
+            .then_some(Lack::Some)
     }
 }
 
@@ -37,7 +47,11 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, arguments: &str, expected: Option<Lack>) {
-        assert_eq!(Catalogue::new(&Options::default()).lack(name, arguments), expected, "{name} {arguments}");
+        assert_eq!(
+            Catalogue::new(&Options::default()).lack(name, arguments),
+            expected,
+            "{name} {arguments}"
+        );
     }
 
     #[test]

@@ -4,26 +4,48 @@ use podbay_wire::LeftOut;
 
 /// Says how much was left out, and names some of the folders; `None`: nothing was.
 pub(super) fn words(left_out: &LeftOut) -> Option<String> {
-    let LeftOut { hidden_files, ignored_files, hidden_folders, ignored_folders, folders } = left_out;
+    let LeftOut {
+        hidden_files,
+        ignored_files,
+        hidden_folders,
+        ignored_folders,
+        folders,
+    } = left_out;
     let counts = [
         (hidden_files, "hidden file"),
         (ignored_files, "ignored file"),
         (hidden_folders, "hidden folder"),
         (ignored_folders, "ignored folder"),
     ];
-    let counted: Vec<String> = counts.into_iter().filter(|(n, _)| **n > 0).map(|(n, what)| several(*n, what)).collect();
+    let counted: Vec<String> = counts
+        .into_iter()
+        .filter(|(n, _)| **n > 0)
+        .map(|(n, what)| several(*n, what))
+        .collect();
     if counted.is_empty() {
         return None;
     }
     let n_folders = hidden_folders.saturating_add(*ignored_folders);
-    let more = if n_folders > folders.len() as u64 { ", …" } else { "" };
+    let more = if n_folders > folders.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
     let named: Vec<String> = folders.iter().map(|folder| format!("{folder}/")).collect();
-    let named = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
+    let named = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" ({}{more})", named.join(", "))
+    };
     Some(format!("{}{named}", counted.join(", ")))
 }
 
 fn several(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
 }
 
 #[cfg(test)]
@@ -41,9 +63,20 @@ mod tests {
         };
         let said = "1 hidden file, 2 ignored files, 1 hidden folder, 3 ignored folders (.cache/, dist/, target/, …)";
         assert_eq!(words(&all).as_deref(), Some(said));
-        let few = LeftOut { ignored_folders: 1, folders: vec!["target".into()], ..LeftOut::default() };
+        let few = LeftOut {
+            ignored_folders: 1,
+            folders: vec!["target".into()],
+            ..LeftOut::default()
+        };
         assert_eq!(words(&few).as_deref(), Some("1 ignored folder (target/)"));
-        assert_eq!(words(&LeftOut { hidden_files: 2, ..LeftOut::default() }).as_deref(), Some("2 hidden files"));
+        assert_eq!(
+            words(&LeftOut {
+                hidden_files: 2,
+                ..LeftOut::default()
+            })
+            .as_deref(),
+            Some("2 hidden files")
+        );
         assert_eq!(words(&LeftOut::default()), None);
     }
 }

@@ -20,18 +20,44 @@ pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
 
 /// `None`: nothing that counts was seen of it, and to name it would accuse whoever was only there.
 fn who(limit: Limit, culprit: &Culprit) -> Option<String> {
-    let name: String = culprit.name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+    let name: String = culprit
+        .name
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(NAME)
+        .collect();
     let Culprit { count, bytes, .. } = *culprit;
     let least = if culprit.at_least { "at least " } else { "" };
-    let processes = if count == 1 { String::new() } else { format!(" in {least}{count} processes") };
+    let processes = if count == 1 {
+        String::new()
+    } else {
+        format!(" in {least}{count} processes")
+    };
     Some(match limit {
-        Limit::Memory { .. } | Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } if bytes == 0 => return None,
-        Limit::Time { .. } if bytes == 0 => format!("most of what still ran was `{name}`{processes}"),
-        Limit::Time { .. } => {
-            format!("what took the most memory of what still ran: `{name}`, {}{processes}", size(bytes))
+        Limit::Memory { .. }
+        | Limit::FileSize { .. }
+        | Limit::Disk { .. }
+        | Limit::FreeSpace { .. }
+            if bytes == 0 =>
+        {
+            return None;
         }
-        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", size(bytes)),
-        Limit::Processes { .. } => format!("most of those that were seen: `{name}`, {least}{count}"),
+        Limit::Time { .. } if bytes == 0 => {
+            format!("most of what still ran was `{name}`{processes}")
+        }
+        Limit::Time { .. } => {
+            format!(
+                "what took the most memory of what still ran: `{name}`, {}{processes}",
+                size(bytes)
+            )
+        }
+        Limit::Memory { .. } => format!(
+            "most of it was seen with `{name}`, {}{processes}",
+            size(bytes)
+        ),
+        Limit::Processes { .. } => {
+            format!("most of those that were seen: `{name}`, {least}{count}")
+        }
         Limit::Files { .. } | Limit::FreeFiles { .. } => format!("busiest was `{name}`{processes}"),
         Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } => {
             format!("most was written by `{name}`, {}{processes}", size(bytes))
@@ -45,14 +71,23 @@ mod tests {
 
     #[track_caller]
     fn check(limit: Limit, culprit: Option<(&str, u64, u64)>, expected: &str) {
-        let culprit = culprit.map(|(name, count, bytes)| Culprit { name: name.to_owned(), count, bytes, at_least: false });
+        let culprit = culprit.map(|(name, count, bytes)| Culprit {
+            name: name.to_owned(),
+            count,
+            bytes,
+            at_least: false,
+        });
         assert_eq!(limit_words(limit, culprit.as_ref()), expected);
     }
 
     #[test]
     fn a_limit_is_told_with_its_value_and_its_culprit() {
         let memory = Limit::Memory { bytes: 64 << 20 };
-        check(memory, None, "killed: out of memory, the limit of the sandbox is 64.0 MiB");
+        check(
+            memory,
+            None,
+            "killed: out of memory, the limit of the sandbox is 64.0 MiB",
+        );
         check(
             memory,
             Some(("python3", 8, 60 << 20)),
@@ -70,19 +105,49 @@ mod tests {
              3.0 MiB",
         );
         // Who wrote nothing was only there.
-        check(Limit::FreeSpace { bytes: 1 << 30 }, Some(("sleep", 1, 0)), &format!("killed: {}", Limit::FreeSpace { bytes: 1 << 30 }));
-        check(Limit::Memory { bytes: 64 << 20 }, Some(("sleep", 3, 0)), "killed: out of memory, the limit of the sandbox is 64.0 MiB");
+        check(
+            Limit::FreeSpace { bytes: 1 << 30 },
+            Some(("sleep", 1, 0)),
+            &format!("killed: {}", Limit::FreeSpace { bytes: 1 << 30 }),
+        );
+        check(
+            Limit::Memory { bytes: 64 << 20 },
+            Some(("sleep", 3, 0)),
+            "killed: out of memory, the limit of the sandbox is 64.0 MiB",
+        );
         let long = "x".repeat(5000);
-        let words = limit_words(Limit::Time { ms: 1500 }, Some(&Culprit { name: long, count: 1, bytes: 0, at_least: false }));
-        assert!(words.starts_with("killed: it ran longer than the limit of 2 s; ") && words.len() < 200, "{words}");
+        let words = limit_words(
+            Limit::Time { ms: 1500 },
+            Some(&Culprit {
+                name: long,
+                count: 1,
+                bytes: 0,
+                at_least: false,
+            }),
+        );
+        assert!(
+            words.starts_with("killed: it ran longer than the limit of 2 s; ") && words.len() < 200,
+            "{words}"
+        );
     }
 
     #[test]
     fn a_look_that_was_cut_short_says_at_least() {
-        let culprit = Culprit { name: "python3".to_owned(), count: 7, bytes: 0, at_least: true };
+        let culprit = Culprit {
+            name: "python3".to_owned(),
+            count: 7,
+            bytes: 0,
+            at_least: true,
+        };
         let words = limit_words(Limit::Time { ms: 3000 }, Some(&culprit));
-        assert!(words.ends_with("most of what still ran was `python3` in at least 7 processes"), "{words}");
+        assert!(
+            words.ends_with("most of what still ran was `python3` in at least 7 processes"),
+            "{words}"
+        );
         let words = limit_words(Limit::Processes { count: 300 }, Some(&culprit));
-        assert!(words.ends_with("most of those that were seen: `python3`, at least 7"), "{words}");
+        assert!(
+            words.ends_with("most of those that were seen: `python3`, at least 7"),
+            "{words}"
+        );
     }
 }

@@ -41,8 +41,8 @@ pub enum Unseen {
 }
 
 impl Pipeline {
-    /// Reads an image that the person named. It goes the way of a `read_file` of the same path: a rule that denies that denies this, hooks may
-    /// hold it back, and what was decided is an event.
+    /// Reads an image that the person named. It goes the way of a `read_file` of the same path: a
+    /// rule that denies that denies this, hooks may hold it back, and what was decided is an event.
     #[boxed]
     pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
         let sees = self.images.load(Ordering::Relaxed);
@@ -58,20 +58,39 @@ impl Pipeline {
             images: sees,
             protected: false,
         }));
-        // Whose hand it is makes no difference here: what is shown leaves the box for whoever runs the model.
-        let call = ToolCall { id: format!("image:{shown}"), name: "read_file".to_owned(), arguments };
-        let (action, quit) = self.approve(&call, &call.name, action, Hand::Model, cancel).await;
+        // Whose hand it is makes no difference here: what is shown leaves the box for whoever runs
+        // the model.
+        let call = ToolCall {
+            id: format!("image:{shown}"),
+            name: "read_file".to_owned(),
+            arguments,
+        };
+        let (action, quit) = self
+            .approve(&call, &call.name, action, Hand::Model, cancel)
+            .await;
         if quit {
             return Err(Unseen::Quit);
         }
         let action = action.map_err(|refused| Unseen::Denied(refused.words()))?;
         match self.before_call(&call, &call.name, cancel).await {
             Ok(()) => {}
-            Err(Held::Back(reason)) => return Err(Unseen::Denied(self.held_back(&call, &call.name, &reason))),
+            Err(Held::Back(reason)) => {
+                return Err(Unseen::Denied(self.held_back(&call, &call.name, &reason)));
+            }
             Err(Held::Cancelled) => return Err(Unseen::Denied(Refused::Withdrawn.words())),
             Err(Held::Sandbox(error)) => return Err(Unseen::Sandbox(error)),
         }
-        let output = match dispatch(action, &*self.workspace, &self.seen, self.host(&Nobody), &self.options, |_| {}, cancel).await {
+        let output = match dispatch(
+            action,
+            &*self.workspace,
+            &self.seen,
+            self.host(&Nobody),
+            &self.options,
+            |_| {},
+            cancel,
+        )
+        .await
+        {
             Ok((Came::Output(output), _)) => output,
             Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),
             Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
@@ -94,11 +113,16 @@ impl Pipeline {
     }
 }
 
-/// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a model.
+/// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a
+/// model.
 fn for_person(fault: &Fault) -> String {
     match fault {
-        Fault::TooLarge { bytes, limit, .. } => format!("it has {bytes} bytes, and an image that is shown has at most {limit}"),
-        Fault::Protected { name, .. } => format!("it leads to {name}, which is protected by its name"),
+        Fault::TooLarge { bytes, limit, .. } => {
+            format!("it has {bytes} bytes, and an image that is shown has at most {limit}")
+        }
+        Fault::Protected { name, .. } => {
+            format!("it leads to {name}, which is protected by its name")
+        }
         Fault::Binary { kind, .. } => format!("it is no image that a model reads but a {kind}"),
         Fault::NotRegular { kind, .. } => format!("it is not a regular file but a {kind}"),
         Fault::PermissionDenied { .. } => "permission denied".to_owned(),

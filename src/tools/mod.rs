@@ -1,8 +1,9 @@
-//! From the model's words to a result it can read: the catalogue of tools, the one pipeline that every call goes through, dispatch
-//! into the box, rendering.
+//! From the model's words to a result it can read: the catalogue of tools, the one pipeline that
+//! every call goes through, dispatch into the box, rendering.
 //!
-//! There is no second way in: whoever wants something done hands a [`podbay_event::ToolCall`] to [`Pipeline::run`]. What may be done is
-//! `policy`'s business, how it is done the guest's. Start with [`Pipeline::run`], which reads like the list of its steps.
+//! There is no second way in: whoever wants something done hands a [`podbay_event::ToolCall`] to
+//! [`Pipeline::run`]. What may be done is `policy`'s business, how it is done the guest's. Start
+//! with [`Pipeline::run`], which reads like the list of its steps.
 
 mod arguments;
 mod asking;
@@ -85,18 +86,26 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What the host does for tools outside of the box; composed in `app`.
 pub trait Services: Send + Sync {
-    /// Keeps a result that is too long to show whole; returns the id by which it is read, or `None` if it cannot be kept.
+    /// Keeps a result that is too long to show whole; returns the id by which it is read, or `None`
+    /// if it cannot be kept.
     fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String>;
 
     /// Returns lines of what was kept, counted from 1.
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String>;
 
-    /// Runs a command of the person's settings on their machine, in the project's folder; its output goes to `on_chunk`. Whoever has no
-    /// machine to offer runs none.
-    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+    /// Runs a command of the person's settings on their machine, in the project's folder; its
+    /// output goes to `on_chunk`. Whoever has no machine to offer runs none.
+    fn run_hook<'a>(
+        &'a self,
+        hook: wire::Hook,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+    ) -> Later<'a, Output> {
         let _unused = (hook, on_chunk, cancel);
         let problem = "nothing runs on the host here".to_owned();
-        Box::pin(std::future::ready(Output::Fault(Fault::NotStarted { problem })))
+        Box::pin(std::future::ready(Output::Fault(Fault::NotStarted {
+            problem,
+        })))
     }
 
     /// Returns whether answers can be kept for the project.
@@ -104,14 +113,21 @@ pub trait Services: Send + Sync {
         false
     }
 
-    /// Keeps that a person allowed exactly this for good in this project; the error says why it is not kept.
+    /// Keeps that a person allowed exactly this for good in this project; the error says why it is
+    /// not kept.
     fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
-        Err(format!("no answer is kept here, and so this one is not: {}", exact.words()))
+        Err(format!(
+            "no answer is kept here, and so this one is not: {}",
+            exact.words()
+        ))
     }
 
     /// Takes back what was kept so; the error says why it stays.
     fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
-        Err(format!("no answer is kept here, and so none can be taken back: {}", exact.words()))
+        Err(format!(
+            "no answer is kept here, and so none can be taken back: {}",
+            exact.words()
+        ))
     }
 }
 
@@ -129,8 +145,13 @@ pub struct KeptLines {
 pub trait Asker: Send + Sync {
     fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered>;
 
-    /// Asks a person something that is no permission; `None`: nobody answered. Another answer than the options can always be given.
-    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>>;
+    /// Asks a person something that is no permission; `None`: nobody answered. Another answer than
+    /// the options can always be given.
+    fn question<'a>(
+        &'a self,
+        question: &'a str,
+        options: &'a [String],
+    ) -> Later<'a, Option<String>>;
 
     /// Returns whether anybody can answer at all.
     fn is_somebody_there(&self) -> bool;

@@ -5,11 +5,19 @@ use serde_json::Value;
 
 use podbay_event::is_same_name;
 
-/// Gives all arguments the names that a schema has, also those of the objects in it. A name that the schema has is never another one's.
-pub(super) fn right(schema: &Value, renamed: &[(&str, &str)], value: &mut Value, notes: &mut Vec<String>) {
+/// Gives all arguments the names that a schema has, also those of the objects in it. A name that
+/// the schema has is never another one's.
+pub(super) fn right(
+    schema: &Value,
+    renamed: &[(&str, &str)],
+    value: &mut Value,
+    notes: &mut Vec<String>,
+) {
     match value {
         Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else { return };
+            let Some(properties) = schema["properties"].as_object() else {
+                return;
+            };
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
             rename(&known, renamed, fields, notes);
             for (name, property) in properties {
@@ -18,20 +26,34 @@ pub(super) fn right(schema: &Value, renamed: &[(&str, &str)], value: &mut Value,
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| right(&schema["items"], renamed, item, notes)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| right(&schema["items"], renamed, item, notes)),
         _ => {}
     }
 }
 
-/// Gives arguments their right names: the known ones, however they are spelled, and then what others call them, each with the right one.
-pub(super) fn rename(known: &[&str], renamed: &[(&str, &str)], fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+/// Gives arguments their right names: the known ones, however they are spelled, and then what
+/// others call them, each with the right one.
+pub(super) fn rename(
+    known: &[&str],
+    renamed: &[(&str, &str)],
+    fields: &mut Map<String, Value>,
+    notes: &mut Vec<String>,
+) {
     let spelled = known.iter().map(|name| (*name, *name));
     for (wrong, right) in spelled.chain(renamed.iter().copied()) {
         if fields.contains_key(right) || !known.contains(&right) {
             continue;
         }
-        let is_other = |name: &&String| !known.contains(&name.as_str()) && is_same_name(name, wrong);
-        let Some(name) = fields.keys().find(|name| *name == wrong).filter(is_other).or_else(|| fields.keys().find(is_other)).cloned()
+        let is_other =
+            |name: &&String| !known.contains(&name.as_str()) && is_same_name(name, wrong);
+        let Some(name) = fields
+            .keys()
+            .find(|name| *name == wrong)
+            .filter(is_other)
+            .or_else(|| fields.keys().find(is_other))
+            .cloned()
         else {
             continue;
         };
@@ -56,16 +78,37 @@ mod tests {
         let edit = json!({ "properties": { "old_string": {}, "new_string": {} } });
         let schema = json!({ "properties": { "path": {}, "old_string": {}, "edits": { "items": edit }, "options": edit } });
         let (mut value, mut said) = (given.clone(), Vec::new());
-        right(&schema, &[("file_path", "path"), ("old", "old_string"), ("-o", "options")], &mut value, &mut said);
+        right(
+            &schema,
+            &[
+                ("file_path", "path"),
+                ("old", "old_string"),
+                ("-o", "options"),
+            ],
+            &mut value,
+            &mut said,
+        );
         assert_eq!(value, *expected);
         assert_eq!(said, notes);
     }
 
     #[test]
     fn a_name_is_known_however_it_is_spelled() {
-        check(&json!({ "oldString": 1 }), &json!({ "old_string": 1 }), &["oldString was taken as old_string"]);
-        check(&json!({ "Old-String": 1 }), &json!({ "old_string": 1 }), &["Old-String was taken as old_string"]);
-        check(&json!({ "filePath": 1 }), &json!({ "path": 1 }), &["filePath was taken as path"]);
+        check(
+            &json!({ "oldString": 1 }),
+            &json!({ "old_string": 1 }),
+            &["oldString was taken as old_string"],
+        );
+        check(
+            &json!({ "Old-String": 1 }),
+            &json!({ "old_string": 1 }),
+            &["Old-String was taken as old_string"],
+        );
+        check(
+            &json!({ "filePath": 1 }),
+            &json!({ "path": 1 }),
+            &["filePath was taken as path"],
+        );
         check(
             &json!({ "FILE-PATH": 1, "OLD": 2 }),
             &json!({ "path": 1, "old_string": 2 }),
@@ -76,17 +119,27 @@ mod tests {
         check(
             &nested,
             &right,
-            &["oldString was taken as old_string", "NEW_STRING was taken as new_string", "newString was taken as new_string"],
+            &[
+                "oldString was taken as old_string",
+                "NEW_STRING was taken as new_string",
+                "newString was taken as new_string",
+            ],
         );
     }
 
     #[test]
     fn a_name_that_is_exact_goes_before_every_other() {
-        for given in
-            [json!({ "old_string": 1, "oldString": 2 }), json!({ "path": 1, "filePath": 2, "Path": 3 }), json!({ "-O": 1, "o": 2 })]
-        {
+        for given in [
+            json!({ "old_string": 1, "oldString": 2 }),
+            json!({ "path": 1, "filePath": 2, "Path": 3 }),
+            json!({ "-O": 1, "o": 2 }),
+        ] {
             check(&given, &given, &[]);
         }
-        check(&json!({ "Path": 1, "filePath": 2 }), &json!({ "filePath": 2, "path": 1 }), &["Path was taken as path"]);
+        check(
+            &json!({ "Path": 1, "filePath": 2 }),
+            &json!({ "filePath": 2, "path": 1 }),
+            &["Path was taken as path"],
+        );
     }
 }

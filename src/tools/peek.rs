@@ -14,7 +14,8 @@ use podbay_wire::Call;
 use podbay_wire::Output;
 
 impl Pipeline {
-    /// Looks at the project. Rules hold as if the model had made the call, and nobody is asked: `None` where it would not be allowed right away.
+    /// Looks at the project. Rules hold as if the model had made the call, and nobody is asked:
+    /// `None` where it would not be allowed right away.
     pub async fn peek(
         &self,
         call: Call,
@@ -26,9 +27,17 @@ impl Pipeline {
         if !action.is_read_only() {
             return Ok(None);
         }
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
+        let verdict = self
+            .policy
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .judge(action);
         match verdict {
-            Verdict::Allow { action, .. } => dispatch_peek(action, &*self.workspace, on_chunk, cancel, within).await.map(Some),
+            Verdict::Allow { action, .. } => {
+                dispatch_peek(action, &*self.workspace, on_chunk, cancel, within)
+                    .await
+                    .map(Some)
+            }
             Verdict::Ask(_) | Verdict::Deny { .. } => Ok(None),
         }
     }

@@ -59,7 +59,8 @@ use podbay_wire::Output;
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
 
-/// The one way from a call to its result: parse, check, judge, ask, record, dispatch, render, record.
+/// The one way from a call to its result: parse, check, judge, ask, record, dispatch, render,
+/// record.
 pub struct Pipeline {
     pub catalogue: Catalogue,
     pub(super) policy: Mutex<Policy>,
@@ -143,7 +144,8 @@ impl Pipeline {
 
     /// Tells how many tokens the model reads at once.
     pub fn set_window(&self, tokens: Option<u64>) {
-        self.window.store(tokens.unwrap_or(ASSUMED_WINDOW), Ordering::Relaxed);
+        self.window
+            .store(tokens.unwrap_or(ASSUMED_WINDOW), Ordering::Relaxed);
     }
 
     /// Tells whether the model can be shown images.
@@ -153,14 +155,24 @@ impl Pipeline {
 
     /// Returns what is not done yet of the list of tasks.
     pub fn open_tasks(&self) -> Vec<String> {
-        self.tasks.lock().expect("nothing panics while it holds this lock").open()
+        self.tasks
+            .lock()
+            .expect("nothing panics while it holds this lock")
+            .open()
     }
 
     /// Makes the list of tasks what calls of an earlier run made it; each is the arguments of one.
     pub fn recall_tasks(&self, calls: &[String]) {
-        let mut tasks = self.tasks.lock().expect("nothing panics while it holds this lock");
+        let mut tasks = self
+            .tasks
+            .lock()
+            .expect("nothing panics while it holds this lock");
         for arguments in calls {
-            if let Ok(Understood { action: Action::Host(HostCall::Tasks(change)), .. }) = self.catalogue.parse(task_list::NAME, arguments) {
+            if let Ok(Understood {
+                action: Action::Host(HostCall::Tasks(change)),
+                ..
+            }) = self.catalogue.parse(task_list::NAME, arguments)
+            {
                 // What could not be done then cannot be done now.
                 let _ = tasks.take(change);
             }
@@ -172,56 +184,97 @@ impl Pipeline {
         self.seen.take(memos);
     }
 
-    /// Returns whether a call may run at once with others of its kind; one that cannot be understood does nothing.
+    /// Returns whether a call may run at once with others of its kind; one that cannot be
+    /// understood does nothing.
     pub fn runs_beside_others(&self, call: &ToolCall) -> bool {
-        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.runs_beside_others())
+        self.catalogue
+            .parse(&call.name, &call.arguments)
+            .map_or(true, |understood| understood.action.runs_beside_others())
     }
 
     /// Takes one call of the model's all the way.
     #[boxed]
-    pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, PipelineError> {
         self.take(call, Hand::Model, cancel).await
     }
 
-    /// Takes a call that the person makes themselves the same way: they are not asked what they said, and all else holds.
+    /// Takes a call that the person makes themselves the same way: they are not asked what they
+    /// said, and all else holds.
     #[boxed]
-    pub async fn run_by_hand(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+    pub async fn run_by_hand(
+        &self,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, PipelineError> {
         self.take(call, Hand::Person, cancel).await
     }
 
     /// The twelve steps, in their order.
-    async fn take(&self, call: &ToolCall, hand: Hand, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+    async fn take(
+        &self,
+        call: &ToolCall,
+        hand: Hand,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
-        // 1 and 2, parsing and the schema: the model's words become an action, or words on what is wrong with them.
-        let Understood { name, inner, mut action, mut notes } = match self.catalogue.parse(&call.name, &call.arguments) {
+        // 1 and 2, parsing and the schema: the model's words become an action, or words on what is
+        // wrong with them.
+        let Understood {
+            name,
+            inner,
+            mut action,
+            mut notes,
+        } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => {
-                let underway = Underway { call, name: &call.name, read_only: true, begun };
+                let underway = Underway {
+                    call,
+                    name: &call.name,
+                    read_only: true,
+                    begun,
+                };
                 return Ok(self.finish(underway, End::new(CallStatus::Invalid, misunderstood.0)));
             }
         };
         // Whoever is asked, and the log, must see the call that is meant, not the one around it.
-        let meant = inner.map(|Wrapped { name, arguments }| ToolCall { id: call.id.clone(), name, arguments });
+        let meant = inner.map(|Wrapped { name, arguments }| ToolCall {
+            id: call.id.clone(),
+            name,
+            arguments,
+        });
         let call = meant.as_ref().unwrap_or(call);
         let mut may_show = false;
         if let Action::Box(Call::ReadFile(read)) = &mut action {
             may_show = self.images.load(Ordering::Relaxed);
             read.images = may_show;
         }
-        let mut underway = Underway { call, name, read_only: action.is_read_only(), begun };
+        let mut underway = Underway {
+            call,
+            name,
+            read_only: action.is_read_only(),
+            begun,
+        };
         // 3, what makes no sense here. Where a path leads is seen in the box alone, by the kernel.
         if let Some(problem) = self.objection(&action) {
             return Ok(self.finish(underway, End::new(CallStatus::Invalid, problem)));
         }
         let action = self.read_git_names(action, &mut notes, cancel).await;
-        // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer: an approval, or none.
+        // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer:
+        // an approval, or none.
         let (action, quit) = self.approve(call, name, action, hand, cancel).await;
         // The person's time to think is not the call's.
         underway.begun = Instant::now();
         let action = match action {
             Ok(action) => action,
             Err(Refused::No(reason)) => {
-                return Ok(Finished { quit, ..self.finish(underway, End::new(CallStatus::Denied, denied(&reason))) });
+                return Ok(Finished {
+                    quit,
+                    ..self.finish(underway, End::new(CallStatus::Denied, denied(&reason)))
+                });
             }
             Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
             Err(Refused::BoxEnded(problem)) => {
@@ -239,18 +292,39 @@ impl Pipeline {
         }
         // Nor is the time that hooks took.
         underway.begun = Instant::now();
-        // 8, carrying it out. What is about to happen is on disk before it happens; only a read that begins early is written down behind its
-        // answer.
-        (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
+        // 8, carrying it out. What is about to happen is on disk before it happens; only a read
+        // that begins early is written down behind its answer.
+        (self.sink)(
+            Kind::CallStarted {
+                call: call.id.clone(),
+                name: name.to_owned(),
+                arguments: call.arguments.clone(),
+            }
+            .into(),
+        );
         let tell = |told: Told<'_>| {
             let kind = match told {
-                Told::Printed(bytes) => Kind::CallOutput { call: call.id.clone(), text: String::from_utf8_lossy(bytes).into_owned() },
-                Told::Asked => Kind::QuestionAsked { call: call.id.clone() },
+                Told::Printed(bytes) => Kind::CallOutput {
+                    call: call.id.clone(),
+                    text: String::from_utf8_lossy(bytes).into_owned(),
+                },
+                Told::Asked => Kind::QuestionAsked {
+                    call: call.id.clone(),
+                },
             };
             (self.sink)(kind.into());
         };
         let asks = ProgramAsker::new(self, call, name, cancel);
-        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(&asks), &self.options, tell, asks.cancel()).await;
+        let outcome = dispatch(
+            action,
+            &*self.workspace,
+            &self.seen,
+            self.host(&asks),
+            &self.options,
+            tell,
+            asks.cancel(),
+        )
+        .await;
         underway.begun += asks.waited();
         let (came, printed) = match outcome {
             Ok(found) => found,
@@ -263,7 +337,8 @@ impl Pipeline {
             Came::Output(Output::Command(ended)) => self.tell_programs(call, name, ended, &asks),
             Came::Output(_) | Came::Said(_) => Refusals::default(),
         };
-        // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
+        // One that is taken back leaves nothing behind, and the model's time to write is not the
+        // call's.
         underway.begun += early::meant().await;
         let most = self.most(name);
         let (mut rendered, output, seen) = match came {
@@ -281,25 +356,36 @@ impl Pipeline {
                 (rendered, Some(output), seen)
             }
         };
-        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), asks.cancel().is_cancelled()) };
+        let status = if rendered.ok {
+            CallStatus::Ok
+        } else {
+            failed(output.as_ref(), asks.cancel().is_cancelled())
+        };
         let status = refused.status(status);
         if let Some(note) = asks.for_model() {
             rendered.note(&note);
         }
-        for note in notes.iter().map(String::as_str).chain(hint(status, name, self.options.set)) {
+        for note in notes
+            .iter()
+            .map(String::as_str)
+            .chain(hint(status, name, self.options.set))
+        {
             rendered.note(note);
         }
-        // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what the model is told.
-        // What is read is a file, or kept already.
-        let is_long = name != "read_file" && rendered.body.len() as u64 > self.options.artifact_threshold.bytes();
+        // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what
+        // the model is told. What is read is a file, or kept already.
+        let is_long = name != "read_file"
+            && rendered.body.len() as u64 > self.options.artifact_threshold.bytes();
         let artifact = if rendered.keep || is_long || rendered.body.len() > most {
-            self.services.store_artifact(&call.id, rendered.body.as_bytes())
+            self.services
+                .store_artifact(&call.id, rendered.body.as_bytes())
         } else {
             None
         };
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text).await;
-        // 11 and 12: nothing was put into a cache, so that nothing in one can be out of date, whoever changes a file.
+        // 11 and 12: nothing was put into a cache, so that nothing in one can be out of date,
+        // whoever changes a file.
         let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {
             // A guest that answers with one unasked is not believed.
@@ -307,13 +393,30 @@ impl Pipeline {
             _ => None,
         };
         let quit = asks.has_quit();
-        Ok(Finished { changed, image, quit, has_begun: true, ..self.finish(underway, End { status, text, artifact, seen }) })
+        Ok(Finished {
+            changed,
+            image,
+            quit,
+            has_begun: true,
+            ..self.finish(
+                underway,
+                End {
+                    status,
+                    text,
+                    artifact,
+                    seen,
+                },
+            )
+        })
     }
 
     /// Ends a call that a hook did not let through.
     fn held(&self, underway: Underway<'_>, held: Held) -> Result<Finished, PipelineError> {
         // The time that the hook took is not the call's.
-        let underway = Underway { begun: Instant::now(), ..underway };
+        let underway = Underway {
+            begun: Instant::now(),
+            ..underway
+        };
         match held {
             Held::Back(reason) => {
                 let reason = self.held_back(underway.call, underway.name, &reason);
@@ -331,28 +434,48 @@ impl Pipeline {
     pub(super) fn held_back(&self, call: &ToolCall, name: &str, reason: &str) -> String {
         let reason = format!("a hook of the person's holds it back: {reason}");
         let (call, name) = (call.id.clone(), name.to_owned());
-        (self.sink)(Kind::CallDecided { call, name, decision: Decision::Deny, reason: reason.clone() }.into());
+        (self.sink)(
+            Kind::CallDecided {
+                call,
+                name,
+                decision: Decision::Deny,
+                reason: reason.clone(),
+            }
+            .into(),
+        );
         reason
     }
 
     /// Ends a call that is not begun, because what was under way was cancelled.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
         let text = "not carried out: what was under way was cancelled".to_owned();
-        let underway = Underway { call, name: &call.name, read_only: true, begun: Instant::now() };
+        let underway = Underway {
+            call,
+            name: &call.name,
+            read_only: true,
+            begun: Instant::now(),
+        };
         self.finish(underway, End::new(CallStatus::Cancelled, text))
     }
 
-    /// Ends a call in the middle of which Podbay itself went wrong: that is a result like any other, and the run goes on.
+    /// Ends a call in the middle of which Podbay itself went wrong: that is a result like any
+    /// other, and the run goes on.
     pub fn crashed(&self, call: &ToolCall) -> Finished {
         let text =
             "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
                     known: look before you go on, and try another way."
                 .to_owned();
-        let underway = Underway { call, name: &call.name, read_only: false, begun: Instant::now() };
+        let underway = Underway {
+            call,
+            name: &call.name,
+            read_only: false,
+            begun: Instant::now(),
+        };
         self.finish(underway, End::new(CallStatus::Failed, text))
     }
 
-    /// Keeps what the model has read once, so that a short reference can stand in its place; returns the name to read it by.
+    /// Keeps what the model has read once, so that a short reference can stand in its place;
+    /// returns the name to read it by.
     pub fn keep(&self, call: &str, text: &str) -> Option<String> {
         self.keep_bytes(call, text.as_bytes())
     }
@@ -364,10 +487,16 @@ impl Pipeline {
 
     /// Returns what is wrong with an action that is well-formed, in words that a model can act on.
     fn objection(&self, action: &Action) -> Option<String> {
-        let is_architect = || self.policy.lock().expect("nothing panics while it holds this lock").is_architect();
+        let is_architect = || {
+            self.policy
+                .lock()
+                .expect("nothing panics while it holds this lock")
+                .is_architect()
+        };
         match action {
             Action::Host(HostCall::AskUser { options, .. }) if is_architect() => {
-                let different: BTreeSet<String> = options.iter().map(|option| option.to_lowercase()).collect();
+                let different: BTreeSet<String> =
+                    options.iter().map(|option| option.to_lowercase()).collect();
                 let has = match (options.len(), different.len()) {
                     (0, _) | (3, 3) => return None,
                     (n, n_different) if n == n_different => format!("{n} answers"),
@@ -383,26 +512,67 @@ impl Pipeline {
     }
 
     pub(super) fn host<'a>(&'a self, asks: &'a dyn Asks) -> Host<'a> {
-        Host { services: &*self.services, asker: &*self.asker, tasks: &self.tasks, catalogue: &self.catalogue, asks }
+        Host {
+            services: &*self.services,
+            asker: &*self.asker,
+            tasks: &self.tasks,
+            catalogue: &self.catalogue,
+            asks,
+        }
     }
 
     fn most(&self, name: &str) -> usize {
-        let window = Window { tokens: self.window.load(Ordering::Relaxed), percent: self.options.result_percent };
+        let window = Window {
+            tokens: self.window.load(Ordering::Relaxed),
+            percent: self.options.result_percent,
+        };
         let own = match name {
             "read_file" => self.options.read_bytes.bytes().saturating_mul(2),
             _ => self.options.bash_output.bytes(),
         };
-        window.characters().min(usize::try_from(own).unwrap_or(usize::MAX))
+        window
+            .characters()
+            .min(usize::try_from(own).unwrap_or(usize::MAX))
     }
 
     /// Ends a call: one place, whatever became of it.
-    fn finish(&self, Underway { call, name, read_only, begun }: Underway<'_>, End { status, text, artifact, seen }: End) -> Finished {
+    fn finish(
+        &self,
+        Underway {
+            call,
+            name,
+            read_only,
+            begun,
+        }: Underway<'_>,
+        End {
+            status,
+            text,
+            artifact,
+            seen,
+        }: End,
+    ) -> Finished {
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         (self.sink)(
-            Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms, seen }
-                .into(),
+            Kind::CallFinished {
+                call: call.id.clone(),
+                name: name.to_owned(),
+                status,
+                result: text.clone(),
+                artifact,
+                duration_ms,
+                seen,
+            }
+            .into(),
         );
-        Finished { status, text, read_only, has_begun: false, quit: false, changed: Vec::new(), image: None }
+        Finished {
+            status,
+            text,
+            read_only,
+            has_begun: false,
+            quit: false,
+            changed: Vec::new(),
+            image: None,
+        }
     }
 }
 
@@ -427,11 +597,18 @@ struct End {
 impl End {
     /// A result that is words alone.
     fn new(status: CallStatus, text: String) -> Self {
-        Self { status, text, artifact: None, seen: Vec::new() }
+        Self {
+            status,
+            text,
+            artifact: None,
+            seen: Vec::new(),
+        }
     }
 }
 
 /// Says to the model that a call was not carried out.
 fn denied(reason: &str) -> String {
-    format!("Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need.")
+    format!(
+        "Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need."
+    )
 }

@@ -49,8 +49,19 @@ struct Came {
 }
 
 impl<'call> ProgramAsker<'call> {
-    pub(super) fn new(pipeline: &'call Pipeline, call: &'call ToolCall, name: &'call str, cancel: &CancellationToken) -> Self {
-        Self { pipeline, call, name, cancel: cancel.child_token(), came: Mutex::default() }
+    pub(super) fn new(
+        pipeline: &'call Pipeline,
+        call: &'call ToolCall,
+        name: &'call str,
+        cancel: &CancellationToken,
+    ) -> Self {
+        Self {
+            pipeline,
+            call,
+            name,
+            cancel: cancel.child_token(),
+            came: Mutex::default(),
+        }
     }
 
     /// Returns the token that ends the call.
@@ -83,13 +94,17 @@ impl<'call> ProgramAsker<'call> {
     pub(super) fn why_nobody(&self, because: &Because) -> &'static str {
         match because {
             Because::Refused { .. } if self.came().nobody => "; nobody is there to give it",
-            Because::Write { .. } if self.came().nobody => "; nobody is there to be asked, and mode auto asks nobody (`--mode auto`)",
+            Because::Write { .. } if self.came().nobody => {
+                "; nobody is there to be asked, and mode auto asks nobody (`--mode auto`)"
+            }
             _ => "",
         }
     }
 
     fn came(&self) -> MutexGuard<'_, Came> {
-        self.came.lock().expect("nothing panics while it holds this lock")
+        self.came
+            .lock()
+            .expect("nothing panics while it holds this lock")
     }
 
     async fn put(&self, program: AskedProgram) -> bool {
@@ -100,16 +115,39 @@ impl<'call> ProgramAsker<'call> {
         }
         let means = means(program.write.as_ref()).to_owned();
         let capabilities = vec![capability(program)];
-        let arguments = pipeline.catalogue.input(&self.call.name, &self.call.arguments);
-        let arguments = arguments.map_or_else(|| self.call.arguments.clone(), |input| input.to_string());
-        let call = ToolCall { id: self.call.id.clone(), name: self.name.to_owned(), arguments };
-        (pipeline.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
+        let arguments = pipeline
+            .catalogue
+            .input(&self.call.name, &self.call.arguments);
+        let arguments =
+            arguments.map_or_else(|| self.call.arguments.clone(), |input| input.to_string());
+        let call = ToolCall {
+            id: self.call.id.clone(),
+            name: self.name.to_owned(),
+            arguments,
+        };
+        (pipeline.sink)(
+            Kind::PermissionAsked {
+                call: call.id.clone(),
+                capabilities: capabilities.clone(),
+            }
+            .into(),
+        );
         let begun = Instant::now();
-        let answered = pipeline.asker.ask(&Asked { call, capabilities, lasting: Lasting::InCall { means } }).await;
+        let answered = pipeline
+            .asker
+            .ask(&Asked {
+                call,
+                capabilities,
+                lasting: Lasting::InCall { means },
+            })
+            .await;
         if self.cancel.is_cancelled() {
             return given_up().await;
         }
-        let go_on = matches!(answered.answer, Answer::Allow | Answer::AllowSession | Answer::AllowAlways);
+        let go_on = matches!(
+            answered.answer,
+            Answer::Allow | Answer::AllowSession | Answer::AllowAlways
+        );
         // It holds within this call, whatever was meant.
         let answer = match answered.answer {
             Answer::Quit => Answer::Quit,
@@ -122,7 +160,14 @@ impl<'call> ProgramAsker<'call> {
             came.has_quit |= answer == Answer::Quit;
             came.reasons.extend(answered.reason.clone());
         }
-        (pipeline.sink)(Kind::PermissionAnswered { call: self.call.id.clone(), answer, reason: answered.reason }.into());
+        (pipeline.sink)(
+            Kind::PermissionAnswered {
+                call: self.call.id.clone(),
+                answer,
+                reason: answered.reason,
+            }
+            .into(),
+        );
         if answer == Answer::Quit {
             self.cancel.cancel();
             return given_up().await;
@@ -137,7 +182,8 @@ impl Asks for ProgramAsker<'_> {
     }
 }
 
-/// Waits until the call is ended: an answer to one that is given up is one to nothing, and a no would let the rest of its command go on meanwhile.
+/// Waits until the call is ended: an answer to one that is given up is one to nothing, and a no
+/// would let the rest of its command go on meanwhile.
 async fn given_up() -> bool {
     std::future::pending().await
 }
@@ -150,18 +196,36 @@ fn capability(asked: AskedProgram) -> Capability {
     let path = |path: &BytesPath| bounded(&path.to_text(), MOST_PATH);
     let (file, directory) = (path(&asked.file), path(&asked.directory));
     match asked.write {
-        Some(AskedWrite { path: written, change, protected }) => {
-            Capability::HeldWrite { path: path(&written), change, protected, program, file, directory }
-        }
-        None => Capability::RunProgram { program, file, directory, rule: bounded(&asked.rule, MOST_PATH) },
+        Some(AskedWrite {
+            path: written,
+            change,
+            protected,
+        }) => Capability::HeldWrite {
+            path: path(&written),
+            change,
+            protected,
+            program,
+            file,
+            directory,
+        },
+        None => Capability::RunProgram {
+            program,
+            file,
+            directory,
+            rule: bounded(&asked.rule, MOST_PATH),
+        },
     }
 }
 
 /// Says for what of the call a yes holds.
 fn means(write: Option<&AskedWrite>) -> &'static str {
     match write {
-        Some(AskedWrite { protected: true, .. }) => "yes allows this one write; the next one of a protected name is asked about",
-        Some(_) => "yes lets the command go on, and it writes without further questions, but for protected names",
+        Some(AskedWrite {
+            protected: true, ..
+        }) => "yes allows this one write; the next one of a protected name is asked about",
+        Some(_) => {
+            "yes lets the command go on, and it writes without further questions, but for protected names"
+        }
         None => "yes lets this program run, each time that this command starts it so",
     }
 }
@@ -175,7 +239,10 @@ fn bounded(text: &str, most: usize) -> String {
     let head: String = text.chars().take(most / 2).collect();
     let tail: String = text.chars().skip(n_chars - most / 2).collect();
     // In letters that look like no others, as the question warns of those that do.
-    format!("{head}... ({} characters) ...{tail}", n_chars - most / 2 * 2)
+    format!(
+        "{head}... ({} characters) ...{tail}",
+        n_chars - most / 2 * 2
+    )
 }
 
 #[cfg(test)]
@@ -186,28 +253,65 @@ mod tests {
     fn asked(argv: &[&str], write: Option<AskedWrite>) -> AskedProgram {
         let argv = argv.iter().map(|&word| word.into()).collect();
         let (directory, file, rule) = ("/workspace".into(), "/usr/bin/make".into(), String::new());
-        AskedProgram { argv, truncated: false, directory, file, rule, write }
+        AskedProgram {
+            argv,
+            truncated: false,
+            directory,
+            file,
+            rule,
+            write,
+        }
     }
 
     #[test]
     fn a_held_write_names_the_file_and_the_program() {
-        let write = AskedWrite { path: "build/x.o".into(), change: WriteChange::Write, protected: false };
-        let wanted = capability(asked(&["make", "test"], Some(write.clone()))).wanted().expect("it waits");
+        let write = AskedWrite {
+            path: "build/x.o".into(),
+            change: WriteChange::Write,
+            protected: false,
+        };
+        let wanted = capability(asked(&["make", "test"], Some(write.clone())))
+            .wanted()
+            .expect("it waits");
         assert_eq!(wanted, "`make test` wants to write build/x.o");
         assert!(means(Some(&write)).contains("without further questions"));
-        let protected = AskedWrite { protected: true, ..write };
+        let protected = AskedWrite {
+            protected: true,
+            ..write
+        };
         assert!(means(Some(&protected)).contains("this one write"));
-        assert!(capability(asked(&["make"], Some(protected))).wanted().expect("it waits").ends_with("a protected name"));
+        assert!(
+            capability(asked(&["make"], Some(protected)))
+                .wanted()
+                .expect("it waits")
+                .ends_with("a protected name")
+        );
     }
 
     #[test]
     fn a_guest_says_no_more_in_a_question_than_fits_and_nothing_that_a_terminal_obeys() {
         let path = format!("a/\u{1b}[2J{}/end", "x".repeat(30_000));
-        let write = AskedWrite { path: path.as_str().into(), change: WriteChange::Remove, protected: false };
+        let write = AskedWrite {
+            path: path.as_str().into(),
+            change: WriteChange::Remove,
+            protected: false,
+        };
         let many = ["`\n".repeat(5000), "y".repeat(30_000)];
-        let wanted = capability(asked(&[&many[0], &many[1]], Some(write))).wanted().expect("it waits");
-        assert!(wanted.chars().count() < MOST_PROGRAM + MOST_PATH + 200, "{}", wanted.len());
-        assert!(wanted.ends_with("xxx/end") && wanted.contains("a/\\x1b[2Jxx"), "{wanted}");
-        assert!(!wanted.contains(char::is_control) && wanted.matches('`').count() == 2, "{wanted}");
+        let wanted = capability(asked(&[&many[0], &many[1]], Some(write)))
+            .wanted()
+            .expect("it waits");
+        assert!(
+            wanted.chars().count() < MOST_PROGRAM + MOST_PATH + 200,
+            "{}",
+            wanted.len()
+        );
+        assert!(
+            wanted.ends_with("xxx/end") && wanted.contains("a/\\x1b[2Jxx"),
+            "{wanted}"
+        );
+        assert!(
+            !wanted.contains(char::is_control) && wanted.matches('`').count() == 2,
+            "{wanted}"
+        );
     }
 }

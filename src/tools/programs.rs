@@ -25,13 +25,17 @@ pub(super) struct Refusals {
 impl Refusals {
     fn of(denied: &[Denied]) -> Self {
         let is_write = |denied: &Denied| matches!(denied.because, Because::Write { .. });
-        Self { program: denied.iter().any(|denied| !is_write(denied)), write: denied.iter().any(is_write) }
+        Self {
+            program: denied.iter().any(|denied| !is_write(denied)),
+            write: denied.iter().any(is_write),
+        }
     }
 
     /// Returns how a call ended that ended so apart from them.
     ///
-    /// A rule that was met counts as one that denies the call before it begins. A command that does its work without a write that it was refused
-    /// has done it; one that fails then has failed for that.
+    /// A rule that was met counts as one that denies the call before it begins. A command that does
+    /// its work without a write that it was refused has done it; one that fails then has failed for
+    /// that.
     pub(super) fn status(self, status: CallStatus) -> CallStatus {
         match status {
             CallStatus::Ok if self.program => CallStatus::Denied,
@@ -43,12 +47,26 @@ impl Refusals {
 
 impl Pipeline {
     /// Tells which programs of a call ran, and each denial as one that comes before a call is told.
-    pub(super) fn tell_programs(&self, call: &ToolCall, name: &str, ended: &CommandEnded, asks: &ProgramAsker<'_>) -> Refusals {
+    pub(super) fn tell_programs(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        ended: &CommandEnded,
+        asks: &ProgramAsker<'_>,
+    ) -> Refusals {
         tell_ran(&self.sink, &call.id, None, &ended.programs);
         for denied in &ended.denied {
             let reason = sentence(denied) + asks.why_nobody(&denied.because);
             let (call, name) = (call.id.clone(), name.to_owned());
-            (self.sink)(Kind::CallDecided { call, name, decision: Decision::Deny, reason }.into());
+            (self.sink)(
+                Kind::CallDecided {
+                    call,
+                    name,
+                    decision: Decision::Deny,
+                    reason,
+                }
+                .into(),
+            );
         }
         Refusals::of(&ended.denied)
     }
@@ -65,8 +83,19 @@ pub(super) fn tell_of_hook(sink: &Sink, call: Option<&str>, run: &str, ended: &C
 
 fn tell_ran(sink: &Sink, call: &str, hook: Option<&str>, programs: &Programs) {
     if !programs.is_empty() {
-        let Programs { listed: programs, n_more } = programs.clone();
-        sink(Kind::CallRan { call: call.to_owned(), programs, n_more, hook: hook.map(str::to_owned) }.into());
+        let Programs {
+            listed: programs,
+            n_more,
+        } = programs.clone();
+        sink(
+            Kind::CallRan {
+                call: call.to_owned(),
+                programs,
+                n_more,
+                hook: hook.map(str::to_owned),
+            }
+            .into(),
+        );
     }
 }
 
@@ -76,7 +105,13 @@ mod tests {
 
     #[track_caller]
     fn check(because: Because, ended: CallStatus, expected: CallStatus) {
-        let denied = Denied { argv: vec!["make".into()], truncated: false, count: 1, because, killed: false };
+        let denied = Denied {
+            argv: vec!["make".into()],
+            truncated: false,
+            count: 1,
+            because,
+            killed: false,
+        };
         assert_eq!(Refusals::of(&[denied]).status(ended), expected);
     }
 
@@ -87,7 +122,9 @@ mod tests {
         use CallStatus::Failed;
         use CallStatus::Ok;
         use CallStatus::TimedOut;
-        let rule = || Because::Refused { rule: "bash(make)".to_owned() };
+        let rule = || Because::Refused {
+            rule: "bash(make)".to_owned(),
+        };
         let write = || Because::Write { path: "a".into() };
         for (because, ended, expected) in [
             (rule(), Ok, Denied),

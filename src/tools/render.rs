@@ -50,7 +50,11 @@ const LEAST: usize = 800;
 impl Window {
     /// Returns the most characters one result may have.
     pub fn characters(self) -> usize {
-        let share = self.tokens.saturating_mul(CHARACTERS_PER_TOKEN).saturating_mul(u64::from(self.percent)) / 100;
+        let share = self
+            .tokens
+            .saturating_mul(CHARACTERS_PER_TOKEN)
+            .saturating_mul(u64::from(self.percent))
+            / 100;
         usize::try_from(share).unwrap_or(usize::MAX).max(LEAST)
     }
 }
@@ -76,7 +80,13 @@ impl Rendered {
     /// What the host has to say itself.
     pub(super) fn said(said: Result<String, String>) -> Self {
         let ok = said.is_ok();
-        Self { body: said.unwrap_or_else(|problem| problem), footer: String::new(), ok, keep: false, unkept: 0 }
+        Self {
+            body: said.unwrap_or_else(|problem| problem),
+            footer: String::new(),
+            ok,
+            keep: false,
+            unkept: 0,
+        }
     }
 
     /// Adds a line that must be read in any case.
@@ -89,7 +99,12 @@ impl Rendered {
 }
 
 /// Turns what came of a call into what the model reads.
-pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
+pub(super) fn render(
+    output: &Output,
+    printed: &Printed,
+    options: &Options,
+    most: usize,
+) -> Rendered {
     let mut rendered = render_output(output, printed, options, most);
     for MeantName { given, found } in printed.meant.iter().take(MOST_NAMES) {
         rendered.note(&format!("there is no {given}: {found} was taken, whose name differs only in letters that look alike"));
@@ -98,12 +113,21 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
 }
 
 fn render_output(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
-    let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false, unkept: 0 };
+    let text = |body: String| Rendered {
+        body,
+        footer: String::new(),
+        ok: true,
+        keep: false,
+        unkept: 0,
+    };
     match output {
         Output::Read(read) => render_read(read, most),
-        Output::Image(image) => {
-            text(format!("{}: {}, {} bytes; it is shown in the next message", image.path, image.kind.media_type(), image.data.0.len()))
-        }
+        Output::Image(image) => text(format!(
+            "{}: {}, {} bytes; it is shown in the next message",
+            image.path,
+            image.kind.media_type(),
+            image.data.0.len()
+        )),
         Output::Written(written) => {
             let verb = if written.created {
                 "created"
@@ -112,8 +136,16 @@ fn render_output(output: &Output, printed: &Printed, options: &Options, most: us
             } else {
                 "replaced"
             };
-            let notes: String = written.notes.iter().map(|note| format!("; {note}")).collect();
-            text(format!("{verb} {} ({}){notes}", written.path, n_bytes(written.bytes)))
+            let notes: String = written
+                .notes
+                .iter()
+                .map(|note| format!("; {note}"))
+                .collect();
+            text(format!(
+                "{verb} {} ({}){notes}",
+                written.path,
+                n_bytes(written.bytes)
+            ))
         }
         Output::Edited(edited) => text(render_edited(edited)),
         Output::Changed(changed) => text(render_changed(changed)),
@@ -123,11 +155,15 @@ fn render_output(output: &Output, printed: &Printed, options: &Options, most: us
         Output::Matches(matches) => render_matches(matches, options.set),
         Output::Command(command) => render_command(command, printed, options),
         Output::Environment(environment) => text(render_environment(environment)),
-        Output::Moved(moved) => {
-            text(format!("commands run in {} from now on; other tools go on naming paths from the project's folder", moved.path))
-        }
+        Output::Moved(moved) => text(format!(
+            "commands run in {} from now on; other tools go on naming paths from the project's folder",
+            moved.path
+        )),
         Output::Background(background) => render_background(background),
-        Output::Fault(fault) => Rendered { ok: false, ..text(fault.to_string()) },
+        Output::Fault(fault) => Rendered {
+            ok: false,
+            ..text(fault.to_string())
+        },
         // It was taken apart before.
         Output::Meant { output, .. } => render_output(output, printed, options, most),
     }
@@ -138,26 +174,40 @@ fn unkept(bytes: u64) -> String {
     format!("\n[… {} not kept …]\n", n_bytes(bytes))
 }
 
-/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all of it is, or what was kept of it.
+/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all
+/// of it is, or what was kept of it.
 pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> String {
     let mark = unkept(rendered.unkept);
     let kept = artifact.map(|id| match rendered.unkept {
         0 => format!("all of it: read_file with path \"artifact:{id}\""),
-        bytes => format!("{} of the output were not kept, the others: read_file with path \"artifact:{id}\"", n_bytes(bytes)),
+        bytes => format!(
+            "{} of the output were not kept, the others: read_file with path \"artifact:{id}\"",
+            n_bytes(bytes)
+        ),
     });
     let mut out;
     if rendered.body.len() <= most {
         out = rendered.body.clone();
     } else {
         let head = rendered.body.floor_char_boundary(most * 3 / 5);
-        let tail = rendered.body.ceil_char_boundary(rendered.body.len() - most * 2 / 5);
+        let tail = rendered
+            .body
+            .ceil_char_boundary(rendered.body.len() - most * 2 / 5);
         // Whole lines read better, where lines are not longer than what is shown.
-        let head = rendered.body[..head].rfind('\n').filter(|&at| at > head / 2).map_or(head, |at| at + 1);
-        let tail = rendered.body[tail..].find('\n').filter(|&at| at < most / 5).map_or(tail, |at| tail + at + 1);
+        let head = rendered.body[..head]
+            .rfind('\n')
+            .filter(|&at| at > head / 2)
+            .map_or(head, |at| at + 1);
+        let tail = rendered.body[tail..]
+            .find('\n')
+            .filter(|&at| at < most / 5)
+            .map_or(tail, |at| tail + at + 1);
         let cut = &rendered.body[head..tail];
         // What the mark stands for is missing with it.
         let missing = if rendered.unkept > 0 && cut.contains(&mark) {
-            rendered.unkept.saturating_add((cut.len() - mark.len()) as u64)
+            rendered
+                .unkept
+                .saturating_add((cut.len() - mark.len()) as u64)
         } else {
             cut.len() as u64
         };
@@ -165,7 +215,9 @@ pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> S
         if !out.ends_with('\n') {
             out.push('\n');
         }
-        let remedy = kept.as_deref().map_or_else(String::new, |kept| format!("; {kept}"));
+        let remedy = kept
+            .as_deref()
+            .map_or_else(String::new, |kept| format!("; {kept}"));
         let _ = writeln!(out, "[… {missing} bytes cut here{remedy} …]");
         out.push_str(&rendered.body[tail..]);
     }
@@ -198,14 +250,27 @@ fn render_read(read: &Read, most: usize) -> Rendered {
         footer.extend(notes(file, shown, many));
     }
     if read.remaining > 0 {
-        footer.push(format!("{} more files; call read_file again with the same from_cursor", read.remaining));
+        footer.push(format!(
+            "{} more files; call read_file again with the same from_cursor",
+            read.remaining
+        ));
     }
-    let footer = if footer.is_empty() { String::new() } else { format!("[{}]", footer.join("; ")) };
-    Rendered { body, footer, ok: read.files.iter().any(|file| file.fault.is_none()), keep: false, unkept: 0 }
+    let footer = if footer.is_empty() {
+        String::new()
+    } else {
+        format!("[{}]", footer.join("; "))
+    };
+    Rendered {
+        body,
+        footer,
+        ok: read.files.iter().any(|file| file.fault.is_none()),
+        keep: false,
+        unkept: 0,
+    }
 }
 
-/// Writes as many numbered lines as there is room for; returns how many. A page is cut at its end, never in its middle: what follows is
-/// asked for by its line number.
+/// Writes as many numbered lines as there is room for; returns how many. A page is cut at its end,
+/// never in its middle: what follows is asked for by its line number.
 fn number_lines(body: &mut String, file: &FileText, room: usize) -> u64 {
     let mut shown = 0;
     let begin = body.len();
@@ -231,26 +296,49 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
     }
     let next = file.first_line.saturating_add(shown);
     if shown < file.n_lines || file.more {
-        let of = file.total_lines.map_or_else(|| format!("of a file of {}", n_bytes(file.bytes)), |total| format!("of {total}"));
-        notes.push(format!("lines {}-{} {of}; go on with offset {next}", file.first_line, next.saturating_sub(1)));
+        let of = file.total_lines.map_or_else(
+            || format!("of a file of {}", n_bytes(file.bytes)),
+            |total| format!("of {total}"),
+        );
+        notes.push(format!(
+            "lines {}-{} {of}; go on with offset {next}",
+            file.first_line,
+            next.saturating_sub(1)
+        ));
     }
     if file.cut_lines > 0 {
-        let lines = if file.cut_lines == 1 { "line was" } else { "lines were" };
+        let lines = if file.cut_lines == 1 {
+            "line was"
+        } else {
+            "lines were"
+        };
         notes.push(format!("{} long {lines} cut", file.cut_lines));
     }
     match &file.encoding {
         Encoding::Utf8 => {}
         Encoding::Lossy => notes.push(BYTES.to_owned()),
         Encoding::Utf16 => notes.push("the file is UTF-16".to_owned()),
-        Encoding::Guessed(encoding) => notes.push(format!("the file is not UTF-8 and is shown as {encoding}, which its bytes look like")),
+        Encoding::Guessed(encoding) => notes.push(format!(
+            "the file is not UTF-8 and is shown as {encoding}, which its bytes look like"
+        )),
     }
-    let (n_returns, n_newlines) = (file.text.matches("\r\n").count(), file.text.matches('\n').count());
+    let (n_returns, n_newlines) = (
+        file.text.matches("\r\n").count(),
+        file.text.matches('\n').count(),
+    );
     if n_returns > 0 && n_returns == n_newlines {
         notes.push("lines end in CRLF".to_owned());
     } else if n_returns > 0 {
-        notes.push(format!("line ends are mixed: {n_returns} of these {n_newlines} are CRLF, the others LF"));
+        notes.push(format!(
+            "line ends are mixed: {n_returns} of these {n_newlines} are CRLF, the others LF"
+        ));
     }
-    if file.total_lines.is_some() && !file.more && shown == file.n_lines && !file.text.is_empty() && !file.text.ends_with('\n') {
+    if file.total_lines.is_some()
+        && !file.more
+        && shown == file.n_lines
+        && !file.text.is_empty()
+        && !file.text.ends_with('\n')
+    {
         notes.push("no newline at the end".to_owned());
     }
     if named && !notes.is_empty() {
@@ -261,7 +349,11 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
 
 fn render_edited(edited: &Edited) -> String {
     let verb = if edited.created { "created" } else { "edited" };
-    let places = if edited.replaced == 1 { "1 place".to_owned() } else { format!("{} places", edited.replaced) };
+    let places = if edited.replaced == 1 {
+        "1 place".to_owned()
+    } else {
+        format!("{} places", edited.replaced)
+    };
     let mut text = format!("{verb} {} ({places})", edited.path);
     if !edited.tolerant.is_empty() {
         text.push_str("; old_string was found only by ignoring white space: check the result");
@@ -293,16 +385,28 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
         };
     }
     if listing.entries.is_empty() {
-        body.push_str(if listing.left_out.is_empty() { "(nothing in this folder)" } else { "(nothing in this folder that is shown)" });
+        body.push_str(if listing.left_out.is_empty() {
+            "(nothing in this folder)"
+        } else {
+            "(nothing in this folder that is shown)"
+        });
     }
-    Rendered { body, footer: omitted(listing), ok: true, keep: false, unkept: 0 }
+    Rendered {
+        body,
+        footer: omitted(listing),
+        ok: true,
+        keep: false,
+        unkept: 0,
+    }
 }
 
 /// Says how much of a folder is not shown.
 pub(super) fn omitted(listing: &DirectoryListing) -> String {
     let more = match (listing.truncated, listing.omitted) {
         (false, _) => None,
-        (true, Some(n)) => Some(format!("{n} more entries; list a folder in it, or use glob")),
+        (true, Some(n)) => Some(format!(
+            "{n} more entries; list a folder in it, or use glob"
+        )),
         (true, None) => Some("more entries; list a folder in it, or use glob".to_owned()),
     };
     let is_short = listing.entries.is_empty() || listing.truncated;
@@ -310,7 +414,13 @@ pub(super) fn omitted(listing: &DirectoryListing) -> String {
     let left_out = left_out.map(|left_out| {
         format!("not shown: {left_out}; list_directory with show_hidden true shows what is hidden, and of an ignored folder what is in it")
     });
-    bracketed(&more.into_iter().chain(left_out).chain(unreadable(listing.n_unreadable)).collect::<Vec<_>>())
+    bracketed(
+        &more
+            .into_iter()
+            .chain(left_out)
+            .chain(unreadable(listing.n_unreadable))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Says that something was left out because it could not be read.
@@ -335,10 +445,20 @@ fn render_files(files: &FoundFiles, set: Set) -> Rendered {
         footer.extend(unsearched(&files.left_out));
     }
     footer.extend(unreadable(files.n_unreadable));
-    if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty() && tells_of_cursors(set)) {
+    if let Some(cursor) = files
+        .cursor
+        .as_ref()
+        .filter(|_| !files.paths.is_empty() && tells_of_cursors(set))
+    {
         footer.push(format!("read them with read_file from_cursor \"{cursor}\""));
     }
-    Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
+    Rendered {
+        body,
+        footer: bracketed(&footer),
+        ok: true,
+        keep: false,
+        unkept: 0,
+    }
 }
 
 fn render_matches(matches: &Matches, set: Set) -> Rendered {
@@ -350,12 +470,19 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
             let _ = writeln!(body, "{}", file.path);
             let mut last = None;
             for line in &file.lines {
-                if last.is_some_and(|last| line.number.saturating_sub(1) > last) && file.lines.iter().any(|line| !line.matched) {
+                if last.is_some_and(|last| line.number.saturating_sub(1) > last)
+                    && file.lines.iter().any(|line| !line.matched)
+                {
                     body.push_str("--\n");
                 }
                 last = Some(line.number);
                 let mark = if line.matched { ':' } else { '-' };
-                let _ = writeln!(body, "{}{mark}{}", line.number, line.text.trim_end_matches(['\n', '\r']));
+                let _ = writeln!(
+                    body,
+                    "{}{mark}{}",
+                    line.number,
+                    line.text.trim_end_matches(['\n', '\r'])
+                );
             }
         } else if matches.output == GrepOutput::FilesOnly {
             let _ = writeln!(body, "{}", file.path);
@@ -366,73 +493,128 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     let mut footer = Vec::new();
     if matches.files.is_empty() {
         // What was not looked at may match.
-        body.push_str(if matches.timed_out { "nothing was found so far" } else { "nothing matches" });
+        body.push_str(if matches.timed_out {
+            "nothing was found so far"
+        } else {
+            "nothing matches"
+        });
     }
     footer.extend(matches.hint.clone());
     if matches.files.is_empty() || matches.truncated {
         footer.extend(unsearched(&matches.left_out));
         if matches.n_binary > 0 {
-            footer.push(format!("binary, and not searched to the end: {} file(s); one that is named in path is", matches.n_binary));
+            footer.push(format!(
+                "binary, and not searched to the end: {} file(s); one that is named in path is",
+                matches.n_binary
+            ));
         }
         if matches.n_too_long > 0 {
-            footer.push(format!("with a line too long to be searched: {} file(s); bash has tools for such", matches.n_too_long));
+            footer.push(format!(
+                "with a line too long to be searched: {} file(s); bash has tools for such",
+                matches.n_too_long
+            ));
         }
     }
     if matches.timed_out {
-        footer.push("the search ran out of time, so there may be more; narrow the pattern or the path".to_owned());
+        footer.push(
+            "the search ran out of time, so there may be more; narrow the pattern or the path"
+                .to_owned(),
+        );
     } else if matches.truncated {
         footer.push("more matches; narrow the pattern or the path".to_owned());
     }
     if matches.n_protected > 0 {
-        footer.push(format!("not searched, because their names say that they hold secrets: {} file(s)", matches.n_protected));
+        footer.push(format!(
+            "not searched, because their names say that they hold secrets: {} file(s)",
+            matches.n_protected
+        ));
     }
     footer.extend(unreadable(matches.n_unreadable));
-    if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty() && tells_of_cursors(set)) {
-        footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
+    if let Some(cursor) = matches
+        .cursor
+        .as_ref()
+        .filter(|_| !matches.files.is_empty() && tells_of_cursors(set))
+    {
+        footer.push(format!(
+            "read these files with read_file from_cursor \"{cursor}\""
+        ));
     }
-    Rendered { body, footer: bracketed(&footer), ok: true, keep: false, unkept: 0 }
+    Rendered {
+        body,
+        footer: bracketed(&footer),
+        ok: true,
+        keep: false,
+        unkept: 0,
+    }
 }
 
 /// Says what a search did not look at, and how it would.
 fn unsearched(left_out: &LeftOut) -> Option<String> {
-    left_out::words(left_out).map(|left_out| format!("not looked at: {left_out}; include_ignored true looks at them, too"))
+    left_out::words(left_out).map(|left_out| {
+        format!("not looked at: {left_out}; include_ignored true looks at them, too")
+    })
 }
 
-/// Returns whether a model knows what to do with a cursor: it is told of no argument for one in the small set.
+/// Returns whether a model knows what to do with a cursor: it is told of no argument for one in the
+/// small set.
 fn tells_of_cursors(set: Set) -> bool {
     set != Set::Small
 }
 
 fn bracketed(notes: &[String]) -> String {
-    if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
+    if notes.is_empty() {
+        String::new()
+    } else {
+        format!("[{}]", notes.join("; "))
+    }
 }
 
-/// Returns what a command printed, of which the middle may be missing. Where that is more of one line that is drawn again, its last state is all that
-/// the line has to say.
+/// Returns what a command printed, of which the middle may be missing. Where that is more of one
+/// line that is drawn again, its last state is all that the line has to say.
 fn shown_in_parts(command: &CommandEnded, printed: &Printed) -> Shown {
     let Printed { head, tail, .. } = printed;
     if command.omitted_bytes == 0 {
-        return if tail.is_empty() { shown(head) } else { shown(&[head.as_slice(), tail].concat()) };
+        return if tail.is_empty() {
+            shown(head)
+        } else {
+            shown(&[head.as_slice(), tail].concat())
+        };
     }
     if let Some(at) = screen::redrawn_at(tail).filter(|_| command.omitted_in_line) {
         return shown(&[head.as_slice(), &tail[at..]].concat());
     }
     let (head, tail) = (shown(head), shown(tail));
     let text = head.text + &unkept(command.omitted_bytes) + &tail.text;
-    Shown { text, has_bytes: head.has_bytes || tail.has_bytes }
+    Shown {
+        text,
+        has_bytes: head.has_bytes || tail.has_bytes,
+    }
 }
 
 fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
-    let Shown { text: mut body, has_bytes } = shown_in_parts(command, printed);
+    let Shown {
+        text: mut body,
+        has_bytes,
+    } = shown_in_parts(command, printed);
     let mut notes = Vec::new();
-    notes.extend(command.limit.map(|limit| limit_words(limit, command.culprit.as_ref())));
+    notes.extend(
+        command
+            .limit
+            .map(|limit| limit_words(limit, command.culprit.as_ref())),
+    );
     let ok = match command.end {
         End::Exited { code } => {
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
                 notes.push(format!("exit code {code}"));
             }
             let hints = [covered::hint(&body), git_words::hint(&body)];
-            notes.extend(hints.into_iter().flatten().filter(|_| code != 0).map(str::to_owned));
+            notes.extend(
+                hints
+                    .into_iter()
+                    .flatten()
+                    .filter(|_| code != 0)
+                    .map(str::to_owned),
+            );
             code == 0
         }
         End::Signaled { signal } => {
@@ -464,13 +646,28 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     notes.extend(has_bytes.then(|| BYTES.to_owned()));
     notes.extend(command.denied.iter().map(render_denied::sentence));
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
-    notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));
+    notes.extend(
+        command
+            .note
+            .as_ref()
+            .map(|note| note.replace(['\r', '\n'], " ")),
+    );
     if body.trim().is_empty() {
-        let said = if body.is_empty() { "(no output)" } else { "(no output but white space)" };
+        let said = if body.is_empty() {
+            "(no output)"
+        } else {
+            "(no output but white space)"
+        };
         said.clone_into(&mut body);
     }
     let keep = command.output_bytes > options.artifact_threshold.bytes();
-    Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep, unkept: command.omitted_bytes }
+    Rendered {
+        body,
+        footer: bracketed(&notes),
+        ok: ok && command.limit.is_none(),
+        keep,
+        unkept: command.omitted_bytes,
+    }
 }
 
 #[cfg(test)]

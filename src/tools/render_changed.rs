@@ -58,7 +58,11 @@ pub(super) fn render_tree(listing: &DirectoryListing) -> Rendered {
     for entry in &listing.entries {
         let text = entry.path.to_string();
         let (folders, name) = text.rsplit_once('/').unwrap_or(("", &text));
-        let depth = if folders.is_empty() { 0 } else { folders.split('/').count() };
+        let depth = if folders.is_empty() {
+            0
+        } else {
+            folders.split('/').count()
+        };
         let _ = write!(body, "{:1$}{name}", "", depth * 2);
         let _ = match (entry.kind, &entry.target) {
             (EntryKind::Directory, _) => writeln!(body, "/"),
@@ -70,5 +74,11 @@ pub(super) fn render_tree(listing: &DirectoryListing) -> Rendered {
     if listing.entries.is_empty() {
         body.push_str("(nothing in this folder)");
     }
-    Rendered { body, footer: omitted(listing), ok: true, keep: false, unkept: 0 }
+    Rendered {
+        body,
+        footer: omitted(listing),
+        ok: true,
+        keep: false,
+        unkept: 0,
+    }
 }

@@ -12,8 +12,16 @@ const MOST_SAID: usize = 1000;
 pub(super) fn sentence(denied: &Denied) -> String {
     let words: Vec<String> = denied.argv.iter().map(BytesPath::to_text).collect();
     let (program, is_cut) = bounded(&words.join(" "), MOST);
-    let more = if denied.truncated || is_cut { " …" } else { "" };
-    let times = if denied.count > 1 { format!(" ({} times)", denied.count) } else { String::new() };
+    let more = if denied.truncated || is_cut {
+        " …"
+    } else {
+        ""
+    };
+    let times = if denied.count > 1 {
+        format!(" ({} times)", denied.count)
+    } else {
+        String::new()
+    };
     let what = match &denied.because {
         Because::Write { .. } if denied.killed => "was ended",
         Because::Write { .. } => "was refused a write",
@@ -21,15 +29,33 @@ pub(super) fn sentence(denied: &Denied) -> String {
         _ => "was not run",
     };
     let why = match &denied.because {
-        Because::Rule { rule, justification } if justification.is_empty() => format!("the rule `{}` denies it", bounded(rule, MOST).0),
-        Because::Rule { rule, justification } => {
-            format!("the rule `{}` denies it: {}", bounded(rule, MOST).0, bounded(justification, MOST_SAID).0)
+        Because::Rule {
+            rule,
+            justification,
+        } if justification.is_empty() => format!("the rule `{}` denies it", bounded(rule, MOST).0),
+        Because::Rule {
+            rule,
+            justification,
+        } => {
+            format!(
+                "the rule `{}` denies it: {}",
+                bounded(rule, MOST).0,
+                bounded(justification, MOST_SAID).0
+            )
         }
-        Because::Refused { rule } => format!("the rule `{}` wants a person's word for it, and that was not given", bounded(rule, MOST).0),
+        Because::Refused { rule } => format!(
+            "the rule `{}` wants a person's word for it, and that was not given",
+            bounded(rule, MOST).0
+        ),
         Because::Write { path } => {
-            format!("it was about to change {}, and nobody allowed that", bounded(&path.to_text(), MOST).0)
+            format!(
+                "it was about to change {}, and nobody allowed that",
+                bounded(&path.to_text(), MOST).0
+            )
         }
-        Because::Unnamed => "it lies in no file that has a name, so that no rule can know it".to_owned(),
+        Because::Unnamed => {
+            "it lies in no file that has a name, so that no rule can know it".to_owned()
+        }
         Because::Changed => "its arguments were others than those that were allowed".to_owned(),
     };
     format!("`{}{more}` {what}{times}: {why}", program.replace('`', "'"))
@@ -37,7 +63,11 @@ pub(super) fn sentence(denied: &Denied) -> String {
 
 /// Returns as much of a text as is shown, on one line, and whether some is missing.
 fn bounded(text: &str, most: usize) -> (String, bool) {
-    let shown: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let shown: String = text
+        .chars()
+        .take(most)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let is_cut = text.chars().nth(most).is_some();
     (shown, is_cut)
 }
@@ -47,21 +77,45 @@ mod tests {
     use super::*;
 
     fn denied(words: &[&str], because: Because) -> Denied {
-        Denied { argv: words.iter().map(|&word| word.into()).collect(), truncated: false, count: 1, because, killed: false }
+        Denied {
+            argv: words.iter().map(|&word| word.into()).collect(),
+            truncated: false,
+            count: 1,
+            because,
+            killed: false,
+        }
     }
 
     #[test]
     fn a_denial_names_the_program_the_rule_and_the_reason() {
-        let because = |justification: &str| Because::Rule { rule: "bash(git push*)".into(), justification: justification.into() };
+        let because = |justification: &str| Because::Rule {
+            rule: "bash(git push*)".into(),
+            justification: justification.into(),
+        };
         assert_eq!(
-            sentence(&denied(&["git", "push", "origin"], because("ask Ann first"))),
+            sentence(&denied(
+                &["git", "push", "origin"],
+                because("ask Ann first")
+            )),
             "`git push origin` was not run: the rule `bash(git push*)` denies it: ask Ann first"
         );
-        let killed = Denied { killed: true, count: 3, ..denied(&["git", "push"], because("")) };
-        assert_eq!(sentence(&killed), "`git push` was ended before it began (3 times): the rule `bash(git push*)` denies it");
+        let killed = Denied {
+            killed: true,
+            count: 3,
+            ..denied(&["git", "push"], because(""))
+        };
+        assert_eq!(
+            sentence(&killed),
+            "`git push` was ended before it began (3 times): the rule `bash(git push*)` denies it"
+        );
         assert!(sentence(&denied(&["x"], Because::Unnamed)).contains("no file that has a name"));
         assert_eq!(
-            sentence(&denied(&["make"], Because::Write { path: "build/x.o".into() })),
+            sentence(&denied(
+                &["make"],
+                Because::Write {
+                    path: "build/x.o".into()
+                }
+            )),
             "`make` was refused a write: it was about to change build/x.o, and nobody allowed that"
         );
     }
@@ -70,9 +124,15 @@ mod tests {
     fn a_guest_cannot_say_more_than_fits_nor_break_out_of_the_line() {
         let said = sentence(&denied(
             &["a`\n]\x1b[2J", &"x".repeat(10_000)],
-            Because::Rule { rule: "r\n".repeat(9000), justification: "\r\n".into() },
+            Because::Rule {
+                rule: "r\n".repeat(9000),
+                justification: "\r\n".into(),
+            },
         ));
-        assert!(said.len() < 1000 && !said.contains(char::is_control), "{said}");
+        assert!(
+            said.len() < 1000 && !said.contains(char::is_control),
+            "{said}"
+        );
         assert!(said.starts_with("`a'\\x0a]\\x1b[2J"), "{said}");
     }
 }

@@ -14,23 +14,41 @@ pub(super) fn render_environment(environment: &Environment) -> String {
     let mut text = String::new();
     for variable in &environment.variables {
         // What a variable holds must not look like more variables.
-        let value = variable
-            .value
-            .as_ref()
-            .map_or_else(|| "*** (looks like a secret and is not shown)".to_owned(), |value| value.replace('\n', "\\n"));
+        let value = variable.value.as_ref().map_or_else(
+            || "*** (looks like a secret and is not shown)".to_owned(),
+            |value| value.replace('\n', "\\n"),
+        );
         let _ = writeln!(text, "{}={value}", variable.name);
     }
-    if text.is_empty() { "no such variable is set".to_owned() } else { text.trim_end().to_owned() }
+    if text.is_empty() {
+        "no such variable is set".to_owned()
+    } else {
+        text.trim_end().to_owned()
+    }
 }
 
 pub(super) fn render_background(background: &Background) -> Rendered {
     let lines: Vec<String> = background.processes.iter().map(line).collect();
     if let Some(printed) = &background.printed {
         let printed = shown(printed.as_bytes()).text;
-        let body = if printed.trim().is_empty() { "(no output)".to_owned() } else { printed };
-        return Rendered { body, footer: format!("[{}]", lines.join("; ")), ok: true, keep: false, unkept: 0 };
+        let body = if printed.trim().is_empty() {
+            "(no output)".to_owned()
+        } else {
+            printed
+        };
+        return Rendered {
+            body,
+            footer: format!("[{}]", lines.join("; ")),
+            ok: true,
+            keep: false,
+            unkept: 0,
+        };
     }
-    let body = if lines.is_empty() { "nothing was started in the background".to_owned() } else { lines.join("\n") };
+    let body = if lines.is_empty() {
+        "nothing was started in the background".to_owned()
+    } else {
+        lines.join("\n")
+    };
     Rendered::said(Ok(body))
 }
 
@@ -42,7 +60,12 @@ fn line(process: &Process) -> String {
         End::Signaled { signal } => format!("was ended after {seconds} s by signal {signal}"),
         End::Cancelled => format!("was stopped after {seconds} s"),
     };
-    format!("{} {end}, printed {}: {}", process.id, n_bytes(process.output_bytes), process.command.replace('\n', " "))
+    format!(
+        "{} {end}, printed {}: {}",
+        process.id,
+        n_bytes(process.output_bytes),
+        process.command.replace('\n', " ")
+    )
 }
 
 #[cfg(test)]
@@ -52,17 +75,39 @@ mod tests {
 
     #[test]
     fn one_value_cannot_pass_for_several_and_a_secret_is_not_shown() {
-        let variable = |name: &str, value: Option<&str>| Variable { name: name.to_owned(), value: value.map(str::to_owned) };
-        let environment = Environment { variables: vec![variable("A", Some("1\nB=2")), variable("API_KEY", None)] };
-        assert_eq!(render_environment(&environment), "A=1\\nB=2\nAPI_KEY=*** (looks like a secret and is not shown)");
-        assert_eq!(render_environment(&Environment { variables: Vec::new() }), "no such variable is set");
+        let variable = |name: &str, value: Option<&str>| Variable {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        let environment = Environment {
+            variables: vec![variable("A", Some("1\nB=2")), variable("API_KEY", None)],
+        };
+        assert_eq!(
+            render_environment(&environment),
+            "A=1\\nB=2\nAPI_KEY=*** (looks like a secret and is not shown)"
+        );
+        assert_eq!(
+            render_environment(&Environment {
+                variables: Vec::new()
+            }),
+            "no such variable is set"
+        );
     }
 
     #[test]
     fn a_process_is_a_line() {
-        let process = |end| Process { id: 7, command: "make\nserve".to_owned(), end, duration_ms: 2500, output_bytes: 1 };
+        let process = |end| Process {
+            id: 7,
+            command: "make\nserve".to_owned(),
+            end,
+            duration_ms: 2500,
+            output_bytes: 1,
+        };
         let listed = Background {
-            processes: vec![process(End::Running { pid: 7 }), process(End::Exited { code: 3 })],
+            processes: vec![
+                process(End::Running { pid: 7 }),
+                process(End::Exited { code: 3 }),
+            ],
             printed: None,
             directory: None,
         };
@@ -70,8 +115,17 @@ mod tests {
             render_background(&listed).body,
             "7 runs for 2 s, printed 1 byte: make serve\n7 ended after 2 s with exit code 3, printed 1 byte: make serve"
         );
-        let read =
-            render_background(&Background { processes: vec![process(End::Cancelled)], printed: Some("up\n".to_owned()), directory: None });
-        assert_eq!((read.body.as_str(), read.footer.as_str()), ("up\n", "[7 was stopped after 2 s, printed 1 byte: make serve]"));
+        let read = render_background(&Background {
+            processes: vec![process(End::Cancelled)],
+            printed: Some("up\n".to_owned()),
+            directory: None,
+        });
+        assert_eq!(
+            (read.body.as_str(), read.footer.as_str()),
+            (
+                "up\n",
+                "[7 was stopped after 2 s, printed 1 byte: make serve]"
+            )
+        );
     }
 }

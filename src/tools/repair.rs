@@ -1,5 +1,5 @@
-//! Mends what weak models get wrong in a call, where it can only be meant one way. Each mend is a note for the result: the person sees it,
-//! and the model may learn from it.
+//! Mends what weak models get wrong in a call, where it can only be meant one way. Each mend is a
+//! note for the result: the person sees it, and the model may learn from it.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -10,13 +10,28 @@ use podbay_event::is_same_name;
 use podbay_llm::text;
 
 /// Objects that some models put around the arguments.
-const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "kwargs"];
+const WRAPPERS: [&str; 6] = [
+    "arguments",
+    "parameters",
+    "params",
+    "args",
+    "input",
+    "kwargs",
+];
 
 /// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
-pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, String> {
+pub(super) fn read(
+    tool: &Tool,
+    given: &str,
+    notes: &mut Vec<String>,
+) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
     let value = match doubled::read(given) {
-        Ok((_, Some(key))) => return Err(format!("say `{key}` twice, with different values. Send it once")),
+        Ok((_, Some(key))) => {
+            return Err(format!(
+                "say `{key}` twice, with different values. Send it once"
+            ));
+        }
         Ok((value, None)) => value,
         Err(_) if given.len() >= text::CUT => {
             return Err(
@@ -25,7 +40,9 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
             );
         }
         Err(error) => {
-            let Some(value) = text::object_meant(given).and_then(|meant| serde_json::from_str(&meant).ok()) else {
+            let Some(value) =
+                text::object_meant(given).and_then(|meant| serde_json::from_str(&meant).ok())
+            else {
                 let problem = error.to_string();
                 let remedy = if problem.contains("hex escape") {
                     "An escape such as `\\ud83d` is half a sign and needs its other half behind it: write the sign itself"
@@ -40,19 +57,27 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
     };
     let value = match value {
         // That string may stand in another one, or be escaped once more than it should be.
-        Value::String(_) => match text::object_within(given).and_then(|inner| serde_json::from_str(&inner).ok()) {
+        Value::String(_) => match text::object_within(given)
+            .and_then(|inner| serde_json::from_str(&inner).ok())
+        {
             Some(inner) => {
-                notes.push("the arguments were written into a string; send them as an object".to_owned());
+                notes.push(
+                    "the arguments were written into a string; send them as an object".to_owned(),
+                );
                 inner
             }
             None => value,
         },
         other => other,
     };
-    let Value::Object(mut fields) = value else { return Err("must be a JSON object".to_owned()) };
+    let Value::Object(mut fields) = value else {
+        return Err("must be a JSON object".to_owned());
+    };
     if fields.len() == 1
         && let Some((name, Value::Object(inner))) = fields.iter().next()
-        && WRAPPERS.iter().any(|wrapper| is_same_name(wrapper, name) && !tool.takes(wrapper))
+        && WRAPPERS
+            .iter()
+            .any(|wrapper| is_same_name(wrapper, name) && !tool.takes(wrapper))
     {
         notes.push(format!("the arguments were taken out of {name}"));
         fields = inner.clone();
@@ -63,28 +88,42 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
 /// Adds what the name that a tool was called by says: `delete_lines` is the operation `delete`.
 pub(super) fn imply(name: &str, tool: &Tool, fields: &mut Map<String, Value>) {
     if tool.name == "edit_lines"
-        && let Some(operation) = name.strip_suffix("_lines").filter(|operation| *operation != "edit")
+        && let Some(operation) = name
+            .strip_suffix("_lines")
+            .filter(|operation| *operation != "edit")
     {
-        fields.entry("operation").or_insert_with(|| operation.into());
+        fields
+            .entry("operation")
+            .or_insert_with(|| operation.into());
     }
 }
 
-/// Takes one level of backslashes off where a whole text was escaped twice, so that it is one long line.
+/// Takes one level of backslashes off where a whole text was escaped twice, so that it is one long
+/// line.
 pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let name = match tool {
         "write_file" => "content",
         "bash" => "command",
         _ => return,
     };
-    let Some(Value::String(written)) = fields.get_mut(name) else { return };
-    // A command may well have `\n` in it; one with the beginning of a here-document on its only line cannot work.
-    let is_meant = if name == "command" { begins_document(written) } else { is_one_escaped_line(written) };
+    let Some(Value::String(written)) = fields.get_mut(name) else {
+        return;
+    };
+    // A command may well have `\n` in it; one with the beginning of a here-document on its only
+    // line cannot work.
+    let is_meant = if name == "command" {
+        begins_document(written)
+    } else {
+        is_one_escaped_line(written)
+    };
     if written.contains('\n') || !is_meant {
         return;
     }
     if let Some(text) = once(written) {
         *written = text;
-        notes.push(format!("{name} had its line ends written as \\n; they were made real ones"));
+        notes.push(format!(
+            "{name} had its line ends written as \\n; they were made real ones"
+        ));
     }
 }
 
@@ -92,20 +131,35 @@ pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut 
 fn begins_document(command: &str) -> bool {
     command.match_indices("<<").any(|(at, _)| {
         let is_more = command[..at].ends_with('<') || command[at + 2..].starts_with('<');
-        let word = command[at + 2..].trim_start_matches('-').trim_start().trim_start_matches(['\'', '"', '\\']);
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+        let word = command[at + 2..]
+            .trim_start_matches('-')
+            .trim_start()
+            .trim_start_matches(['\'', '"', '\\']);
+        let end = word
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(word.len());
         let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        !is_more && begins && word[end..].trim_start_matches(['\'', '"']).trim_start_matches("\\\"").starts_with("\\n")
+        !is_more
+            && begins
+            && word[end..]
+                .trim_start_matches(['\'', '"'])
+                .trim_start_matches("\\\"")
+                .starts_with("\\n")
     })
 }
 
-/// Returns whether a text is one line with several written line ends outside of quotes, and looks like lines of a file: indented or empty
-/// ones, or quotes that were escaped as well. A format such as `%h %s\n%b\n` has neither.
+/// Returns whether a text is one line with several written line ends outside of quotes, and looks
+/// like lines of a file: indented or empty ones, or quotes that were escaped as well. A format such
+/// as `%h %s\n%b\n` has neither.
 fn is_one_escaped_line(text: &str) -> bool {
-    n_outside(text) > 1 && ["\\n ", "\\n\\n", "\\n\\t", "\\\""].iter().any(|sign| text.contains(sign))
+    n_outside(text) > 1
+        && ["\\n ", "\\n\\n", "\\n\\t", "\\\""]
+            .iter()
+            .any(|sign| text.contains(sign))
 }
 
-/// Counts the `\n` that stand outside of quotes; `\"` is no quote, for it would have been escaped twice too.
+/// Counts the `\n` that stand outside of quotes; `\"` is no quote, for it would have been escaped
+/// twice too.
 fn n_outside(text: &str) -> usize {
     let (mut n, mut quote, mut last) = (0, None, ' ');
     let mut chars = text.chars().peekable();
@@ -155,28 +209,68 @@ mod tests {
         let mut fields = Map::from_iter([(name.to_owned(), Value::from(written))]);
         let mut notes = Vec::new();
         unescape(tool, &mut fields, &mut notes);
-        assert_eq!((fields[name].as_str(), notes.len()), (Some(expected), usize::from(written != expected)), "{written}");
+        assert_eq!(
+            (fields[name].as_str(), notes.len()),
+            (Some(expected), usize::from(written != expected)),
+            "{written}"
+        );
     }
 
     #[test]
     fn a_text_that_was_escaped_twice_gets_its_lines() {
-        check("write_file", "content", r#"def f():\n    return \"a\"\n"#, "def f():\n    return \"a\"\n");
-        check("write_file", "content", r"# Title\n\ntext\n", "# Title\n\ntext\n");
-        check("bash", "command", r"cat > a <<-'EOF'\none\nEOF", "cat > a <<-'EOF'\none\nEOF");
-        check("bash", "command", r"cat > a <<EOF\none\nEOF", "cat > a <<EOF\none\nEOF");
+        check(
+            "write_file",
+            "content",
+            r#"def f():\n    return \"a\"\n"#,
+            "def f():\n    return \"a\"\n",
+        );
+        check(
+            "write_file",
+            "content",
+            r"# Title\n\ntext\n",
+            "# Title\n\ntext\n",
+        );
+        check(
+            "bash",
+            "command",
+            r"cat > a <<-'EOF'\none\nEOF",
+            "cat > a <<-'EOF'\none\nEOF",
+        );
+        check(
+            "bash",
+            "command",
+            r"cat > a <<EOF\none\nEOF",
+            "cat > a <<EOF\none\nEOF",
+        );
     }
 
     #[test]
     fn a_backslash_that_is_meant_stays() {
-        for text in [r#"print("a\nb\n")"#, r"printf 'a\nb\n'", r"C:\new", r"one \n in a line", "real\nlines\\n", r"a\nb \d\n"] {
+        for text in [
+            r#"print("a\nb\n")"#,
+            r"printf 'a\nb\n'",
+            r"C:\new",
+            r"one \n in a line",
+            "real\nlines\\n",
+            r"a\nb \d\n",
+        ] {
             check("write_file", "content", text, text);
         }
         check("bash", "command", r"printf 'a\nb\n'", r"printf 'a\nb\n'");
         check("bash", "command", r"printf a\n", r"printf a\n");
-        for text in [r"greeting=Hello\nWorld\nBye", r"format=%t %m\n", r"%h %s\n%b\n"] {
+        for text in [
+            r"greeting=Hello\nWorld\nBye",
+            r"format=%t %m\n",
+            r"%h %s\n%b\n",
+        ] {
             check("write_file", "content", text, text);
         }
-        for text in [r"tr , \n <<< a,b,c", r"echo $((1<<4)) | sed s/6/\nx/", r"awk '{print}' <<<x; printf %s\n y", r"echo $((x<<y)) \n"] {
+        for text in [
+            r"tr , \n <<< a,b,c",
+            r"echo $((1<<4)) | sed s/6/\nx/",
+            r"awk '{print}' <<<x; printf %s\n y",
+            r"echo $((x<<y)) \n",
+        ] {
             check("bash", "command", text, text);
         }
         check("grep", "pattern", r"a\nb\n", r"a\nb\n");

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// The schema of one tool's arguments, with errors that a small model can act on.
 pub(super) struct Schema {
     source: Value,
-    /// Made ready when it is needed first: most tools are never called in a session, and it takes time that each start would pay.
+    /// Made ready when it is needed first: most tools are never called in a session, and it takes
+    /// time that each start would pay.
     validator: OnceLock<jsonschema::Validator>,
     /// Name, type and the words that there are, of each argument.
     types: Vec<(String, String, Vec<String>)>,
@@ -18,35 +19,61 @@ impl Schema {
             .into_iter()
             .flatten()
             .filter_map(|(name, property)| {
-                let words = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+                let words = property["enum"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect();
                 Some((name.clone(), property["type"].as_str()?.to_owned(), words))
             })
             .collect();
-        Self { source: schema.clone(), validator: OnceLock::new(), types }
+        Self {
+            source: schema.clone(),
+            validator: OnceLock::new(),
+            types,
+        }
     }
 
-    /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"` for true, `null` for nothing. What is
-    /// not the model's own word any more is noted.
+    /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"`
+    /// for true, `null` for nothing. What is not the model's own word any more is noted.
     pub(super) fn coerce(&self, value: &mut Value, notes: &mut Vec<String>) {
-        let Some(object) = value.as_object_mut() else { return };
+        let Some(object) = value.as_object_mut() else {
+            return;
+        };
         object.retain(|_, value| !value.is_null());
         for (name, wanted, choices) in &self.types {
-            let Some(value) = object.get_mut(name) else { continue };
+            let Some(value) = object.get_mut(name) else {
+                continue;
+            };
             let mended = match (wanted.as_str(), &*value) {
-                ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
-                // What is beyond all bounds becomes the largest number there is, and is bounded like any other.
-                ("integer", Value::Number(number)) if !number.is_i64() => {
-                    number.as_f64().filter(|number| number.fract() == 0.0).map(|number| Value::from(number as i64))
+                ("integer", Value::String(text)) => {
+                    text.trim().parse::<i64>().ok().map(Value::from)
                 }
-                ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+                // What is beyond all bounds becomes the largest number there is, and is bounded
+                // like any other.
+                ("integer", Value::Number(number)) if !number.is_i64() => number
+                    .as_f64()
+                    .filter(|number| number.fract() == 0.0)
+                    .map(|number| Value::from(number as i64)),
+                ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str()
+                {
                     "true" | "yes" => Some(Value::Bool(true)),
                     "false" | "no" => Some(Value::Bool(false)),
                     _ => None,
                 },
-                ("boolean", Value::Number(number)) => number.as_i64().filter(|n| (0..=1).contains(n)).map(|n| Value::Bool(n == 1)),
-                ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
+                ("boolean", Value::Number(number)) => number
+                    .as_i64()
+                    .filter(|n| (0..=1).contains(n))
+                    .map(|n| Value::Bool(n == 1)),
+                ("object", Value::String(text)) => {
+                    serde_json::from_str(text).ok().filter(Value::is_object)
+                }
                 // An array that was written as text, or is its only item.
-                ("array", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_array),
+                ("array", Value::String(text)) => {
+                    serde_json::from_str(text).ok().filter(Value::is_array)
+                }
                 ("array", item @ Value::Object(_)) => Some(Value::Array(vec![item.clone()])),
                 ("string", Value::String(text)) => choice(choices, text).map(Value::from),
                 ("string", other) => text(name, other).map(Value::from),
@@ -55,7 +82,11 @@ impl Schema {
             if let Some(mended) = mended {
                 let is_other_number = mended.is_number() && value.is_number();
                 if !is_other_number {
-                    notes.push(format!("{name} {} was taken as {}", short(value), short(&mended)));
+                    notes.push(format!(
+                        "{name} {} was taken as {}",
+                        short(value),
+                        short(&mended)
+                    ));
                 }
                 *value = mended;
             }
@@ -74,16 +105,32 @@ impl Schema {
 
     /// Checks the arguments; each problem names its field.
     pub(super) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        // Of all drafts that mean the same by the few words we use, this one is quickest to make ready.
-        let make = || jsonschema::draft7::new(&self.source).expect("the catalogue's schemas are checked by its tests");
-        let problems: Vec<String> = self.validator.get_or_init(make).iter_errors(value).take(5).map(|error| describe(&error)).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        // Of all drafts that mean the same by the few words we use, this one is quickest to make
+        // ready.
+        let make = || {
+            jsonschema::draft7::new(&self.source)
+                .expect("the catalogue's schemas are checked by its tests")
+        };
+        let problems: Vec<String> = self
+            .validator
+            .get_or_init(make)
+            .iter_errors(value)
+            .take(5)
+            .map(|error| describe(&error))
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
+        }
     }
 }
 
 /// Returns the word that is there and was written in other letters.
 fn choice<'a>(choices: &'a [String], written: &str) -> Option<&'a str> {
-    let found = choices.iter().find(|choice| choice.eq_ignore_ascii_case(written.trim()))?;
+    let found = choices
+        .iter()
+        .find(|choice| choice.eq_ignore_ascii_case(written.trim()))?;
     (found != written).then_some(found)
 }
 
@@ -94,7 +141,10 @@ fn text(name: &str, value: &Value) -> Option<String> {
         // The words of a command line, as models write them that were taught to start programs.
         Value::Array(words) if name == "command" => match words.as_slice() {
             [shell, flag, script]
-                if ["bash", "sh", "/bin/bash", "/bin/sh"].iter().any(|name| shell == name) && (flag == "-c" || flag == "-lc") =>
+                if ["bash", "sh", "/bin/bash", "/bin/sh"]
+                    .iter()
+                    .any(|name| shell == name)
+                    && (flag == "-c" || flag == "-lc") =>
             {
                 script.as_str().map(str::to_owned)
             }
@@ -104,7 +154,8 @@ fn text(name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// Returns whether a value is written as the model wrote it: a number with a fraction, or one too large, may have lost digits when it was read.
+/// Returns whether a value is written as the model wrote it: a number with a fraction, or one too
+/// large, may have lost digits when it was read.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_i64() || number.is_u64(),
@@ -115,7 +166,11 @@ fn is_exact(value: &Value) -> bool {
 fn short(value: &Value) -> String {
     let text = value.to_string();
     let end = text.floor_char_boundary(120);
-    if end < text.len() { format!("{}…", &text[..end]) } else { text }
+    if end < text.len() {
+        format!("{}…", &text[..end])
+    } else {
+        text
+    }
 }
 
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {
@@ -123,18 +178,40 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = place.trim_start_matches('/').replace('/', ".");
     // Of several edits it says which one.
-    let within = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
+    let within = if place.is_empty() {
+        String::new()
+    } else {
+        format!(" in `{place}`")
+    };
     match error.kind() {
-        Kind::Required { property } => format!("`{}` is missing{within}", property.as_str().unwrap_or_default()),
+        Kind::Required { property } => format!(
+            "`{}` is missing{within}",
+            property.as_str().unwrap_or_default()
+        ),
         Kind::AdditionalProperties { unexpected } => {
-            let names: Vec<String> = unexpected.iter().map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
+            let names: Vec<String> = unexpected
+                .iter()
+                .map(|name| format!("`{}`", name.chars().take(60).collect::<String>()))
+                .collect();
             format!("{} is not known{within}", names.join(", "))
         }
         // All of them, however many: the model is to choose one.
         Kind::Enum { options } => {
-            let words: Vec<String> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
-            format!("`{place}`: {} is none of {}", short(error.instance()), words.join(", "))
+            let words: Vec<String> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(Value::to_string)
+                .collect();
+            format!(
+                "`{place}`: {} is none of {}",
+                short(error.instance()),
+                words.join(", ")
+            )
         }
-        _ => format!("`{place}`: {}", error.to_string().chars().take(200).collect::<String>()),
+        _ => format!(
+            "`{place}`: {}",
+            error.to_string().chars().take(200).collect::<String>()
+        ),
     }
 }

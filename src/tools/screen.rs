@@ -1,8 +1,9 @@
 //! What a command printed, as text: what would be read off a terminal at its end.
 //!
-//! A command that draws its progress prints the same line again and again, with a carriage return or by moving up and erasing. Of each line
-//! the last state is what it has to say. Colours and other sequences for a terminal are left out, and bytes that are no text are shown by
-//! their numbers. Text without any of these stays as it is.
+//! A command that draws its progress prints the same line again and again, with a carriage return
+//! or by moving up and erasing. Of each line the last state is what it has to say. Colours and
+//! other sequences for a terminal are left out, and bytes that are no text are shown by their
+//! numbers. Text without any of these stays as it is.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -18,7 +19,8 @@ const ESC: u8 = 0x1b;
 /// Rows that can still be drawn over; what is above them is done.
 const LIVE: usize = 512;
 
-/// Rows of the terminal that a command without one takes for granted; only for what speaks of the whole screen.
+/// Rows of the terminal that a command without one takes for granted; only for what speaks of the
+/// whole screen.
 const HEIGHT: usize = 24;
 
 /// The farthest a command moves to the right of what stands in a line.
@@ -39,17 +41,25 @@ pub(super) fn shown(printed: &[u8]) -> Shown {
     let has_bytes = std::str::from_utf8(printed).is_err();
     let text = shown_text(printed);
     if !text.chars().any(is_control) {
-        return Shown { text: text.into_owned(), has_bytes };
+        return Shown {
+            text: text.into_owned(),
+            has_bytes,
+        };
     }
     let mut screen = Screen::new();
     for line in text.split_inclusive('\n') {
-        let (line, ends) = line.strip_suffix('\n').map_or((line, false), |line| (line, true));
+        let (line, ends) = line
+            .strip_suffix('\n')
+            .map_or((line, false), |line| (line, true));
         screen.draw(line);
         if ends {
             screen.line_feed();
         }
     }
-    Shown { text: screen.into_text(), has_bytes }
+    Shown {
+        text: screen.into_text(),
+        has_bytes,
+    }
 }
 
 /// Returns where the first line of a text is drawn again from its beginning on, if it is.
@@ -57,7 +67,11 @@ pub(super) fn redrawn_at(printed: &[u8]) -> Option<usize> {
     const TO_BEGINNING: [&[u8]; 4] = [b"\r", b"\x1b[2K", b"\x1b[1G", b"\x1b[G"];
     let line = printed.split(|byte| *byte == b'\n').next()?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    (0..line.len()).find(|at| TO_BEGINNING.iter().any(|sequence| line[*at..].starts_with(sequence)))
+    (0..line.len()).find(|at| {
+        TO_BEGINNING
+            .iter()
+            .any(|sequence| line[*at..].starts_with(sequence))
+    })
 }
 
 fn is_control(char: char) -> bool {
@@ -125,7 +139,10 @@ impl Screen {
 
     fn put(&mut self, char: char) {
         let row = &mut self.rows[self.row];
-        let n_blanks = self.column.saturating_sub(row.cells.len()).min(self.blanks_left);
+        let n_blanks = self
+            .column
+            .saturating_sub(row.cells.len())
+            .min(self.blanks_left);
         self.blanks_left -= n_blanks;
         row.cells.resize(row.cells.len() + n_blanks, ' ');
         self.column = self.column.min(row.cells.len());
@@ -143,7 +160,11 @@ impl Screen {
     fn show(&mut self, char: char) {
         let mut text = String::new();
         let code = u32::from(char);
-        let _ = if code <= 0xff { write!(text, "\\x{code:02x}") } else { write!(text, "\\u{{{code:x}}}") };
+        let _ = if code <= 0xff {
+            write!(text, "\\x{code:02x}")
+        } else {
+            write!(text, "\\u{{{code:x}}}")
+        };
         text.chars().for_each(|char| self.put(char));
     }
 
@@ -168,7 +189,8 @@ impl Screen {
         }
     }
 
-    /// Has what was printed up to now stay, whatever is drawn from here on. It may be what another command has to say.
+    /// Has what was printed up to now stay, whatever is drawn from here on. It may be what another
+    /// command has to say.
     fn take(&mut self) {
         if self.is_taken {
             return;
@@ -208,7 +230,11 @@ impl Screen {
         row.is_redrawn = true;
         match how {
             0 => row.cells.truncate(column),
-            1 => row.cells.iter_mut().take(column + 1).for_each(|cell| *cell = ' '),
+            1 => row
+                .cells
+                .iter_mut()
+                .take(column + 1)
+                .for_each(|cell| *cell = ' '),
             2 => row.cells.clear(),
             _ => {}
         }
@@ -222,14 +248,17 @@ impl Screen {
             }
             1 => {
                 let top = self.top().min(self.row);
-                self.rows.range_mut(top..self.row).for_each(|row| row.cells.clear());
+                self.rows
+                    .range_mut(top..self.row)
+                    .for_each(|row| row.cells.clear());
                 self.erase_in_line(1);
             }
             2 => {
                 self.take();
                 let top = self.top();
                 self.rows.range_mut(top..).for_each(|row| row.cells.clear());
-                // What follows is drawn anew from the top, or goes on from here with nothing above it.
+                // What follows is drawn anew from the top, or goes on from here with nothing above
+                // it.
                 self.rows.truncate(top + 1);
                 (self.row, self.column) = (top, 0);
             }
@@ -246,8 +275,13 @@ impl Screen {
         let n = n.min(row.cells.len() - column);
         match action {
             'P' => drop(row.cells.drain(column..column + n)),
-            'X' => row.cells[column..column + n].iter_mut().for_each(|cell| *cell = ' '),
-            _ => drop(row.cells.splice(column..column, std::iter::repeat_n(' ', n))),
+            'X' => row.cells[column..column + n]
+                .iter_mut()
+                .for_each(|cell| *cell = ' '),
+            _ => drop(
+                row.cells
+                    .splice(column..column, std::iter::repeat_n(' ', n)),
+            ),
         }
     }
 
@@ -274,7 +308,11 @@ fn finish(text: &mut String, row: &Row) {
 impl Perform for Screen {
     fn print(&mut self, char: char) {
         self.acted = true;
-        if is_control(char) { self.show(char) } else { self.put(char) }
+        if is_control(char) {
+            self.show(char)
+        } else {
+            self.put(char)
+        }
     }
 
     fn execute(&mut self, byte: u8) {
@@ -303,7 +341,9 @@ impl Perform for Screen {
         if !intermediates.is_empty() {
             return;
         }
-        let mut given = params.iter().map(|part| part.first().copied().unwrap_or_default());
+        let mut given = params
+            .iter()
+            .map(|part| part.first().copied().unwrap_or_default());
         let first = given.next().unwrap_or_default();
         let n = usize::from(first.max(1));
         match action {
@@ -314,7 +354,10 @@ impl Perform for Screen {
             'D' => self.column = self.column.saturating_sub(n),
             'G' | '`' => self.move_to_column(n - 1),
             'd' => self.move_to(n - 1, self.column),
-            'H' | 'f' => self.move_to(n - 1, usize::from(given.next().unwrap_or_default().max(1)) - 1),
+            'H' | 'f' => self.move_to(
+                n - 1,
+                usize::from(given.next().unwrap_or_default().max(1)) - 1,
+            ),
             'J' => self.erase_in_screen(first),
             'K' => self.erase_in_line(first),
             'P' | 'X' | '@' => self.edit_line(action, n),
@@ -331,7 +374,9 @@ impl Perform for Screen {
         self.acted = true;
         match (intermediates, byte) {
             ([], b'7') => self.saved = (self.row, self.column),
-            ([], b'8') => (self.row, self.column) = (self.saved.0.min(self.rows.len() - 1), self.saved.1),
+            ([], b'8') => {
+                (self.row, self.column) = (self.saved.0.min(self.rows.len() - 1), self.saved.1)
+            }
             ([], b'M') => self.row = self.row.saturating_sub(1),
             ([], b'c') => self.erase_in_screen(2),
             _ => {}
@@ -352,7 +397,14 @@ mod tests {
 
     #[test]
     fn text_stays_as_it_is() {
-        for text in ["", "a", "a\n", "a  \n\tb  \n\n", "na\u{ef}ve \u{1f980}\n", "\\x1b[31m"] {
+        for text in [
+            "",
+            "a",
+            "a\n",
+            "a  \n\tb  \n\n",
+            "na\u{ef}ve \u{1f980}\n",
+            "\\x1b[31m",
+        ] {
             check(text, text);
         }
         check("a\r\nb  \r\n", "a\nb  \n");
@@ -376,9 +428,18 @@ mod tests {
     fn of_rows_that_are_drawn_again_the_last_state_is_shown() {
         check("a: 1\nb: 1\n\x1b[2Aa: 2\nb: 2\n", "a: 2\nb: 2\n");
         check("a\nb\nc\n\x1b[3A\x1b[Jall done\n", "all done\n");
-        check("keep\n[+] 1/3\n x\n y\n\x1b[3F\x1b[0J[+] 3/3\n x done\n", "keep\n[+] 3/3\n x done\n");
-        check("a\x1b[5Cb\n\x1b[2J\x1b[Hold\n\x1b[2J\x1b[Hnew\n", "a     b\nnew\n");
-        check("FAILED: one\n\x1b[H\x1b[2J\x1b[3Jbuild ok\n", "FAILED: one\nbuild ok\n");
+        check(
+            "keep\n[+] 1/3\n x\n y\n\x1b[3F\x1b[0J[+] 3/3\n x done\n",
+            "keep\n[+] 3/3\n x done\n",
+        );
+        check(
+            "a\x1b[5Cb\n\x1b[2J\x1b[Hold\n\x1b[2J\x1b[Hnew\n",
+            "a     b\nnew\n",
+        );
+        check(
+            "FAILED: one\n\x1b[H\x1b[2J\x1b[3Jbuild ok\n",
+            "FAILED: one\nbuild ok\n",
+        );
         check("before\x1bcafter\n", "before\nafter\n");
         check("before\n\x1b[1;1Hstatus line", "before\nstatus line");
         check("\x1b[H\x1b[2Jone\x1b[H\x1b[2Jtwo\n", "two\n");
@@ -390,7 +451,10 @@ mod tests {
     fn colours_and_other_sequences_are_left_out() {
         check("\x1b[1;31merror\x1b[0m: no\n", "error: no\n");
         check("\x1b[38;5;9mx\x1b[39m \x1b[38;2;1;2;3my\x1b[m", "x y");
-        check("\x1b]0;title\x07text \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "text link");
+        check(
+            "\x1b]0;title\x07text \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\",
+            "text link",
+        );
         check("\x1b(B\x1b[?25lx\x1b[?25h\x1b=\x07", "x");
     }
 

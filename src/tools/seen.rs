@@ -1,6 +1,8 @@
-//! What the model knows of files, as long as the session goes on: whatever box it works in, and whoever goes on with it later.
+//! What the model knows of files, as long as the session goes on: whatever box it works in, and
+//! whoever goes on with it later.
 //!
-//! It is made of what the guest says of each call. None of it is believed further than that the model is told of a conflict, or is not.
+//! It is made of what the guest says of each call. None of it is believed further than that the
+//! model is told of a conflict, or is not.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,11 +17,13 @@ use podbay_wire::Memo;
 use podbay_wire::Output;
 use podbay_wire::below;
 
-/// Files that are remembered, and bytes of their paths; of more, those that were seen longest ago are forgotten.
+/// Files that are remembered, and bytes of their paths; of more, those that were seen longest ago
+/// are forgotten.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 256 << 10;
 
-/// What is taken of one call. A guest may say more, and no record of the log is to be as long as it likes.
+/// What is taken of one call. A guest may say more, and no record of the log is to be as long as it
+/// likes.
 const MOST_OF_CALL: usize = 512;
 const MOST_BYTES_OF_CALL: usize = 64 << 10;
 /// Longest mark that is one.
@@ -53,28 +57,48 @@ enum Shown {
 }
 
 impl Seen {
-    /// Returns what a call that changes files is told: all that is known of those that it names, and of those `besides`.
+    /// Returns what a call that changes files is told: all that is known of those that it names,
+    /// and of those `besides`.
     pub(super) fn known(&self, call: &Call, besides: &[BytesPath]) -> Known {
-        let mut told: Vec<BytesPath> = call.changes().iter().map(plain).chain(besides.iter().cloned()).collect();
+        let mut told: Vec<BytesPath> = call
+            .changes()
+            .iter()
+            .map(plain)
+            .chain(besides.iter().cloned())
+            .collect();
         told.sort();
         told.dedup();
         let files = self.lock();
-        let is_told = |path: &[u8]| told.iter().any(|told| below(path, told.as_bytes()).is_some());
+        let is_told = |path: &[u8]| {
+            told.iter()
+                .any(|told| below(path, told.as_bytes()).is_some())
+        };
         let known = files.by_path.iter().filter(|(path, _)| is_told(path));
-        let mut known: Vec<KnownFile> =
-            known.map(|(path, file)| KnownFile { path: BytesPath::from_bytes(path.clone()), mark: file.mark.clone() }).collect();
+        let mut known: Vec<KnownFile> = known
+            .map(|(path, file)| KnownFile {
+                path: BytesPath::from_bytes(path.clone()),
+                mark: file.mark.clone(),
+            })
+            .collect();
         known.sort_by(|a, b| a.path.cmp(&b.path));
         Known { told, files: known }
     }
 
-    /// Remembers what a call says. Returns the files of which the model had been shown a part and that it now replaced as a whole.
+    /// Remembers what a call says. Returns the files of which the model had been shown a part and
+    /// that it now replaced as a whole.
     pub(super) fn take(&self, memos: &[Memo]) -> Vec<BytesPath> {
         let mut files = self.lock();
-        memos.iter().filter(|memo| files.take(memo)).filter_map(|memo| memo.paths().next().cloned()).collect()
+        memos
+            .iter()
+            .filter(|memo| files.take(memo))
+            .filter_map(|memo| memo.paths().next().cloned())
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().expect("nothing panics while it holds this lock")
+        self.0
+            .lock()
+            .expect("nothing panics while it holds this lock")
     }
 }
 
@@ -82,7 +106,13 @@ impl Files {
     /// Takes one memo; returns whether it replaces what the model had been shown a part of.
     fn take(&mut self, memo: &Memo) -> bool {
         match memo {
-            Memo::Read { path, mark, first_line, n_lines, more } => {
+            Memo::Read {
+                path,
+                mark,
+                first_line,
+                n_lines,
+                more,
+            } => {
                 let before = match self.by_path.get(path.as_bytes()) {
                     Some(file) if file.mark == *mark => file.shown,
                     _ => Shown::Lines(0),
@@ -90,7 +120,9 @@ impl Files {
                 let shown = match before {
                     Shown::Lines(n) if *first_line <= n.saturating_add(1) => {
                         if *more {
-                            Shown::Lines(n.max(first_line.saturating_add(*n_lines).saturating_sub(1)))
+                            Shown::Lines(
+                                n.max(first_line.saturating_add(*n_lines).saturating_sub(1)),
+                            )
                         } else {
                             Shown::Whole
                         }
@@ -106,8 +138,12 @@ impl Files {
                 before.is_some_and(|shown| shown != Shown::Whole)
             }
             Memo::Changed { path, mark } => {
-                // The lines that it was shown may be others by number now, but they are no more than before.
-                let shown = self.by_path.get(path.as_bytes()).map_or(Shown::Lines(0), |file| file.shown);
+                // The lines that it was shown may be others by number now, but they are no more
+                // than before.
+                let shown = self
+                    .by_path
+                    .get(path.as_bytes())
+                    .map_or(Shown::Lines(0), |file| file.shown);
                 self.put(path, mark, shown);
                 false
             }
@@ -124,12 +160,24 @@ impl Files {
 
     fn put(&mut self, path: &BytesPath, mark: &Mark, shown: Shown) {
         self.n_seen += 1;
-        let file = File { mark: mark.clone(), shown, number: self.n_seen };
-        if self.by_path.insert(path.as_bytes().to_vec(), file).is_none() {
+        let file = File {
+            mark: mark.clone(),
+            shown,
+            number: self.n_seen,
+        };
+        if self
+            .by_path
+            .insert(path.as_bytes().to_vec(), file)
+            .is_none()
+        {
             self.n_bytes += path.as_bytes().len();
         }
         while (self.by_path.len() > MOST || self.n_bytes > MOST_BYTES)
-            && let Some(oldest) = self.by_path.iter().min_by_key(|(_, file)| file.number).map(|(path, _)| path.clone())
+            && let Some(oldest) = self
+                .by_path
+                .iter()
+                .min_by_key(|(_, file)| file.number)
+                .map(|(path, _)| path.clone())
         {
             self.by_path.remove(&oldest);
             self.n_bytes -= oldest.len();
@@ -144,7 +192,9 @@ impl Files {
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         self.forget(to);
         for (path, file) in std::mem::take(&mut self.by_path) {
-            let path = below(&path, from).map(|rest| [to, rest].concat()).unwrap_or(path);
+            let path = below(&path, from)
+                .map(|rest| [to, rest].concat())
+                .unwrap_or(path);
             self.by_path.insert(path, file);
         }
         self.count();
@@ -155,29 +205,54 @@ impl Files {
     }
 }
 
-/// Returns what is to be remembered of an output, as far as it is sound. Of what was read, no more was shown than `most` characters hold.
+/// Returns what is to be remembered of an output, as far as it is sound. Of what was read, no more
+/// was shown than `most` characters hold.
 pub fn memos(output: &Output, most: usize) -> Vec<Memo> {
     let is_cut = match output {
         // With its number each line takes some characters more.
-        Output::Read(read) => read.files.iter().map(|file| file.text.len() + 10 * file.text.lines().count()).sum::<usize>() > most,
+        Output::Read(read) => {
+            read.files
+                .iter()
+                .map(|file| file.text.len() + 10 * file.text.lines().count())
+                .sum::<usize>()
+                > most
+        }
         _ => false,
     };
     let mut n_bytes = 0;
     let sound = output.memos().iter().take(MOST_OF_CALL).take_while(|memo| {
-        n_bytes += memo.paths().map(|path| path.as_bytes().len()).sum::<usize>();
+        n_bytes += memo
+            .paths()
+            .map(|path| path.as_bytes().len())
+            .sum::<usize>();
         n_bytes <= MOST_BYTES_OF_CALL && memo.mark().is_none_or(|mark| mark.0.len() <= LONGEST_MARK)
     });
     let shown = |memo: &Memo| match memo.clone() {
-        Memo::Read { path, mark, first_line, .. } if is_cut => Memo::Read { path, mark, first_line, n_lines: 0, more: true },
+        Memo::Read {
+            path,
+            mark,
+            first_line,
+            ..
+        } if is_cut => Memo::Read {
+            path,
+            mark,
+            first_line,
+            n_lines: 0,
+            more: true,
+        },
         memo => memo,
     };
     sound.map(shown).collect()
 }
 
-/// Returns where a path leads if there is no link on the way. Where there is one, the guest asks for the other name.
+/// Returns where a path leads if there is no link on the way. Where there is one, the guest asks
+/// for the other name.
 fn plain(path: &BytesPath) -> BytesPath {
     let bytes = path.as_bytes();
-    let bytes = bytes.strip_prefix(b"/workspace".as_slice()).filter(|rest| rest.is_empty() || rest.starts_with(b"/")).unwrap_or(bytes);
+    let bytes = bytes
+        .strip_prefix(b"/workspace".as_slice())
+        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        .unwrap_or(bytes);
     let mut names: Vec<&[u8]> = Vec::new();
     for name in bytes.split(|byte| *byte == b'/') {
         match name {
@@ -203,24 +278,45 @@ mod tests {
     }
 
     fn wrote(name: &str, text: &str) -> Memo {
-        Memo::Wrote { path: path(name), mark: mark(text) }
+        Memo::Wrote {
+            path: path(name),
+            mark: mark(text),
+        }
     }
 
     fn read(first_line: u64, n_lines: u64, more: bool) -> Memo {
-        Memo::Read { path: path("a"), mark: mark("1"), first_line, n_lines, more }
+        Memo::Read {
+            path: path("a"),
+            mark: mark("1"),
+            first_line,
+            n_lines,
+            more,
+        }
     }
 
     fn known(seen: &Seen, named: &str) -> Vec<(String, String)> {
-        let call = Call::DeleteFile(DeleteFile { path: path(named), recursive: false, protected: false, known: None });
+        let call = Call::DeleteFile(DeleteFile {
+            path: path(named),
+            recursive: false,
+            protected: false,
+            known: None,
+        });
         let known = seen.known(&call, &[]);
-        known.files.into_iter().map(|file| (file.path.to_text(), file.mark.0)).collect()
+        known
+            .files
+            .into_iter()
+            .map(|file| (file.path.to_text(), file.mark.0))
+            .collect()
     }
 
     #[track_caller]
     fn check(memos: &[Memo], named: &str, expected: &[(&str, &str)]) {
         let seen = Seen::default();
         seen.take(memos);
-        let expected: Vec<(String, String)> = expected.iter().map(|(path, mark)| ((*path).to_owned(), (*mark).to_owned())).collect();
+        let expected: Vec<(String, String)> = expected
+            .iter()
+            .map(|(path, mark)| ((*path).to_owned(), (*mark).to_owned()))
+            .collect();
         assert_eq!(known(&seen, named), expected);
     }
 
@@ -230,15 +326,35 @@ mod tests {
         check(&all, "a", &[("a/b", "1"), ("a/c/d", "2")]);
         check(&all, "/workspace/x/.././a//b", &[("a/b", "1")]);
         check(&all, "/elsewhere/ab", &[]);
-        check(&[&all[..], &[wrote("a/b", "4")]].concat(), "a/b", &[("a/b", "4")]);
+        check(
+            &[&all[..], &[wrote("a/b", "4")]].concat(),
+            "a/b",
+            &[("a/b", "4")],
+        );
     }
 
     #[test]
     fn what_is_known_goes_with_the_file() {
-        let all = [wrote("a/b", "1"), wrote("a/c/d", "2"), wrote("ab", "3"), wrote("z", "4")];
-        let moved = [&all[..], &[Memo::Moved { from: path("a"), to: path("z") }]].concat();
+        let all = [
+            wrote("a/b", "1"),
+            wrote("a/c/d", "2"),
+            wrote("ab", "3"),
+            wrote("z", "4"),
+        ];
+        let moved = [
+            &all[..],
+            &[Memo::Moved {
+                from: path("a"),
+                to: path("z"),
+            }],
+        ]
+        .concat();
         check(&moved, "", &[("ab", "3"), ("z/b", "1"), ("z/c/d", "2")]);
-        check(&[&moved[..], &[Memo::Gone { path: path("z") }]].concat(), "", &[("ab", "3")]);
+        check(
+            &[&moved[..], &[Memo::Gone { path: path("z") }]].concat(),
+            "",
+            &[("ab", "3")],
+        );
     }
 
     #[test]
@@ -247,8 +363,15 @@ mod tests {
         fn check(before: &[Memo], is_part: bool) {
             let seen = Seen::default();
             assert!(seen.take(before).is_empty());
-            assert_eq!(seen.take(&[wrote("a", "2")]).len(), usize::from(is_part), "{before:?}");
-            assert!(seen.take(&[wrote("a", "3")]).is_empty(), "by now it is its own");
+            assert_eq!(
+                seen.take(&[wrote("a", "2")]).len(),
+                usize::from(is_part),
+                "{before:?}"
+            );
+            assert!(
+                seen.take(&[wrote("a", "3")]).is_empty(),
+                "by now it is its own"
+            );
         }
         check(&[], false);
         check(&[read(1, 9, false)], false);
@@ -258,26 +381,73 @@ mod tests {
         check(&[read(1, 9, true), read(11, 5, false)], true);
         check(&[read(10, 5, false)], true);
         check(&[read(1, 9, false), read(3, 1, true)], false);
-        check(&[read(1, 9, false), Memo::Changed { path: path("a"), mark: mark("9") }], false);
-        check(&[read(1, 9, false), Memo::Read { path: path("a"), mark: mark("8"), first_line: 4, n_lines: 9, more: false }], true);
+        check(
+            &[
+                read(1, 9, false),
+                Memo::Changed {
+                    path: path("a"),
+                    mark: mark("9"),
+                },
+            ],
+            false,
+        );
+        check(
+            &[
+                read(1, 9, false),
+                Memo::Read {
+                    path: path("a"),
+                    mark: mark("8"),
+                    first_line: 4,
+                    n_lines: 9,
+                    more: false,
+                },
+            ],
+            true,
+        );
     }
 
     #[test]
     fn the_one_seen_longest_ago_is_forgotten() {
         let seen = Seen::default();
-        let many: Vec<Memo> = (0..=MOST).map(|number| wrote(&number.to_string(), "1")).collect();
+        let many: Vec<Memo> = (0..=MOST)
+            .map(|number| wrote(&number.to_string(), "1"))
+            .collect();
         seen.take(&many);
         assert!(known(&seen, "0").is_empty() && known(&seen, "1").len() == 1);
         let long = |number: usize| wrote(&format!("{number}{}", "x".repeat(60 << 10)), "1");
         seen.take(&(0..5).map(long).collect::<Vec<_>>());
-        assert_eq!(known(&seen, "").len(), 4, "all paths together have a bound too");
+        assert_eq!(
+            known(&seen, "").len(),
+            4,
+            "all paths together have a bound too"
+        );
     }
 
     #[test]
     fn a_guest_that_says_too_much_is_not_heard_to_its_end() {
-        let output = |memos| Output::Changed(podbay_wire::Changed { memos, ..Default::default() });
-        assert_eq!(memos(&output(vec![wrote("a", "1"); 1000]), 1000).len(), MOST_OF_CALL);
-        assert!(memos(&output(vec![wrote(&"x".repeat(MOST_BYTES_OF_CALL + 1), "1")]), 1000).is_empty());
-        assert!(memos(&output(vec![wrote("a", &"1".repeat(LONGEST_MARK + 1))]), 1000).is_empty());
+        let output = |memos| {
+            Output::Changed(podbay_wire::Changed {
+                memos,
+                ..Default::default()
+            })
+        };
+        assert_eq!(
+            memos(&output(vec![wrote("a", "1"); 1000]), 1000).len(),
+            MOST_OF_CALL
+        );
+        assert!(
+            memos(
+                &output(vec![wrote(&"x".repeat(MOST_BYTES_OF_CALL + 1), "1")]),
+                1000
+            )
+            .is_empty()
+        );
+        assert!(
+            memos(
+                &output(vec![wrote("a", &"1".repeat(LONGEST_MARK + 1))]),
+                1000
+            )
+            .is_empty()
+        );
     }
 }

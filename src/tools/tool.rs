@@ -7,7 +7,8 @@ use super::schema::Schema;
 use podbay_event::is_same_name;
 use podbay_policy::Action;
 
-/// Makes an action from arguments that fit the schema. Says what is wrong with their values, and notes what was taken otherwise.
+/// Makes an action from arguments that fit the schema. Says what is wrong with their values, and
+/// notes what was taken otherwise.
 pub(super) type Make = fn(Value, &Options, &mut Vec<String>) -> Result<Action, String>;
 
 /// One tool as the model sees it.
@@ -23,17 +24,34 @@ pub struct Tool {
     pub(super) renamed: &'static [(&'static str, &'static str)],
     pub(super) smallest_set: Set,
     example: &'static str,
-    /// What the small set tells of it: the arguments that are left, and those of them that must be there.
+    /// What the small set tells of it: the arguments that are left, and those of them that must be
+    /// there.
     small: Option<(&'static [&'static str], &'static [&'static str])>,
     make: Make,
 }
 
 impl Tool {
     /// Returns a tool of the full set, with the schema of its arguments.
-    pub(super) fn new(name: &'static str, description: &'static str, parameters: Value, make: Make) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        description: &'static str,
+        parameters: Value,
+        make: Make,
+    ) -> Self {
         let schema = Schema::new(&parameters);
         let example = r#"{"path": "."}"#;
-        Self { name, aliases: &[], description, parameters, schema, renamed: &[], smallest_set: Set::Full, example, small: None, make }
+        Self {
+            name,
+            aliases: &[],
+            description,
+            parameters,
+            schema,
+            renamed: &[],
+            smallest_set: Set::Full,
+            example,
+            small: None,
+            make,
+        }
     }
 
     /// Names that models trained on other systems use for it.
@@ -48,7 +66,10 @@ impl Tool {
 
     /// The smallest set that it is told in.
     pub(super) fn in_sets_from(self, smallest_set: Set) -> Self {
-        Self { smallest_set, ..self }
+        Self {
+            smallest_set,
+            ..self
+        }
     }
 
     /// Arguments that would be right, to learn from.
@@ -66,13 +87,26 @@ impl Tool {
         self
     }
 
-    /// Only these arguments are told in the small set, the latter of them as those that must be there.
-    pub(super) fn small(self, kept: &'static [&'static str], required: &'static [&'static str]) -> Self {
-        Self { small: Some((kept, required)), ..self }
+    /// Only these arguments are told in the small set, the latter of them as those that must be
+    /// there.
+    pub(super) fn small(
+        self,
+        kept: &'static [&'static str],
+        required: &'static [&'static str],
+    ) -> Self {
+        Self {
+            small: Some((kept, required)),
+            ..self
+        }
     }
 
     /// Makes the action of arguments that fit the schema.
-    pub(super) fn action(&self, arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    pub(super) fn action(
+        &self,
+        arguments: Value,
+        options: &Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Action, String> {
         (self.make)(arguments, options, notes)
     }
 
@@ -81,10 +115,12 @@ impl Tool {
         self.aliases
     }
 
-    /// Tells only of the arguments that every task needs: a small model loses itself among the others, and its window is small too. Who knows
-    /// the others all the same may use them.
+    /// Tells only of the arguments that every task needs: a small model loses itself among the
+    /// others, and its window is small too. Who knows the others all the same may use them.
     pub(super) fn make_small(&mut self) {
-        let Some((kept, required)) = self.small else { return };
+        let Some((kept, required)) = self.small else {
+            return;
+        };
         if let Some(properties) = self.parameters["properties"].as_object_mut() {
             properties.retain(|name, _| kept.contains(&name.as_str()));
         }
@@ -98,13 +134,21 @@ impl Tool {
 
     /// Returns whether an argument is called so, here or elsewhere, however it is spelled.
     pub(super) fn takes(&self, name: &str) -> bool {
-        let own = self.schema.source()["properties"].as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
-        own.chain(self.renamed.iter().map(|(wrong, _)| *wrong)).any(|known| is_same_name(known, name))
+        let own = self.schema.source()["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(serde_json::Map::keys)
+            .map(String::as_str);
+        own.chain(self.renamed.iter().map(|(wrong, _)| *wrong))
+            .any(|known| is_same_name(known, name))
     }
 
     /// Returns the other names of an argument.
     pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
-        self.renamed.iter().filter(move |(_, name)| *name == right).map(|(wrong, _)| *wrong)
+        self.renamed
+            .iter()
+            .filter(move |(_, name)| *name == right)
+            .map(|(wrong, _)| *wrong)
     }
 
     /// Returns arguments that would be right, to learn from.

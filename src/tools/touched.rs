@@ -11,13 +11,22 @@ pub enum Touched {
     Deleted,
 }
 
-/// Returns what a call's output says that it did to the project, folders with a slash at their ends. What commands do is not seen here.
+/// Returns what a call's output says that it did to the project, folders with a slash at their
+/// ends. What commands do is not seen here.
 pub(super) fn touched(output: &Output) -> Vec<(BytesPath, Touched)> {
-    let made = |created| if created { Touched::Created } else { Touched::Modified };
+    let made = |created| {
+        if created {
+            Touched::Created
+        } else {
+            Touched::Modified
+        }
+    };
     match output {
         Output::Written(written) => vec![(written.path.clone(), made(written.created))],
         Output::Edited(edited) => vec![(edited.path.clone(), made(edited.created))],
-        Output::Changed(changed) if !changed.dry_run => changed.files.iter().flat_map(of_file).collect(),
+        Output::Changed(changed) if !changed.dry_run => {
+            changed.files.iter().flat_map(of_file).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -28,19 +37,31 @@ fn of_file(file: &FileChange) -> Vec<(BytesPath, Touched)> {
         None => path.clone(),
     };
     let here = |touched| (named(&file.path), touched);
-    let arrived = if file.replaced { Touched::Modified } else { Touched::Created };
+    let arrived = if file.replaced {
+        Touched::Modified
+    } else {
+        Touched::Created
+    };
     match file.change {
         Change::Created | Change::Copied => vec![here(arrived)],
         Change::Modified => vec![here(Touched::Modified)],
         Change::Deleted => vec![here(Touched::Deleted)],
-        Change::Moved => file.from.iter().map(|from| (named(from), Touched::Deleted)).chain([here(arrived)]).collect(),
+        Change::Moved => file
+            .from
+            .iter()
+            .map(|from| (named(from), Touched::Deleted))
+            .chain([here(arrived)])
+            .collect(),
         Change::Kept => Vec::new(),
     }
 }
 
-/// Adds what was done to a file to what was done before: made and deleted again is nothing, deleted and made again is changed.
+/// Adds what was done to a file to what was done before: made and deleted again is nothing, deleted
+/// and made again is changed.
 pub fn note(all: &mut Vec<(BytesPath, Touched)>, path: BytesPath, now: Touched) {
-    let Some(at) = all.iter().position(|(known, _)| *known == path) else { return all.push((path, now)) };
+    let Some(at) = all.iter().position(|(known, _)| *known == path) else {
+        return all.push((path, now));
+    };
     match (all[at].1, now) {
         (Touched::Created, Touched::Deleted) => drop(all.remove(at)),
         (Touched::Created, _) => {}
@@ -59,7 +80,11 @@ mod tests {
         for step in steps {
             note(&mut all, "a".into(), *step);
         }
-        assert_eq!(all.first().map(|(_, touched)| *touched), expected, "{steps:?}");
+        assert_eq!(
+            all.first().map(|(_, touched)| *touched),
+            expected,
+            "{steps:?}"
+        );
     }
 
     #[test]
@@ -76,9 +101,30 @@ mod tests {
 
     #[test]
     fn a_move_takes_one_name_and_gives_another() {
-        let moved = FileChange { path: "b".into(), from: Some("a".into()), change: Change::Moved, ..FileChange::default() };
-        assert_eq!(of_file(&moved), [("a".into(), Touched::Deleted), ("b".into(), Touched::Created)]);
-        let folder = FileChange { entries: Some(3), replaced: false, ..moved };
-        assert_eq!(of_file(&folder), [("a/".into(), Touched::Deleted), ("b/".into(), Touched::Created)]);
+        let moved = FileChange {
+            path: "b".into(),
+            from: Some("a".into()),
+            change: Change::Moved,
+            ..FileChange::default()
+        };
+        assert_eq!(
+            of_file(&moved),
+            [
+                ("a".into(), Touched::Deleted),
+                ("b".into(), Touched::Created)
+            ]
+        );
+        let folder = FileChange {
+            entries: Some(3),
+            replaced: false,
+            ..moved
+        };
+        assert_eq!(
+            of_file(&folder),
+            [
+                ("a/".into(), Touched::Deleted),
+                ("b/".into(), Touched::Created)
+            ]
+        );
     }
 }

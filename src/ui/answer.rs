@@ -13,8 +13,14 @@ pub(super) const TRIES: usize = 20;
 
 /// Waits for the line that answers what is on the screen, behind `prompt`.
 ///
-/// What was typed before it could be read is thrown away, and so are several lines at once: somebody pasted what was meant for another place.
-pub(super) async fn answer(prompt: &str, keyboard: &Keyboard, err: &mut impl Write, cancel: &CancellationToken) -> Typed {
+/// What was typed before it could be read is thrown away, and so are several lines at once:
+/// somebody pasted what was meant for another place.
+pub(super) async fn answer(
+    prompt: &str,
+    keyboard: &Keyboard,
+    err: &mut impl Write,
+    cancel: &CancellationToken,
+) -> Typed {
     for _ in 0..TRIES {
         if write!(err, "{prompt}").and_then(|()| err.flush()).is_err() {
             // A question that cannot be read cannot be answered.
@@ -27,7 +33,10 @@ pub(super) async fn answer(prompt: &str, keyboard: &Keyboard, err: &mut impl Wri
         keyboard.discard();
         match keyboard.line(cancel).await {
             Typed::Line(_) if keyboard.has_more().await => {
-                let _ = writeln!(err, "More lines came with that one, as in a paste, so it counts as no answer.");
+                let _ = writeln!(
+                    err,
+                    "More lines came with that one, as in a paste, so it counts as no answer."
+                );
             }
             typed => return typed,
         }

@@ -1,4 +1,5 @@
-//! How the arguments of a call look to a person who decides about it: all of them, each letter as what it is.
+//! How the arguments of a call look to a person who decides about it: all of them, each letter as
+//! what it is.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,7 +21,14 @@ const CHARS_MAX: usize = 4000;
 const FILES_MAX: usize = 200;
 const FIELDS_MAX: usize = 40;
 /// What goes into files is text of any script: nothing is started by its look.
-const PROSE: [&str; 6] = ["content", "contents", "new_content", "old_string", "new_string", "text"];
+const PROSE: [&str; 6] = [
+    "content",
+    "contents",
+    "new_content",
+    "old_string",
+    "new_string",
+    "text",
+];
 /// Text of any script as well, but for the lines that name files.
 const PATCHES: [&str; 2] = ["patch", "diff"];
 
@@ -43,17 +51,24 @@ impl Arguments {
             _ => Value::String(text.to_owned()),
         };
         let shown = unmasked("", &given);
-        Self { given, shown, is_large: text.len() > WHOLE_MAX }
+        Self {
+            given,
+            shown,
+            is_large: text.len() > WHOLE_MAX,
+        }
     }
 
     /// Writes them down, every field on lines of its own.
     pub(super) fn show(&self, out: &mut String) {
-        let shown = Shown { is_large: self.is_large };
+        let shown = Shown {
+            is_large: self.is_large,
+        };
         match &self.shown {
             Value::Object(fields) => {
                 for (key, value) in fields {
                     shown.field(out, 2, &name(key), value);
-                    if let Some(patch) = value.as_str().filter(|_| PATCHES.contains(&key.as_str())) {
+                    if let Some(patch) = value.as_str().filter(|_| PATCHES.contains(&key.as_str()))
+                    {
                         shown.files_of_patch(out, 4, patch);
                     }
                 }
@@ -82,10 +97,15 @@ impl Arguments {
 fn unmasked(key: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if PROSE.contains(&key) => Value::String(text.clone()),
-        Value::String(text) if PATCHES.contains(&key) => Value::String(text.split_inclusive('\n').map(header).collect()),
+        Value::String(text) if PATCHES.contains(&key) => {
+            Value::String(text.split_inclusive('\n').map(header).collect())
+        }
         Value::String(text) => Value::String(unmask(text)),
         Value::Array(values) => values.iter().map(|value| unmasked(key, value)).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), unmasked(key, value))).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), unmasked(key, value)))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -93,13 +113,25 @@ fn unmasked(key: &str, value: &Value) -> Value {
 /// Unmasks a line of a patch, unless it certainly is text of a file.
 fn header(line: &str) -> Cow<'_, str> {
     let names_files = ["+++ ", "--- "].iter().any(|mark| line.starts_with(mark));
-    if line.starts_with(['+', '-', ' ']) && !names_files { Cow::Borrowed(line) } else { Cow::Owned(unmask(line)) }
+    if line.starts_with(['+', '-', ' ']) && !names_files {
+        Cow::Borrowed(line)
+    } else {
+        Cow::Owned(unmask(line))
+    }
 }
 
 /// Returns whether a line of a patch says which file is changed, and how.
 fn names_a_file(line: &str) -> bool {
-    const SAYING: [&str; 8] =
-        ["*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:", "--- ", "+++ ", "rename ", "deleted file"];
+    const SAYING: [&str; 8] = [
+        "*** Add File:",
+        "*** Update File:",
+        "*** Delete File:",
+        "*** Move to:",
+        "--- ",
+        "+++ ",
+        "rename ",
+        "deleted file",
+    ];
     SAYING.iter().any(|start| line.starts_with(start))
 }
 
@@ -108,7 +140,9 @@ fn any(value: &Value, is_it: fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => is_it(text),
         Value::Array(values) => values.iter().any(|value| any(value, is_it)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| is_it(key) || any(value, is_it)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| is_it(key) || any(value, is_it)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -116,7 +150,9 @@ fn any(value: &Value, is_it: fn(&str) -> bool) -> bool {
 fn has_key(value: &Value, is_it: fn(&str) -> bool) -> bool {
     match value {
         Value::Array(values) => values.iter().any(|value| has_key(value, is_it)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| is_it(key) || has_key(value, is_it)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| is_it(key) || has_key(value, is_it)),
         _ => false,
     }
 }
@@ -149,29 +185,48 @@ impl Shown {
             }
             Value::Array(values) if !values.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
-                self.some(out, deep, values.iter(), |out, value| self.field(out, deep, "-", value));
+                self.some(out, deep, values.iter(), |out, value| {
+                    self.field(out, deep, "-", value)
+                });
                 if self.is_large && values.len() > LINES_MAX {
-                    let paths: BTreeSet<&str> =
-                        values[HEAD..values.len() - TAIL].iter().filter_map(|value| value["path"].as_str()).collect();
+                    let paths: BTreeSet<&str> = values[HEAD..values.len() - TAIL]
+                        .iter()
+                        .filter_map(|value| value["path"].as_str())
+                        .collect();
                     self.files(out, deep, paths.into_iter().map(padding::line));
                 }
             }
             Value::Object(fields) if !fields.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
-                self.some(out, deep, fields.iter(), |out, (key, value)| self.field(out, deep, &name(key), value));
+                self.some(out, deep, fields.iter(), |out, (key, value)| {
+                    self.field(out, deep, &name(key), value)
+                });
             }
-            other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other)))).expect(TAKES_ALL),
+            other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other))))
+                .expect(TAKES_ALL),
         }
     }
 
     /// Writes items, of too many the first and the last.
-    fn some<T>(&self, out: &mut String, indent: usize, items: impl ExactSizeIterator<Item = T>, mut write: impl FnMut(&mut String, T)) {
+    fn some<T>(
+        &self,
+        out: &mut String,
+        indent: usize,
+        items: impl ExactSizeIterator<Item = T>,
+        mut write: impl FnMut(&mut String, T),
+    ) {
         let n = items.len();
         for (at, item) in items.enumerate() {
             if !self.is_large || n <= LINES_MAX || at < HEAD || at >= n - TAIL {
                 write(out, item);
             } else if at == HEAD {
-                writeln!(out, "{:indent$}… {} of {n} are not shown …", "", n - HEAD - TAIL).expect(TAKES_ALL);
+                writeln!(
+                    out,
+                    "{:indent$}… {} of {n} are not shown …",
+                    "",
+                    n - HEAD - TAIL
+                )
+                .expect(TAKES_ALL);
             }
         }
     }
@@ -193,7 +248,10 @@ impl Shown {
         let (middle, tail) = rest.split_at(rest.len() - TAIL);
         show(head);
         let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
-        show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
+        show(&[&format!(
+            "… {} lines ({hidden} bytes) are not shown …",
+            middle.len()
+        )]);
         show(tail);
     }
 
@@ -203,11 +261,19 @@ impl Shown {
         let lines: Vec<&str> = escaped.split('\n').collect();
         if self.is_large && lines.len() > LINES_MAX {
             let hidden = &lines[HEAD..lines.len() - TAIL];
-            self.files(out, indent, hidden.iter().filter(|line| names_a_file(line)).map(|line| (*line).to_owned()));
+            self.files(
+                out,
+                indent,
+                hidden
+                    .iter()
+                    .filter(|line| names_a_file(line))
+                    .map(|line| (*line).to_owned()),
+            );
         }
     }
 
-    /// Names the files that what is not shown is about: one that is deleted there must not be overlooked.
+    /// Names the files that what is not shown is about: one that is deleted there must not be
+    /// overlooked.
     fn files(&self, out: &mut String, indent: usize, lines: impl Iterator<Item = String>) {
         let lines: Vec<String> = lines.collect();
         if lines.is_empty() {
@@ -229,6 +295,10 @@ impl Shown {
         }
         let head: String = line.chars().take(CHARS_MAX / 2).collect();
         let tail: String = line.chars().skip(n_chars - CHARS_MAX / 4).collect();
-        format!("{head} … {} characters are not shown … {tail}", n_chars - CHARS_MAX / 2 - CHARS_MAX / 4).into()
+        format!(
+            "{head} … {} characters are not shown … {tail}",
+            n_chars - CHARS_MAX / 2 - CHARS_MAX / 4
+        )
+        .into()
     }
 }

@@ -27,8 +27,7 @@ const WHAT_MAX: usize = 300;
 /// Most characters of a reason; whoever has more to say says it in a message.
 const REASON_MAX: usize = 2000;
 
-const PADDED: &str =
-    "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩; what stands behind them belongs to it.";
+const PADDED: &str = "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩; what stands behind them belongs to it.";
 
 /// A call that a person is asked about.
 #[derive(Clone, Debug)]
@@ -43,14 +42,24 @@ pub struct Question {
 
 impl From<&Asked> for Question {
     fn from(asked: &Asked) -> Self {
-        let Asked { call, capabilities, lasting } = asked;
+        let Asked {
+            call,
+            capabilities,
+            lasting,
+        } = asked;
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        Self { tool, arguments, capabilities: capabilities.clone(), lasting: lasting.clone() }
+        Self {
+            tool,
+            arguments,
+            capabilities: capabilities.clone(),
+            lasting: lasting.clone(),
+        }
     }
 }
 
 impl Question {
-    /// Renders the question. Every character of the arguments is visible, or it is said how much is not.
+    /// Renders the question. Every character of the arguments is visible, or it is said how much is
+    /// not.
     pub fn render(&self, paint: Paint) -> String {
         let arguments = Arguments::new(&self.arguments);
         let mut out = String::new();
@@ -62,30 +71,66 @@ impl Question {
         }
         arguments.show(&mut out);
         if arguments.is_large {
-            let hash: String = Sha256::digest(self.arguments.as_bytes()).iter().take(8).fold(String::new(), |mut hash, byte| {
-                write!(hash, "{byte:02x}").expect(TAKES_ALL);
-                hash
-            });
-            writeln!(out, "  {} bytes in all, SHA-256 {hash}…", self.arguments.len()).expect(TAKES_ALL);
+            let hash: String = Sha256::digest(self.arguments.as_bytes())
+                .iter()
+                .take(8)
+                .fold(String::new(), |mut hash, byte| {
+                    write!(hash, "{byte:02x}").expect(TAKES_ALL);
+                    hash
+                });
+            writeln!(
+                out,
+                "  {} bytes in all, SHA-256 {hash}…",
+                self.arguments.len()
+            )
+            .expect(TAKES_ALL);
         }
-        let wanted: Vec<String> = self.capabilities.iter().filter_map(Capability::wanted).collect();
-        let needs: Vec<String> = self.capabilities.iter().filter(|one| one.wanted().is_none()).map(describe).collect();
+        let wanted: Vec<String> = self
+            .capabilities
+            .iter()
+            .filter_map(Capability::wanted)
+            .collect();
+        let needs: Vec<String> = self
+            .capabilities
+            .iter()
+            .filter(|one| one.wanted().is_none())
+            .map(describe)
+            .collect();
         if !needs.is_empty() {
             writeln!(out, "It would {}.", needs.join(", and ")).expect(TAKES_ALL);
         }
         for wanted in &wanted {
-            writeln!(out, "The sandbox says: {}.", paint.bold(&padding::line(&unmask(wanted)))).expect(TAKES_ALL);
+            writeln!(
+                out,
+                "The sandbox says: {}.",
+                paint.bold(&padding::line(&unmask(wanted)))
+            )
+            .expect(TAKES_ALL);
         }
         let says = |is: fn(char) -> bool| wanted.iter().any(|wanted| wanted.chars().any(is));
         if arguments.hides() || self.tool.chars().any(text::is_suspect) || says(text::is_suspect) {
-            writeln!(out, "{}", paint.warn("Careful: it holds hidden characters, shown here by number.")).expect(TAKES_ALL);
+            writeln!(
+                out,
+                "{}",
+                paint.warn("Careful: it holds hidden characters, shown here by number.")
+            )
+            .expect(TAKES_ALL);
         }
         let pretends = |text: &String| unmask(text) != *text;
         if arguments.pretends() || pretends(&self.tool) || wanted.iter().any(pretends) {
-            writeln!(out, "{}", paint.warn("Careful: it holds letters that only look like others, shown here by number."))
-                .expect(TAKES_ALL);
+            writeln!(
+                out,
+                "{}",
+                paint.warn(
+                    "Careful: it holds letters that only look like others, shown here by number."
+                )
+            )
+            .expect(TAKES_ALL);
         }
-        if arguments.pads() || padding::is_padded(&self.tool) || wanted.iter().any(|wanted| padding::is_padded(wanted)) {
+        if arguments.pads()
+            || padding::is_padded(&self.tool)
+            || wanted.iter().any(|wanted| padding::is_padded(wanted))
+        {
             writeln!(out, "{}", paint.warn(PADDED)).expect(TAKES_ALL);
         }
         out
@@ -93,7 +138,11 @@ impl Question {
 
     /// Returns the answers there are, each with its key.
     fn choices(&self) -> String {
-        let mut out = String::from(if self.is_in_call() { "y = yes" } else { "y = yes, once" });
+        let mut out = String::from(if self.is_in_call() {
+            "y = yes"
+        } else {
+            "y = yes, once"
+        });
         if self.may_last() {
             out.push_str("  a = yes, until the session ends");
         }
@@ -107,12 +156,28 @@ impl Question {
         out.push_str("  q = no, and quit\n");
         match &self.lasting {
             Lasting::Exactly { what, .. } if self.may_last() => {
-                let keys = if self.may_be_kept() { "a and p hold" } else { "a holds" };
-                writeln!(out, "{keys} for exactly this: {}", cut_to(&padding::line(&unmask(what)), WHAT_MAX)).expect(TAKES_ALL);
+                let keys = if self.may_be_kept() {
+                    "a and p hold"
+                } else {
+                    "a holds"
+                };
+                writeln!(
+                    out,
+                    "{keys} for exactly this: {}",
+                    cut_to(&padding::line(&unmask(what)), WHAT_MAX)
+                )
+                .expect(TAKES_ALL);
             }
-            Lasting::Exactly { .. } if self.is_large() => out.push_str("It can only be allowed once: it is too large to be shown whole.\n"),
+            Lasting::Exactly { .. } if self.is_large() => {
+                out.push_str("It can only be allowed once: it is too large to be shown whole.\n")
+            }
             Lasting::Once { because } => {
-                writeln!(out, "It can only be allowed once: {}.", cut_to(&padding::line(because), WHAT_MAX)).expect(TAKES_ALL);
+                writeln!(
+                    out,
+                    "It can only be allowed once: {}.",
+                    cut_to(&padding::line(because), WHAT_MAX)
+                )
+                .expect(TAKES_ALL);
             }
             Lasting::InCall { means } => writeln!(out, "{means}.").expect(TAKES_ALL),
             Lasting::Exactly { .. } => {}
@@ -133,7 +198,8 @@ impl Question {
         self.may_last() && matches!(self.lasting, Lasting::Exactly { always: true, .. })
     }
 
-    /// Returns whether some of it is left out: whoever did not see all of a call allows it once at the most.
+    /// Returns whether some of it is left out: whoever did not see all of a call allows it once at
+    /// the most.
     fn is_large(&self) -> bool {
         Arguments::new(&self.arguments).is_large
     }
@@ -141,8 +207,8 @@ impl Question {
 
 /// Asks a person about one call.
 ///
-/// Without a terminal, and at the end of input, the answer is no. `None` means that the question was withdrawn. What was typed before the
-/// question could be read is thrown away.
+/// Without a terminal, and at the end of input, the answer is no. `None` means that the question
+/// was withdrawn. What was typed before the question could be read is thrown away.
 pub async fn ask(
     question: &Question,
     keyboard: &Keyboard,
@@ -151,7 +217,11 @@ pub async fn ask(
     cancel: &CancellationToken,
 ) -> Option<Answered> {
     if !keyboard.is_terminal() {
-        let _ = writeln!(err, "{}denied: there is no terminal to ask at", question.render(paint));
+        let _ = writeln!(
+            err,
+            "{}denied: there is no terminal to ask at",
+            question.render(paint)
+        );
         return Some(Answer::Deny.into());
     }
     if write!(err, "\n{}{}", question.render(paint), question.choices()).is_err() {
@@ -161,13 +231,25 @@ pub async fn ask(
     for _ in 0..TRIES {
         match answer("Allow it? ", keyboard, err, cancel).await {
             Typed::Line(line) => match parse(&line) {
-                Some(Answered { answer: Answer::AllowSession | Answer::AllowAlways, .. }) if !question.may_last() => {
-                    let why =
-                        if question.is_large() { "This is too large to allow more than once." } else { "It can only be allowed once." };
+                Some(Answered {
+                    answer: Answer::AllowSession | Answer::AllowAlways,
+                    ..
+                }) if !question.may_last() => {
+                    let why = if question.is_large() {
+                        "This is too large to allow more than once."
+                    } else {
+                        "It can only be allowed once."
+                    };
                     let _ = writeln!(err, "{why}");
                 }
-                Some(Answered { answer: Answer::AllowAlways, .. }) if !question.may_be_kept() => {
-                    let _ = writeln!(err, "No answer can be kept for this project; a = until the session ends.");
+                Some(Answered {
+                    answer: Answer::AllowAlways,
+                    ..
+                }) if !question.may_be_kept() => {
+                    let _ = writeln!(
+                        err,
+                        "No answer can be kept for this project; a = until the session ends."
+                    );
                 }
                 Some(answered) => return Some(answered),
                 None => {
@@ -196,13 +278,18 @@ fn deny(err: &mut impl Write, why: &str) -> Answer {
 /// Reads an answer: a letter or a word, and behind a no the reason for it.
 fn parse(line: &str) -> Option<Answered> {
     let line = line.trim();
-    let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
+    let end = line
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
     let reason = rest.trim_start_matches([',', ':', ';', '.']).trim();
     let answer = match word.to_ascii_lowercase().as_str() {
         "n" | "no" if !reason.is_empty() => {
             let reason = reason.chars().take(REASON_MAX).collect();
-            return Some(Answered { answer: Answer::Deny, reason: Some(reason) });
+            return Some(Answered {
+                answer: Answer::Deny,
+                reason: Some(reason),
+            });
         }
         // Whoever says more than yes may mean less than that.
         _ if !reason.is_empty() => return None,
@@ -220,12 +307,18 @@ fn parse(line: &str) -> Option<Answered> {
 fn describe(capability: &Capability) -> String {
     match capability {
         // A name that only looks like a well-known one must not look so here.
-        Capability::Network { host } => Capability::Network { host: text::ascii(host) }.describe(),
+        Capability::Network { host } => Capability::Network {
+            host: text::ascii(host),
+        }
+        .describe(),
         other => padding::line(&other.describe()),
     }
 }
 
 fn cut_to(line: &str, most: usize) -> String {
-    let cut = line.char_indices().nth(most).map(|(end, _)| format!("{}…", &line[..end]));
+    let cut = line
+        .char_indices()
+        .nth(most)
+        .map(|(end, _)| format!("{}…", &line[..end]));
     cut.unwrap_or_else(|| line.to_owned())
 }

@@ -22,10 +22,23 @@ const WARNING_CHARS: usize = 1000;
 /// Lines at the end of a result that say how its call ended.
 const ENDING_LINES: usize = 4;
 /// What says most about a call, whatever the tool: the first of these that its arguments have.
-const TELLING: [&str; 12] =
-    ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt", "question", "name", "message", "description"];
+const TELLING: [&str; 12] = [
+    "command",
+    "path",
+    "file_path",
+    "pattern",
+    "query",
+    "url",
+    "task",
+    "prompt",
+    "question",
+    "name",
+    "message",
+    "description",
+];
 
-/// Returns what was called, in words that fit a line or a few: `bash cargo test`. It looks as it does in the question about it.
+/// Returns what was called, in words that fit a line or a few: `bash cargo test`. It looks as it
+/// does in the question about it.
 pub(super) fn head(name: &str, arguments: &str) -> String {
     let mut head = padding::line(&unmask(name));
     let shown = telling(arguments);
@@ -55,22 +68,29 @@ pub(super) fn end(status: CallStatus, duration_ms: u64, n_ran: u64, paint: Paint
     format!("({word}, {}{ran})", duration(duration_ms))
 }
 
-/// Returns foreign text of at most so many lines, each of a bounded length; further lines are counted and start under the first.
+/// Returns foreign text of at most so many lines, each of a bounded length; further lines are
+/// counted and start under the first.
 pub(super) fn bounded(text: &str, max: usize) -> String {
     bounded_by(text, max, LINE_CHARS)
 }
 
-/// Returns words of ours that a person has to read to their end; what is foreign in them is bounded all the same.
+/// Returns words of ours that a person has to read to their end; what is foreign in them is bounded
+/// all the same.
 pub(super) fn warning(text: &str) -> String {
     bounded_by(text, 20, WARNING_CHARS)
 }
 
-/// Returns the start of a failed call's result, of at most so many lines, and how the call ended: which limit it met, with which code it ended.
-/// That stands in brackets at the end of the result, however much was printed before it, and is shown in any case.
+/// Returns the start of a failed call's result, of at most so many lines, and how the call ended:
+/// which limit it met, with which code it ended. That stands in brackets at the end of the result,
+/// however much was printed before it, and is shown in any case.
 pub(super) fn result(text: &str, max: usize) -> String {
     let (printed, ending) = text.trim_end().split_at(ending_at(text));
     let parts = [bounded(printed, max), ending_of(ending)];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n   ")
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n   ")
 }
 
 /// Returns how a call ended, which is all that is left to say of one whose output was shown.
@@ -107,13 +127,19 @@ fn bounded_by(text: &str, max: usize, max_chars: usize) -> String {
             out.push_str("\n   ");
         }
         match line.char_indices().nth(max_chars) {
-            Some((end, _)) => write!(out, "{}… ({} characters)", &line[..end], line.chars().count()),
+            Some((end, _)) => write!(
+                out,
+                "{}… ({} characters)",
+                &line[..end],
+                line.chars().count()
+            ),
             None => write!(out, "{line}"),
         }
         .expect("a string takes all that is written");
     }
     if n_lines > shown {
-        write!(out, "\n   … {} more lines", n_lines - shown).expect("a string takes all that is written");
+        write!(out, "\n   … {} more lines", n_lines - shown)
+            .expect("a string takes all that is written");
     }
     out
 }
@@ -133,13 +159,22 @@ fn telling(arguments: &str) -> String {
     if object.is_empty() {
         return String::new();
     }
-    let named = |key: &str| object.get(key).or_else(|| object.iter().find(|(name, _)| is_same_name(name, key)).map(|(_, value)| value));
+    let named = |key: &str| {
+        object.get(key).or_else(|| {
+            object
+                .iter()
+                .find(|(name, _)| is_same_name(name, key))
+                .map(|(_, value)| value)
+        })
+    };
     let mut found = TELLING.iter().filter_map(|key| named(key));
     match found.next() {
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
-            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-        }
+        Some(Value::Array(words)) if words.iter().all(Value::is_string) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
         _ => Value::Object(object).to_string(),
     }
 }
@@ -155,20 +190,40 @@ mod tests {
 
     #[test]
     fn a_call_shows_what_says_most_about_it() {
-        check("bash", r#"{"timeout":5,"command":"cargo test"}"#, "bash cargo test");
-        check("read_file", r#"{"path":"README.md","offset":3}"#, "read_file README.md");
+        check(
+            "bash",
+            r#"{"timeout":5,"command":"cargo test"}"#,
+            "bash cargo test",
+        );
+        check(
+            "read_file",
+            r#"{"path":"README.md","offset":3}"#,
+            "read_file README.md",
+        );
         check("git_status", "{}", "git_status");
         check("odd", r#"{"n":1}"#, r#"odd {"n":1}"#);
         check("bash", "not json", "bash not json");
-        check("ba\x1bsh", r#"{"command":"a\u001b[31mb\u202e"}"#, "ba\\x1bsh a\\x1b[31mb\\u{202e}");
+        check(
+            "ba\x1bsh",
+            r#"{"command":"a\u001b[31mb\u202e"}"#,
+            "ba\\x1bsh a\\x1b[31mb\\u{202e}",
+        );
     }
 
     #[test]
     fn a_call_looks_as_it_does_in_the_question_about_it() {
         check("bash", r#"{"command":"сurl x"}"#, "bash \\u{441}url x");
         check("bаsh", r#"{"command":"ls"}"#, "b\\u{430}sh ls");
-        let padded = format!(r#"{{"command":"ls{};rm x{}rm y"}}"#, " ".repeat(6000), "\\n".repeat(81));
-        check("bash", &padded, "bash ls⟨6000 blanks⟩;rm x\n   ⟨80 empty lines⟩\n   rm y");
+        let padded = format!(
+            r#"{{"command":"ls{};rm x{}rm y"}}"#,
+            " ".repeat(6000),
+            "\\n".repeat(81)
+        );
+        check(
+            "bash",
+            &padded,
+            "bash ls⟨6000 blanks⟩;rm x\n   ⟨80 empty lines⟩\n   rm y",
+        );
     }
 
     #[test]
@@ -178,8 +233,14 @@ mod tests {
         let shown = ended.replace('\n', "\n   ");
         assert!(shown.len() > LINE_CHARS);
         let printed: String = (1..=20).map(|n| format!("line {n}\n")).collect();
-        assert_eq!(result(&format!("{printed}{ended}"), 3), format!("line 1\n   line 2\n   line 3\n   … 17 more lines\n   {shown}"));
-        assert_eq!((result(ended, 3), ending(&format!("{printed}{ended}\n"))), (shown.clone(), shown));
+        assert_eq!(
+            result(&format!("{printed}{ended}"), 3),
+            format!("line 1\n   line 2\n   line 3\n   … 17 more lines\n   {shown}")
+        );
+        assert_eq!(
+            (result(ended, 3), ending(&format!("{printed}{ended}\n"))),
+            (shown.clone(), shown)
+        );
         assert_eq!(result("a\n[b]\nc", 3), "a\n   [b]\n   c");
         for nothing in ["", "\n", "a\nb", "[a] b\n"] {
             assert_eq!(ending(nothing), "", "{nothing:?}");
@@ -195,6 +256,9 @@ mod tests {
         assert_eq!(bounded("a\nb\nc\nd", 3), "a\n   b\n   c\n   d");
         assert_eq!(warning(&"x".repeat(500)), "x".repeat(500));
         assert!(warning(&"x".repeat(1500)).ends_with("… (1500 characters)"));
-        assert_eq!(bounded(&"x".repeat(500), 3), format!("{}… (500 characters)", "x".repeat(LINE_CHARS)));
+        assert_eq!(
+            bounded(&"x".repeat(500), 3),
+            format!("{}… (500 characters)", "x".repeat(LINE_CHARS))
+        );
     }
 }

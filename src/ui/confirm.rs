@@ -7,7 +7,12 @@ use super::Typed;
 use super::answer::answer;
 
 /// Asks a question that is answered by yes or no; whatever is not yes is no, as is no terminal.
-pub async fn confirm(question: &str, keyboard: &Keyboard, err: &mut impl Write, cancel: &CancellationToken) -> bool {
+pub async fn confirm(
+    question: &str,
+    keyboard: &Keyboard,
+    err: &mut impl Write,
+    cancel: &CancellationToken,
+) -> bool {
     if !keyboard.is_terminal() {
         return false;
     }

@@ -14,7 +14,8 @@ use nix::sys::termios::FlushArg;
 use nix::sys::termios::tcflush;
 use tokio_util::sync::CancellationToken;
 
-/// How long a withdrawn read may still hold its thread, and how soon after a line the next one of a paste is there, in milliseconds.
+/// How long a withdrawn read may still hold its thread, and how soon after a line the next one of a
+/// paste is there, in milliseconds.
 const PATIENCE: u8 = 50;
 const LINE_MAX: usize = 1 << 20;
 
@@ -26,7 +27,8 @@ pub struct Keyboard {
 
 struct Inner {
     input: OwnedFd,
-    /// What was read and not yet taken. Whoever reads holds it, so that two readers never tear a line.
+    /// What was read and not yet taken. Whoever reads holds it, so that two readers never tear a
+    /// line.
     buffer: Mutex<Vec<u8>>,
 }
 
@@ -48,7 +50,12 @@ impl Keyboard {
     }
 
     pub fn new(input: OwnedFd) -> Self {
-        Self { inner: Arc::new(Inner { input, buffer: Mutex::default() }) }
+        Self {
+            inner: Arc::new(Inner {
+                input,
+                buffer: Mutex::default(),
+            }),
+        }
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -57,7 +64,11 @@ impl Keyboard {
 
     /// Forgets what was typed so far.
     pub fn discard(&self) {
-        self.inner.buffer.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.inner
+            .buffer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         let _ = tcflush(&self.inner.input, FlushArg::TCIFLUSH);
     }
 
@@ -72,12 +83,15 @@ impl Keyboard {
         tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
 
-    /// Waits for a line. A wait that is cancelled or dropped gives its thread back soon after, and takes nothing with it.
+    /// Waits for a line. A wait that is cancelled or dropped gives its thread back soon after, and
+    /// takes nothing with it.
     pub async fn line(&self, cancel: &CancellationToken) -> Typed {
         let inner = Arc::clone(&self.inner);
         let cancel = cancel.child_token();
         let _called_off_when_dropped = cancel.clone().drop_guard();
-        tokio::task::spawn_blocking(move || inner.line(&cancel)).await.unwrap_or(Typed::Cancelled)
+        tokio::task::spawn_blocking(move || inner.line(&cancel))
+            .await
+            .unwrap_or(Typed::Cancelled)
     }
 }
 

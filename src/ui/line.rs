@@ -7,8 +7,14 @@ use super::Typed;
 
 const MESSAGE_MAX: usize = 4 << 20;
 
-/// Prompts for a message and waits for it. A line that ends in a backslash goes on with the next one.
-pub async fn read_message(keyboard: &Keyboard, err: &mut impl Write, prompt: &str, cancel: &CancellationToken) -> Typed {
+/// Prompts for a message and waits for it. A line that ends in a backslash goes on with the next
+/// one.
+pub async fn read_message(
+    keyboard: &Keyboard,
+    err: &mut impl Write,
+    prompt: &str,
+    cancel: &CancellationToken,
+) -> Typed {
     let mut message = String::new();
     loop {
         // A prompt is for a person: in a log of piped input it would only be noise.

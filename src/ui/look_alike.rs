@@ -4,12 +4,14 @@ use unicode_security::confusable_detection::skeleton;
 
 use super::text;
 
-/// Returns foreign text on one line, for deciding: neither what cannot be seen nor what only looks like ASCII passes for something else.
+/// Returns foreign text on one line, for deciding: neither what cannot be seen nor what only looks
+/// like ASCII passes for something else.
 pub fn revealed(words: &str) -> String {
     text::line(&unmask(words))
 }
 
-/// Returns text in which whatever only looks like ASCII is shown by its number: signs always, letters in words that read as ASCII words.
+/// Returns text in which whatever only looks like ASCII is shown by its number: signs always,
+/// letters in words that read as ASCII words.
 ///
 /// A word of another script that nobody would take for one of ASCII stays as it is.
 pub(super) fn unmask(text: &str) -> String {
@@ -18,7 +20,9 @@ pub(super) fn unmask(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
-        let end = part.char_indices().next_back().map_or(0, |(at, c)| if c.is_alphanumeric() { part.len() } else { at });
+        let end = part.char_indices().next_back().map_or(0, |(at, c)| {
+            if c.is_alphanumeric() { part.len() } else { at }
+        });
         let (word, sign) = part.split_at(end);
         let pretends = word.chars().all(|c| c.is_ascii() || looks_like_ascii(c));
         for c in word.chars().chain(sign.chars()) {
@@ -55,12 +59,20 @@ mod tests {
         check("gіthub.com", "g\\u{456}thub.com");
         check("rm −rf ∕tmp", "rm \\u{2212}rf \\u{2215}tmp");
         check("ｌｓ", "\\u{ff4c}\\u{ff53}");
-        assert_eq!(revealed("bash `сurl x\u{202e}\n`"), "bash `\\u{441}url x\\u{202e}\\n`");
+        assert_eq!(
+            revealed("bash `сurl x\u{202e}\n`"),
+            "bash `\\u{441}url x\\u{202e}\\n`"
+        );
     }
 
     #[test]
     fn words_of_other_scripts_stay_as_they_are() {
-        for text in ["git commit -m 'привет, мир'", "naïve/日本語.txt", "größe", "🦀"] {
+        for text in [
+            "git commit -m 'привет, мир'",
+            "naïve/日本語.txt",
+            "größe",
+            "🦀",
+        ] {
             check(text, text);
         }
     }

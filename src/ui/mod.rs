@@ -1,8 +1,9 @@
 //! What a person sees and types: events as text or JSON, progress, questions, lines of input.
 //!
-//! Nothing here decides or remembers anything about the work; it shows [`podbay_event::Event`]s and returns what was typed. It writes only
-//! to the writers it is given. Whatever comes from a model, a tool, a file name or an error goes through [`text`] before a terminal may see
-//! it: that is the one place where escapes are dealt with.
+//! Nothing here decides or remembers anything about the work; it shows [`podbay_event::Event`]s and
+//! returns what was typed. It writes only to the writers it is given. Whatever comes from a model,
+//! a tool, a file name or an error goes through [`text`] before a terminal may see it: that is the
+//! one place where escapes are dealt with.
 //!
 //! Start with [`Plain`], then [`text`].
 

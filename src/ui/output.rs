@@ -20,7 +20,11 @@ impl Output {
         let mut lines: Vec<String> = Vec::new();
         while let Some(end) = self.partial.find('\n') {
             let rest = self.partial.split_off(end + 1);
-            lines.push(std::mem::replace(&mut self.partial, rest).trim_end().to_owned());
+            lines.push(
+                std::mem::replace(&mut self.partial, rest)
+                    .trim_end()
+                    .to_owned(),
+            );
         }
         if self.partial.len() > LINE_MAX {
             lines.push(std::mem::take(&mut self.partial));
@@ -38,7 +42,11 @@ impl Output {
         let rest = self.cleaner.finish();
         self.partial.push_str(&rest);
         let line = std::mem::take(&mut self.partial);
-        if line.is_empty() { Vec::new() } else { self.bound(vec![line]) }
+        if line.is_empty() {
+            Vec::new()
+        } else {
+            self.bound(vec![line])
+        }
     }
 
     fn bound(&mut self, mut lines: Vec<String>) -> Vec<String> {
@@ -60,11 +68,17 @@ mod tests {
     #[test]
     fn output_comes_as_whole_lines_up_to_a_bound() {
         let mut output = Output::default();
-        assert_eq!((output.push("on\x1b[3"), output.has_lines()), (Vec::new(), false));
+        assert_eq!(
+            (output.push("on\x1b[3"), output.has_lines()),
+            (Vec::new(), false)
+        );
         assert_eq!(output.push("1me\ntwo\nthr"), ["one", "two"]);
         assert!(output.has_lines());
         let many = output.push(&"x\n".repeat(500));
-        assert_eq!((many.len(), many.last().expect("some")), (199, &"… more than 200 lines".to_owned()));
+        assert_eq!(
+            (many.len(), many.last().expect("some")),
+            (199, &"… more than 200 lines".to_owned())
+        );
         assert_eq!(output.push("more\n"), Vec::<String>::new());
         assert_eq!(Output::default().finish(), Vec::<String>::new());
     }

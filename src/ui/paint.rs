@@ -21,7 +21,8 @@ impl Paint {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                let refused = var("NO_COLOR").is_some_and(|value| !value.is_empty()) || var("TERM").is_some_and(|value| value == "dumb");
+                let refused = var("NO_COLOR").is_some_and(|value| !value.is_empty())
+                    || var("TERM").is_some_and(|value| value == "dumb");
                 is_terminal && !refused
             }
         };
@@ -29,23 +30,43 @@ impl Paint {
     }
 
     pub fn dim(self, text: &str) -> String {
-        if self.on { text.dimmed().to_string() } else { text.to_owned() }
+        if self.on {
+            text.dimmed().to_string()
+        } else {
+            text.to_owned()
+        }
     }
 
     pub fn bold(self, text: &str) -> String {
-        if self.on { text.bold().to_string() } else { text.to_owned() }
+        if self.on {
+            text.bold().to_string()
+        } else {
+            text.to_owned()
+        }
     }
 
     pub fn good(self, text: &str) -> String {
-        if self.on { text.green().to_string() } else { text.to_owned() }
+        if self.on {
+            text.green().to_string()
+        } else {
+            text.to_owned()
+        }
     }
 
     pub fn bad(self, text: &str) -> String {
-        if self.on { text.red().to_string() } else { text.to_owned() }
+        if self.on {
+            text.red().to_string()
+        } else {
+            text.to_owned()
+        }
     }
 
     pub fn warn(self, text: &str) -> String {
-        if self.on { text.yellow().to_string() } else { text.to_owned() }
+        if self.on {
+            text.yellow().to_string()
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -55,7 +76,11 @@ mod tests {
 
     #[track_caller]
     fn check(color: Color, is_terminal: bool, vars: &[(&str, &str)], on: bool) {
-        let paint = Paint::new(color, is_terminal, |name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into()));
+        let paint = Paint::new(color, is_terminal, |name| {
+            vars.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).into())
+        });
         assert_eq!(paint.on, on);
     }
 

@@ -32,8 +32,9 @@ const CUT_SHORT: &str = "(cut short)";
 pub struct Look {
     /// For the error stream; the answer itself is never coloured.
     pub paint: Paint,
-    /// Show the model's words as they come. Without it the output stream gets the answer alone, when it is complete: that is what a
-    /// script wants that reads it. A run's is the one that its end tells, put together where it came in pieces.
+    /// Show the model's words as they come. Without it the output stream gets the answer alone,
+    /// when it is complete: that is what a script wants that reads it. A run's is the one that its
+    /// end tells, put together where it came in pieces.
     pub stream: bool,
     /// Show the output of commands as it comes.
     pub tool_output: bool,
@@ -63,7 +64,8 @@ pub struct Plain<O, E> {
 #[derive(Default)]
 struct Message {
     cleaner: Cleaner,
-    /// What is not yet shown: newlines that may turn out to be the last ones, or all of it where nothing is streamed.
+    /// What is not yet shown: newlines that may turn out to be the last ones, or all of it where
+    /// nothing is streamed.
     held: String,
     shown: bool,
     streamed: bool,
@@ -113,10 +115,14 @@ impl<O: Write, E: Write> Plain<O, E> {
         if !matches!(event.kind, Kind::ThinkingDelta { .. }) {
             self.end_thinking()?;
         }
-        // A spinner must go before the bars are taken away (they cannot be changed meanwhile), and before a question is asked.
+        // A spinner must go before the bars are taken away (they cannot be changed meanwhile), and
+        // before a question is asked.
         if matches!(
             event.kind,
-            Kind::CallFinished { .. } | Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. } | Kind::RunFinished { .. }
+            Kind::CallFinished { .. }
+                | Kind::PermissionAsked { .. }
+                | Kind::QuestionAsked { .. }
+                | Kind::RunFinished { .. }
         ) {
             self.progress.working(None);
         }
@@ -125,8 +131,13 @@ impl<O: Write, E: Write> Plain<O, E> {
         if let Kind::CallStarted { call, .. } = &event.kind
             && !self.look.tool_output
         {
-            let head = self.calls.get(call).map(|call| call.head.as_str()).unwrap_or_default();
-            self.progress.working(Some(head.lines().next().unwrap_or_default()));
+            let head = self
+                .calls
+                .get(call)
+                .map(|call| call.head.as_str())
+                .unwrap_or_default();
+            self.progress
+                .working(Some(head.lines().next().unwrap_or_default()));
         }
         Ok(())
     }
@@ -152,42 +163,91 @@ impl<O: Write, E: Write> Plain<O, E> {
                 self.answer(&text)
             }
             Kind::ThinkingDelta { text } => self.think(text),
-            Kind::AssistantMessage { text, calls, interrupted, .. } => {
+            Kind::AssistantMessage {
+                text,
+                calls,
+                interrupted,
+                ..
+            } => {
                 let whole = (!self.message.streamed).then_some(text.as_str());
                 self.end_message(whole, !calls.is_empty(), *interrupted)?;
                 self.continues = *interrupted;
                 // Of what is kept until the end it is said then.
-                if *interrupted && !self.waits() { self.note(&paint.warn(CUT_SHORT)) } else { Ok(()) }
+                if *interrupted && !self.waits() {
+                    self.note(&paint.warn(CUT_SHORT))
+                } else {
+                    Ok(())
+                }
             }
             Kind::NoteAdded { text } => {
                 self.continues |= text == CUT_OFF;
                 Ok(())
             }
-            Kind::CallStarted { call, name, arguments } => {
+            Kind::CallStarted {
+                call,
+                name,
+                arguments,
+            } => {
                 let head = call::head(name, arguments);
                 if self.look.tool_output {
                     self.note(&format!("-> {head}"))?;
                 }
-                self.calls.insert(call.clone(), Call { head, output: Output::default(), n_ran: 0 });
+                self.calls.insert(
+                    call.clone(),
+                    Call {
+                        head,
+                        output: Output::default(),
+                        n_ran: 0,
+                    },
+                );
                 Ok(())
             }
             Kind::CallOutput { call, text } if self.look.tool_output => {
-                let lines = self.calls.get_mut(call).map(|call| call.output.push(text)).unwrap_or_default();
+                let lines = self
+                    .calls
+                    .get_mut(call)
+                    .map(|call| call.output.push(text))
+                    .unwrap_or_default();
                 self.lines(&lines)
             }
             // What a hook started is told of by itself, in the log.
-            Kind::CallRan { call, programs, n_more, hook: None } => {
+            Kind::CallRan {
+                call,
+                programs,
+                n_more,
+                hook: None,
+            } => {
                 if let Some(call) = self.calls.get_mut(call) {
-                    call.n_ran = programs.iter().fold(*n_more, |sum, program| sum.saturating_add(program.count));
+                    call.n_ran = programs
+                        .iter()
+                        .fold(*n_more, |sum, program| sum.saturating_add(program.count));
                 }
                 Ok(())
             }
-            Kind::CallFinished { call, name, status, result, duration_ms, .. } => self.finished(call, name, *status, result, *duration_ms),
-            Kind::CallDecided { name, decision: Decision::Deny, reason, .. } => {
-                self.note(&paint.warn(&format!("denied: {}: {}", text::line(name), call::bounded(reason, RESULT_LINES))))
-            }
+            Kind::CallFinished {
+                call,
+                name,
+                status,
+                result,
+                duration_ms,
+                ..
+            } => self.finished(call, name, *status, result, *duration_ms),
+            Kind::CallDecided {
+                name,
+                decision: Decision::Deny,
+                reason,
+                ..
+            } => self.note(&paint.warn(&format!(
+                "denied: {}: {}",
+                text::line(name),
+                call::bounded(reason, RESULT_LINES)
+            ))),
             Kind::ModelReady { model, reason, .. } => {
-                let reason = if reason.is_empty() { String::new() } else { format!(" ({})", text::line(reason)) };
+                let reason = if reason.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", text::line(reason))
+                };
                 self.note(&paint.dim(&format!("model: {}{reason}", text::line(model))))
             }
             Kind::ToolModeChanged { from, to, reason } => self.note(&paint.warn(&format!(
@@ -196,13 +256,28 @@ impl<O: Write, E: Write> Plain<O, E> {
                 from.as_str(),
                 text::line(reason)
             ))),
-            Kind::BoxStarted { image, duration_ms, hidden, tracked } => {
+            Kind::BoxStarted {
+                image,
+                duration_ms,
+                hidden,
+                tracked,
+            } => {
                 let hidden = &hidden_names(hidden, tracked);
-                let hidden = if hidden.is_empty() { String::new() } else { format!("; hidden from commands: {}", few(hidden)) };
+                let hidden = if hidden.is_empty() {
+                    String::new()
+                } else {
+                    format!("; hidden from commands: {}", few(hidden))
+                };
                 let started = call::duration(*duration_ms);
-                self.note(&paint.dim(&format!("sandbox: {}, started in {started}{hidden}", text::line(image))))
+                self.note(&paint.dim(&format!(
+                    "sandbox: {}, started in {started}{hidden}",
+                    text::line(image)
+                )))
             }
-            Kind::BoxLost { reason } => self.note(&paint.warn(&format!("the sandbox ended: {}", call::bounded(reason, RESULT_LINES)))),
+            Kind::BoxLost { reason } => self.note(&paint.warn(&format!(
+                "the sandbox ended: {}",
+                call::bounded(reason, RESULT_LINES)
+            ))),
             Kind::LimitReached { limit, at_end } => {
                 let how = if *at_end { "is reached" } else { "is near" };
                 self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
@@ -212,9 +287,21 @@ impl<O: Write, E: Write> Plain<O, E> {
                 let words = git_taken(kind).unwrap_or_default();
                 self.note(&format!("git: {}", call::bounded(&words, usize::MAX - 1)))
             }
-            Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::warning(message)))),
-            // The error is not shown here: whoever began the run says it once, with its cause and its remedy.
-            Kind::RunFinished { status, response, turns, tool_calls, usage, limit, duration_ms, .. } => {
+            Kind::Warning { message } => {
+                self.note(&paint.warn(&format!("warning: {}", call::warning(message))))
+            }
+            // The error is not shown here: whoever began the run says it once, with its cause and
+            // its remedy.
+            Kind::RunFinished {
+                status,
+                response,
+                turns,
+                tool_calls,
+                usage,
+                limit,
+                duration_ms,
+                ..
+            } => {
                 self.end_message(None, false, false)?;
                 if self.waits() {
                     let response = text::clean(response);
@@ -231,23 +318,34 @@ impl<O: Write, E: Write> Plain<O, E> {
                 );
                 self.note(&paint.dim(&sum))
             }
-            Kind::ModeChanged { mode } => self.note(&paint.dim(&format!("mode {} from here on", text::line(mode)))),
+            Kind::ModeChanged { mode } => {
+                self.note(&paint.dim(&format!("mode {} from here on", text::line(mode))))
+            }
             Kind::SessionResumed { .. } => self.note(&paint.dim("the session goes on")),
             // How much is used, not which of the shares that are warned of was passed.
             Kind::ContextNear { used, window, .. } => {
                 let percent = used.saturating_mul(100) / (*window).max(1);
-                self.note(&paint.warn(&format!("{percent} % of the model's window are used ({used} of {window} tokens)")))
+                self.note(&paint.warn(&format!(
+                    "{percent} % of the model's window are used ({used} of {window} tokens)"
+                )))
             }
             Kind::ResultsEvicted { results } => {
                 let n_results = results.len() as u32;
-                let (were, them) = if n_results == 1 { ("was", "it") } else { ("were", "them") };
+                let (were, them) = if n_results == 1 {
+                    ("was", "it")
+                } else {
+                    ("were", "them")
+                };
                 let sum = n("old result", n_results);
-                self.note(&paint.dim(&format!("made room: {sum} {were} set aside; the model can read {them} again")))
+                self.note(&paint.dim(&format!(
+                    "made room: {sum} {were} set aside; the model can read {them} again"
+                )))
             }
-            Kind::ConversationCompacted { before, after, .. } => {
-                self.note(&paint.dim(&format!("made room: a summary replaces the older messages ({before} -> {after} tokens)")))
-            }
-            // What was typed is on the screen already, questions are asked by `ask`, and the rest says nothing to a reader.
+            Kind::ConversationCompacted { before, after, .. } => self.note(&paint.dim(&format!(
+                "made room: a summary replaces the older messages ({before} -> {after} tokens)"
+            ))),
+            // What was typed is on the screen already, questions are asked by `ask`, and the rest
+            // says nothing to a reader.
             Kind::SessionStarted { .. }
             | Kind::SessionForked { .. }
             | Kind::SessionRewound { .. }
@@ -273,11 +371,21 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
     }
 
-    fn finished(&mut self, call: &str, name: &str, status: CallStatus, result: &str, duration_ms: u64) -> io::Result<()> {
+    fn finished(
+        &mut self,
+        call: &str,
+        name: &str,
+        status: CallStatus,
+        result: &str,
+        duration_ms: u64,
+    ) -> io::Result<()> {
         let paint = self.look.paint;
         let n_ran = self.calls.get(call).map_or(0, |call| call.n_ran);
         let end = call::end(status, duration_ms, n_ran, paint);
-        let failed = matches!(status, CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid);
+        let failed = matches!(
+            status,
+            CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid
+        );
         let known = self.calls.remove(call);
         if self.look.tool_output
             && let Some(call) = known
@@ -288,7 +396,11 @@ impl<O: Write, E: Write> Plain<O, E> {
             self.lines(&rest)?;
             self.note(&format!("   {end}"))?;
             // What it printed is on the screen; what became of one that printed nothing is not.
-            return if failed && has_printed { self.why(&call::ending(&text::clean(result))) } else { self.failure(failed, result) };
+            return if failed && has_printed {
+                self.why(&call::ending(&text::clean(result)))
+            } else {
+                self.failure(failed, result)
+            };
         }
         let head = known.map_or_else(|| text::line(name), |call| call.head);
         self.note(&format!("-> {head} {end}"))?;
@@ -297,11 +409,19 @@ impl<O: Write, E: Write> Plain<O, E> {
 
     /// Shows what became of a call that failed.
     fn failure(&mut self, failed: bool, result: &str) -> io::Result<()> {
-        if failed { self.why(&call::result(&text::clean(result), RESULT_LINES)) } else { Ok(()) }
+        if failed {
+            self.why(&call::result(&text::clean(result), RESULT_LINES))
+        } else {
+            Ok(())
+        }
     }
 
     fn why(&mut self, words: &str) -> io::Result<()> {
-        if words.is_empty() { Ok(()) } else { self.note(&self.look.paint.dim(&format!("   {words}"))) }
+        if words.is_empty() {
+            Ok(())
+        } else {
+            self.note(&self.look.paint.dim(&format!("   {words}")))
+        }
     }
 
     /// Takes more of the answer. Blank lines at its start and end never come out.
@@ -311,7 +431,11 @@ impl<O: Write, E: Write> Plain<O, E> {
             return Ok(());
         }
         let held = std::mem::take(&mut self.message.held);
-        let body = if self.message.shown { held.as_str() } else { held.trim_start_matches(['\n', ' ', '\t']) };
+        let body = if self.message.shown {
+            held.as_str()
+        } else {
+            held.trim_start_matches(['\n', ' ', '\t'])
+        };
         let end = body.trim_end().len();
         let (now, later) = body.split_at(end);
         if !now.is_empty() {
@@ -327,8 +451,15 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     /// Ends the message under way; `whole` is its text where none of it was streamed.
-    fn end_message(&mut self, whole: Option<&str>, has_calls: bool, interrupted: bool) -> io::Result<()> {
-        let mut rest = whole.map(|text| self.message.cleaner.push(text.as_bytes())).unwrap_or_default();
+    fn end_message(
+        &mut self,
+        whole: Option<&str>,
+        has_calls: bool,
+        interrupted: bool,
+    ) -> io::Result<()> {
+        let mut rest = whole
+            .map(|text| self.message.cleaner.push(text.as_bytes()))
+            .unwrap_or_default();
         rest.push_str(&self.message.cleaner.finish());
         self.answer(&rest)?;
         let message = std::mem::take(&mut self.message);
@@ -345,7 +476,10 @@ impl<O: Write, E: Write> Plain<O, E> {
                 return self.note(text);
             }
             if self.waits() {
-                self.said.push(Said { text: text.to_owned(), interrupted });
+                self.said.push(Said {
+                    text: text.to_owned(),
+                    interrupted,
+                });
                 return Ok(());
             }
             return self.print(text);
@@ -375,7 +509,11 @@ impl<O: Write, E: Write> Plain<O, E> {
     fn print(&mut self, answer: &str) -> io::Result<()> {
         let answer = answer.trim();
         if !answer.is_empty() {
-            let blank = if std::mem::replace(&mut self.answered, true) && !self.continues { "\n" } else { "" };
+            let blank = if std::mem::replace(&mut self.answered, true) && !self.continues {
+                "\n"
+            } else {
+                ""
+            };
             writeln!(self.out, "{blank}{answer}")?;
         }
         self.out.flush()
@@ -391,7 +529,9 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     fn end_thinking(&mut self) -> io::Result<()> {
-        let Some(mut cleaner) = self.thinking.take() else { return Ok(()) };
+        let Some(mut cleaner) = self.thinking.take() else {
+            return Ok(());
+        };
         let rest = cleaner.finish();
         writeln!(self.err, "{}", self.look.paint.dim(&rest))?;
         self.err.flush()
@@ -421,8 +561,15 @@ fn n(what: &str, count: u32) -> String {
 }
 
 fn tokens(usage: &Usage) -> String {
-    let cached = if usage.cached > 0 { format!(" ({} cached)", usage.cached) } else { String::new() };
-    let cost = usage.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+    let cached = if usage.cached > 0 {
+        format!(" ({} cached)", usage.cached)
+    } else {
+        String::new()
+    };
+    let cost = usage
+        .cost_usd
+        .map(|cost| format!(", ${cost:.4}"))
+        .unwrap_or_default();
     format!("{} tokens{cached}{cost}", usage.total())
 }
 
@@ -450,7 +597,11 @@ fn limit_word(limit: LimitKind) -> &'static str {
 
 /// Names the first of a list, which may be long.
 fn few(names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| text::line(name)).collect();
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(MOST_NAMES)
+        .map(|name| text::line(name))
+        .collect();
     if names.len() > MOST_NAMES {
         shown.push(format!("and {} more", names.len() - MOST_NAMES));
     }

@@ -30,8 +30,14 @@ pub struct Progress {
 }
 
 enum Way {
-    Bars { multi: MultiProgress, bars: Mutex<HashMap<String, ProgressBar>>, working: Mutex<Option<ProgressBar>> },
-    Lines { state: Mutex<(Lines, Box<dyn Write + Send>)> },
+    Bars {
+        multi: MultiProgress,
+        bars: Mutex<HashMap<String, ProgressBar>>,
+        working: Mutex<Option<ProgressBar>>,
+    },
+    Lines {
+        state: Mutex<(Lines, Box<dyn Write + Send>)>,
+    },
     Hidden,
 }
 
@@ -39,16 +45,28 @@ impl Progress {
     /// Bars on a terminal.
     pub fn bars() -> Self {
         let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        Self { way: Arc::new(Way::Bars { multi, bars: Mutex::default(), working: Mutex::default() }) }
+        Self {
+            way: Arc::new(Way::Bars {
+                multi,
+                bars: Mutex::default(),
+                working: Mutex::default(),
+            }),
+        }
     }
 
     /// A line now and then, for logs.
     pub fn lines(err: impl Write + Send + 'static) -> Self {
-        Self { way: Arc::new(Way::Lines { state: Mutex::new((Lines::default(), Box::new(err))) }) }
+        Self {
+            way: Arc::new(Way::Lines {
+                state: Mutex::new((Lines::default(), Box::new(err))),
+            }),
+        }
     }
 
     pub fn hidden() -> Self {
-        Self { way: Arc::new(Way::Hidden) }
+        Self {
+            way: Arc::new(Way::Hidden),
+        }
     }
 
     /// Returns what rooms report to.
@@ -70,8 +88,14 @@ impl Progress {
                 }
                 let bar = bars.entry(step.task.clone()).or_insert_with(|| {
                     // Whole before it is seen: as soon as it belongs to the others it is drawn.
-                    let bar = step.total.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style(step));
-                    let bar = multi.add(bar.with_prefix(text::line(&step.task)).with_position(step.done));
+                    let bar = step
+                        .total
+                        .map_or_else(ProgressBar::no_length, ProgressBar::new)
+                        .with_style(style(step));
+                    let bar = multi.add(
+                        bar.with_prefix(text::line(&step.task))
+                            .with_position(step.done),
+                    );
                     bar.enable_steady_tick(TICK);
                     bar
                 });
@@ -97,7 +121,9 @@ impl Progress {
 
     /// Shows, on a terminal, that something is going on; `None` ends it.
     pub(super) fn working(&self, what: Option<&str>) {
-        let Way::Bars { multi, working, .. } = &*self.way else { return };
+        let Way::Bars { multi, working, .. } = &*self.way else {
+            return;
+        };
         let mut working = working.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bar) = working.take() {
             bar.finish_and_clear();
@@ -126,7 +152,9 @@ fn short(detail: &str) -> String {
 
 fn style(step: &event::Progress) -> ProgressStyle {
     let template = match (step.total, step.unit) {
-        (Some(_), Unit::Bytes) => "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        (Some(_), Unit::Bytes) => {
+            "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}"
+        }
         // How long it will be is not known: at most so long.
         (Some(_), Unit::Seconds) => "{prefix} [{bar:24}] {pos} of at most {len} s {msg}",
         // Before the first of them nobody knows how long one takes.
@@ -134,11 +162,14 @@ fn style(step: &event::Progress) -> ProgressStyle {
         (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {msg}",
         (None, _) => return spinner(),
     };
-    ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("=> ")
+    ProgressStyle::with_template(template)
+        .expect("the template is a constant")
+        .progress_chars("=> ")
 }
 
 fn spinner() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}").expect("the template is a constant")
+    ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}")
+        .expect("the template is a constant")
 }
 
 /// Decides which steps become a line, and words it.
@@ -159,43 +190,88 @@ impl Lines {
     fn line(&mut self, step: &event::Progress, now: Instant) -> Option<String> {
         let task = text::line(&step.task);
         if step.finished {
-            let started = self.tasks.remove(&step.task).map_or(now, |task| task.started);
-            let how = if step.detail == GIVEN_UP { "given up after" } else { "done in" };
+            let started = self
+                .tasks
+                .remove(&step.task)
+                .map_or(now, |task| task.started);
+            let how = if step.detail == GIVEN_UP {
+                "given up after"
+            } else {
+                "done in"
+            };
             return Some(format!("{task}: {how} {}", elapsed(now - started)));
         }
         let detail = text::line(step.detail.trim());
         let Some(known) = self.tasks.get_mut(&step.task) else {
-            self.tasks.insert(step.task.clone(), Task { started: now, done_before: step.done, last: now, detail: detail.clone() });
-            let size = step.total.filter(|_| step.unit == Unit::Bytes).map(|total| ByteSize::new(total).rounded());
-            let parts: Vec<String> = size.into_iter().chain(Some(detail).filter(|detail| !detail.is_empty())).collect();
-            return Some(format!("{task}: {}", if parts.is_empty() { "…".to_owned() } else { parts.join(", ") }));
+            self.tasks.insert(
+                step.task.clone(),
+                Task {
+                    started: now,
+                    done_before: step.done,
+                    last: now,
+                    detail: detail.clone(),
+                },
+            );
+            let size = step
+                .total
+                .filter(|_| step.unit == Unit::Bytes)
+                .map(|total| ByteSize::new(total).rounded());
+            let parts: Vec<String> = size
+                .into_iter()
+                .chain(Some(detail).filter(|detail| !detail.is_empty()))
+                .collect();
+            return Some(format!(
+                "{task}: {}",
+                if parts.is_empty() {
+                    "…".to_owned()
+                } else {
+                    parts.join(", ")
+                }
+            ));
         };
-        if now - known.last < PAUSE || (step.total.is_none() && step.done == known.done_before && known.detail == detail) {
+        if now - known.last < PAUSE
+            || (step.total.is_none() && step.done == known.done_before && known.detail == detail)
+        {
             return None;
         }
         known.last = now;
         known.detail.clone_from(&detail);
         let mut parts = vec![match (step.total, step.unit) {
             (Some(total), Unit::Seconds) => {
-                format!("{} of at most {}", elapsed(Duration::from_secs(step.done)), elapsed(Duration::from_secs(total)))
+                format!(
+                    "{} of at most {}",
+                    elapsed(Duration::from_secs(step.done)),
+                    elapsed(Duration::from_secs(total))
+                )
             }
             (None, Unit::Seconds) => elapsed(now - known.started),
             (Some(total), Unit::Percent) => format!("{} of {total} %", step.done),
             (Some(total), Unit::Bytes) => {
-                format!("{} of {}{}", ByteSize::new(step.done).rounded(), ByteSize::new(total).rounded(), percent(step.done, total))
+                format!(
+                    "{} of {}{}",
+                    ByteSize::new(step.done).rounded(),
+                    ByteSize::new(total).rounded(),
+                    percent(step.done, total)
+                )
             }
             (Some(total), _) => format!("{} of {total}{}", step.done, percent(step.done, total)),
             (None, Unit::Bytes) => ByteSize::new(step.done).rounded(),
             (None, _) if step.done == 0 => elapsed(now - known.started),
             (None, _) => step.done.to_string(),
         }];
-        let rate = step.done.saturating_sub(known.done_before) as f64 / (now - known.started).as_secs_f64();
+        let rate = step.done.saturating_sub(known.done_before) as f64
+            / (now - known.started).as_secs_f64();
         if rate > 0.0 && step.unit != Unit::Seconds {
             if step.unit == Unit::Bytes {
                 parts.push(format!("{}/s", ByteSize::new(rate as u64).rounded()));
             }
             if let Some(total) = step.total {
-                parts.push(format!("{} left", elapsed(Duration::from_secs_f64(total.saturating_sub(step.done) as f64 / rate))));
+                parts.push(format!(
+                    "{} left",
+                    elapsed(Duration::from_secs_f64(
+                        total.saturating_sub(step.done) as f64 / rate
+                    ))
+                ));
             }
         }
         if !detail.is_empty() {
@@ -206,20 +282,40 @@ impl Lines {
 }
 
 fn percent(done: u64, total: u64) -> String {
-    done.saturating_mul(100).checked_div(total).map(|percent| format!(" ({} %)", percent.min(100))).unwrap_or_default()
+    done.saturating_mul(100)
+        .checked_div(total)
+        .map(|percent| format!(" ({} %)", percent.min(100)))
+        .unwrap_or_default()
 }
 
 fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
-    if seconds < 60 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
+    if seconds < 60 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min {} s", seconds / 60, seconds % 60)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn step(task: &str, done: u64, total: Option<u64>, unit: Unit, detail: &str) -> event::Progress {
-        event::Progress { task: task.into(), done, total, unit, detail: detail.into(), finished: false }
+    fn step(
+        task: &str,
+        done: u64,
+        total: Option<u64>,
+        unit: Unit,
+        detail: &str,
+    ) -> event::Progress {
+        event::Progress {
+            task: task.into(),
+            done,
+            total,
+            unit,
+            detail: detail.into(),
+            finished: false,
+        }
     }
 
     #[test]
@@ -229,10 +325,31 @@ mod tests {
         let mut said = Vec::new();
         for second in 0..=6_u32 {
             let at = start + Duration::from_secs(second.into());
-            said.extend(lines.line(&step("download", 10 << 20 << second, Some(1 << 30), Unit::Bytes, ""), at));
-            said.extend(lines.line(&step("build", 0, None, Unit::Steps, ["one", "one", "two\x1b[2J"][second as usize / 3]), at));
+            said.extend(lines.line(
+                &step(
+                    "download",
+                    10 << 20 << second,
+                    Some(1 << 30),
+                    Unit::Bytes,
+                    "",
+                ),
+                at,
+            ));
+            said.extend(lines.line(
+                &step(
+                    "build",
+                    0,
+                    None,
+                    Unit::Steps,
+                    ["one", "one", "two\x1b[2J"][second as usize / 3],
+                ),
+                at,
+            ));
         }
-        let end = event::Progress { finished: true, ..step("download", 1 << 30, Some(1 << 30), Unit::Bytes, "") };
+        let end = event::Progress {
+            finished: true,
+            ..step("download", 1 << 30, Some(1 << 30), Unit::Bytes, "")
+        };
         said.extend(lines.line(&end, start + Duration::from_secs(75)));
         assert_eq!(
             said,
@@ -255,11 +372,17 @@ mod tests {
         let mut said = Vec::new();
         for second in [0, 20, 58_u32] {
             let at = start + Duration::from_secs(second.into());
-            said.extend(lines.line(&step("waiting", second.into(), Some(60), Unit::Seconds, ""), at));
+            said.extend(lines.line(
+                &step("waiting", second.into(), Some(60), Unit::Seconds, ""),
+                at,
+            ));
             said.extend(lines.line(&step("loads", second.into(), None, Unit::Seconds, ""), at));
         }
         for (task, detail) in [("waiting", GIVEN_UP), ("loads", "")] {
-            let end = event::Progress { finished: true, ..step(task, 0, None, Unit::Seconds, detail) };
+            let end = event::Progress {
+                finished: true,
+                ..step(task, 0, None, Unit::Seconds, detail)
+            };
             said.extend(lines.line(&end, start + Duration::from_mins(1)));
         }
         assert_eq!(
@@ -279,7 +402,12 @@ mod tests {
 
     #[test]
     fn a_bar_with_every_style_can_be_made() {
-        for (total, unit) in [(Some(10), Unit::Bytes), (Some(10), Unit::Steps), (Some(10), Unit::Seconds), (None, Unit::Tokens)] {
+        for (total, unit) in [
+            (Some(10), Unit::Bytes),
+            (Some(10), Unit::Steps),
+            (Some(10), Unit::Seconds),
+            (None, Unit::Tokens),
+        ] {
             style(&step("x", 1, total, unit, ""));
         }
         let progress = Progress::bars();

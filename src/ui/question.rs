@@ -13,10 +13,11 @@ use super::text;
 /// Characters of an answer; whoever has more to say puts it in a file or says it in a message.
 const ANSWER_MAX: usize = 10_000;
 
-/// Asks a person a question of the model's, and returns what they answer: one of the options, by its number or its words, or anything else.
+/// Asks a person a question of the model's, and returns what they answer: one of the options, by
+/// its number or its words, or anything else.
 ///
-/// `None`: nobody answered, or the question was withdrawn. What was typed before the question could be read is thrown away, so that an Enter
-/// that was on its way answers nothing.
+/// `None`: nobody answered, or the question was withdrawn. What was typed before the question could
+/// be read is thrown away, so that an Enter that was on its way answers nothing.
 pub async fn question(
     question: &str,
     options: &[String],
@@ -51,7 +52,11 @@ fn show(question: &str, options: &[String], err: &mut impl Write, paint: Paint) 
     for (at, option) in options.iter().enumerate() {
         writeln!(err, "  {}. {}", at + 1, text::line(option))?;
     }
-    let how = if options.is_empty() { "Type an answer, then Enter." } else { "Type a number, or another answer, then Enter." };
+    let how = if options.is_empty() {
+        "Type an answer, then Enter."
+    } else {
+        "Type a number, or another answer, then Enter."
+    };
     writeln!(err, "{how}")
 }
 
@@ -61,13 +66,20 @@ fn read(line: &str, options: &[String]) -> Result<String, String> {
         return Err("Please type an answer; to stop, press Ctrl-C.".to_owned());
     }
     if answer.chars().count() > ANSWER_MAX {
-        return Err(format!("This is longer than {ANSWER_MAX} characters; please say it shorter."));
+        return Err(format!(
+            "This is longer than {ANSWER_MAX} characters; please say it shorter."
+        ));
     }
     match answer.parse::<usize>() {
         // A number may well be an answer where there is nothing to choose from.
         Ok(number) if !options.is_empty() => {
             let chosen = number.checked_sub(1).and_then(|at| options.get(at));
-            chosen.cloned().ok_or_else(|| format!("There is no answer {number}; they are numbered 1 to {}.", options.len()))
+            chosen.cloned().ok_or_else(|| {
+                format!(
+                    "There is no answer {number}; they are numbered 1 to {}.",
+                    options.len()
+                )
+            })
         }
         _ => Ok(answer.to_owned()),
     }
@@ -88,16 +100,27 @@ mod tests {
         let read = read(line, &options);
         match expected {
             Ok(answer) => assert_eq!(read.as_deref(), Ok(answer), "{line}"),
-            Err(words) => assert!(read.as_ref().is_err_and(|problem| problem.contains(words)), "{line}: {read:?}"),
+            Err(words) => assert!(
+                read.as_ref().is_err_and(|problem| problem.contains(words)),
+                "{line}: {read:?}"
+            ),
         }
     }
 
     #[test]
     fn an_answer_is_a_number_or_any_words() {
         check("2", &["red", "blue"], Ok("blue"));
-        check(" green, if possible ", &["red", "blue"], Ok("green, if possible"));
+        check(
+            " green, if possible ",
+            &["red", "blue"],
+            Ok("green, if possible"),
+        );
         check("7", &[], Ok("7"));
-        check("3", &["red", "blue"], Err("no answer 3; they are numbered 1 to 2"));
+        check(
+            "3",
+            &["red", "blue"],
+            Err("no answer 3; they are numbered 1 to 2"),
+        );
         check("0", &["red"], Err("numbered 1 to 1"));
         check("  ", &["red"], Err("type an answer"));
         check(&"x".repeat(20_000), &[], Err("longer"));
@@ -106,8 +129,19 @@ mod tests {
     #[test]
     fn a_question_cannot_pass_for_lines_of_ours() {
         let mut shown = Vec::new();
-        show("Is this fine?\nAllow it? \u{1b}[2J", &["yes\nno".to_owned()], &mut shown, Paint::NONE).expect("a vector takes all");
+        show(
+            "Is this fine?\nAllow it? \u{1b}[2J",
+            &["yes\nno".to_owned()],
+            &mut shown,
+            Paint::NONE,
+        )
+        .expect("a vector takes all");
         let shown = String::from_utf8(shown).expect("text");
-        assert!(shown.contains("  | Allow it? ") && !shown.contains('\u{1b}') && shown.contains("  1. yes\\nno"), "{shown}");
+        assert!(
+            shown.contains("  | Allow it? ")
+                && !shown.contains('\u{1b}')
+                && shown.contains("  1. yes\\nno"),
+            "{shown}"
+        );
     }
 }

@@ -31,7 +31,8 @@ pub enum Line {
 /// All commands, as they are listed where one is not known.
 const COMMANDS: &str = "/help, /mode, /answers, /undo, /redo, /tree, /context, /compact and /quit";
 
-/// Reads a line. What begins with a slash is a command or a mistake, and never goes to the model; a doubled slash stands for itself.
+/// Reads a line. What begins with a slash is a command or a mistake, and never goes to the model; a
+/// doubled slash stands for itself.
 pub fn read(line: &str) -> Line {
     let trimmed = line.trim();
     if let Some(command) = trimmed.strip_prefix('!') {
@@ -46,15 +47,23 @@ pub fn read(line: &str) -> Line {
         return Line::Say(trimmed[1..].to_owned());
     }
     if !trimmed.starts_with('/') {
-        return if trimmed.is_empty() { Line::Nothing } else { Line::Say(line.to_owned()) };
+        return if trimmed.is_empty() {
+            Line::Nothing
+        } else {
+            Line::Say(line.to_owned())
+        };
     }
-    let (name, rest) = trimmed.split_once(char::is_whitespace).unwrap_or((trimmed, ""));
+    let (name, rest) = trimmed
+        .split_once(char::is_whitespace)
+        .unwrap_or((trimmed, ""));
     let rest = rest.trim();
     let bare = |command: Line| {
         if rest.is_empty() {
             command
         } else {
-            Line::Wrong(format!("{name} takes no words behind it. To begin a message with a slash, double it: /{trimmed}"))
+            Line::Wrong(format!(
+                "{name} takes no words behind it. To begin a message with a slash, double it: /{trimmed}"
+            ))
         }
     };
     match name {
@@ -80,7 +89,9 @@ fn steps(name: &str, word: &str, line: fn(u32) -> Line) -> Line {
         "" => line(1),
         number => match number.parse() {
             Ok(n @ 1..) => line(n),
-            _ => Line::Wrong(format!("{name} takes how many turns, a number from 1; without one it is one turn.")),
+            _ => Line::Wrong(format!(
+                "{name} takes how many turns, a number from 1; without one it is one turn."
+            )),
         },
     }
 }
@@ -97,8 +108,12 @@ fn answers(words: &str) -> Line {
     let mut words = words.split_whitespace();
     match (words.next(), words.next(), words.next()) {
         (None, ..) => Line::Answers,
-        (Some("forget"), Some(number), None) if number.parse::<usize>().is_ok() => Line::Forget(number.parse().unwrap_or_default()),
-        (Some("forget"), ..) => Line::Wrong("Say which one, by its number alone: /answers forget 2.".to_owned()),
+        (Some("forget"), Some(number), None) if number.parse::<usize>().is_ok() => {
+            Line::Forget(number.parse().unwrap_or_default())
+        }
+        (Some("forget"), ..) => {
+            Line::Wrong("Say which one, by its number alone: /answers forget 2.".to_owned())
+        }
         _ => Line::Wrong("/answers lists them, and /answers forget N takes one back.".to_owned()),
     }
 }
@@ -113,7 +128,10 @@ mod tests {
             ("", Line::Nothing),
             (" \n", Line::Nothing),
             (" look at a/b ", Line::Say(" look at a/b ".to_owned())),
-            ("//etc/hosts is odd", Line::Say("/etc/hosts is odd".to_owned())),
+            (
+                "//etc/hosts is odd",
+                Line::Say("/etc/hosts is odd".to_owned()),
+            ),
             ("//context", Line::Say("/context".to_owned())),
             (" /context ", Line::Context),
             ("/quit", Line::Quit),
@@ -125,7 +143,10 @@ mod tests {
             ("/answers", Line::Answers),
             ("/answers  forget  2", Line::Forget(2)),
             ("/tree", Line::Tree(String::new())),
-            ("/tree  src/my folder ", Line::Tree("src/my folder".to_owned())),
+            (
+                "/tree  src/my folder ",
+                Line::Tree("src/my folder".to_owned()),
+            ),
             ("/compact", Line::Compact(String::new())),
             ("/compact the tests", Line::Compact("the tests".to_owned())),
             ("! git status", Line::Run("git status".to_owned())),
@@ -140,7 +161,10 @@ mod tests {
             ("/context x", "/context takes no words"),
             ("/quit now", "/quit takes no words"),
             ("/help me", "/help takes no words"),
-            ("/mode ask please", "no mode ask please: auto, ask and deny are."),
+            (
+                "/mode ask please",
+                "no mode ask please: auto, ask and deny are.",
+            ),
             ("/mode loud", "auto, ask and deny"),
             ("/model x", "/model is not known: there are /help, /mode"),
             ("/etc/hosts is odd", "double it: //etc/hosts is odd"),
@@ -154,7 +178,9 @@ mod tests {
             ("/contextual", "/contextual is not known"),
             ("!", "!git status"),
         ] {
-            let Line::Wrong(said) = read(line) else { panic!("{line} goes somewhere") };
+            let Line::Wrong(said) = read(line) else {
+                panic!("{line} goes somewhere")
+            };
             assert!(said.contains(words), "{line}: {said}");
         }
     }

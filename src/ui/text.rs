@@ -1,9 +1,12 @@
 //! The one place where foreign text is made safe for a terminal.
 //!
-//! [`Cleaner`] and [`clean`] are for reading: whole escape sequences vanish, so that coloured output of a compiler stays readable.
-//! [`escape`] is for deciding: nothing vanishes, so that what a person is asked about is what will happen. [`line`] is `escape` for names,
-//! which stay on one line. Out of all of them comes text without any control but newline and tab, without bidi controls, and without
-//! characters that cannot be seen. [`patch`] is `escape` for what is no terminal, where lines may end as they do in a file.
+//! [`Cleaner`] and [`clean`] are for reading: whole escape sequences vanish, so that coloured
+//! output of a compiler stays readable.
+//! [`escape`] is for deciding: nothing vanishes, so that what a person is asked about is what will
+//! happen. [`line`] is `escape` for names, which stay on one line. Out of all of them comes text
+//! without any control but newline and tab, without bidi controls, and without characters that
+//! cannot be seen. [`patch`] is `escape` for what is no terminal, where lines may end as they do in
+//! a file.
 
 use std::fmt::Write as _;
 
@@ -29,7 +32,8 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Returns text for deciding: every character is there, and the hidden ones are shown as `\x1b` or `\u{202e}`.
+/// Returns text for deciding: every character is there, and the hidden ones are shown as `\x1b` or
+/// `\u{202e}`.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -42,28 +46,42 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Returns [`escape`]d text for a file or another program: what ends a line stays as it is, with a carriage return before it as without.
+/// Returns [`escape`]d text for a file or another program: what ends a line stays as it is, with a
+/// carriage return before it as without.
 pub fn patch(text: &str) -> String {
-    let shown = |line: &str| line.strip_suffix("\r\n").map_or_else(|| escape(line), |start| escape(start) + "\r\n");
+    let shown = |line: &str| {
+        line.strip_suffix("\r\n")
+            .map_or_else(|| escape(line), |start| escape(start) + "\r\n")
+    };
     text.split_inclusive('\n').map(shown).collect()
 }
 
 /// Returns [`escape`]d text that stays on its line.
 pub fn line(text: &str) -> String {
     let escaped = escape(text);
-    if escaped.contains(['\n', '\t']) { escaped.replace('\n', "\\n").replace('\t', "\\t") } else { escaped }
+    if escaped.contains(['\n', '\t']) {
+        escaped.replace('\n', "\\n").replace('\t', "\\t")
+    } else {
+        escaped
+    }
 }
 
-/// Returns text in which every character beyond ASCII is shown by its number, for names where look-alikes matter.
+/// Returns text in which every character beyond ASCII is shown by its number, for names where
+/// look-alikes matter.
 pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c == ' ' || c.is_ascii_graphic() { out.push(c) } else { show(&mut out, c) }
+        if c == ' ' || c.is_ascii_graphic() {
+            out.push(c)
+        } else {
+            show(&mut out, c)
+        }
     }
     out
 }
 
-/// Returns whether [`escape`] would show a character by its number: it cannot be seen, or it looks like a plain space and is none.
+/// Returns whether [`escape`] would show a character by its number: it cannot be seen, or it looks
+/// like a plain space and is none.
 pub fn is_suspect(c: char) -> bool {
     !matches!(c, '\n' | '\t')
         && (is_hidden(c)
@@ -72,13 +90,19 @@ pub fn is_suspect(c: char) -> bool {
 
 fn show(out: &mut String, c: char) {
     let code = u32::from(c);
-    if code <= 0xff { write!(out, "\\x{code:02x}") } else { write!(out, "\\u{{{code:x}}}") }.expect("a string takes all that is written");
+    if code <= 0xff {
+        write!(out, "\\x{code:02x}")
+    } else {
+        write!(out, "\\u{{{code:x}}}")
+    }
+    .expect("a string takes all that is written");
 }
 
 /// Makes a stream of bytes safe to show, however it is cut into pieces.
 ///
-/// An escape sequence is held until it ends and is then dropped. One that does not end (a newline comes, or it grows too long, or the
-/// stream ends) is shown instead: an opened title sequence must not swallow the rest of an answer.
+/// An escape sequence is held until it ends and is then dropped. One that does not end (a newline
+/// comes, or it grows too long, or the stream ends) is shown instead: an opened title sequence must
+/// not swallow the rest of an answer.
 pub struct Cleaner {
     parser: Parser,
     held: Vec<u8>,
@@ -93,7 +117,16 @@ impl Default for Cleaner {
 
 impl Cleaner {
     pub fn new() -> Self {
-        Self { parser: Parser::new(), held: Vec::new(), screen: Screen { out: String::new(), acted: false, after_cr: false, last: ' ' } }
+        Self {
+            parser: Parser::new(),
+            held: Vec::new(),
+            screen: Screen {
+                out: String::new(),
+                acted: false,
+                after_cr: false,
+                last: ' ',
+            },
+        }
     }
 
     /// Takes some bytes and returns the text that can be shown by now.
@@ -120,9 +153,14 @@ impl Cleaner {
 
     // Bytes go in one by one: only so is the outcome the same for every way of cutting the stream.
     fn byte(&mut self, byte: u8) {
-        // The parser would carry such a control out and go on with the sequence, which could then hide whatever follows.
+        // The parser would carry such a control out and go on with the sequence, which could then
+        // hide whatever follows.
         let ends_string = byte == BEL && self.held.starts_with(b"\x1b]");
-        if !self.held.is_empty() && byte < 0x20 && !ends_string && !matches!(byte, CANCEL | SUBSTITUTE | ESC) {
+        if !self.held.is_empty()
+            && byte < 0x20
+            && !ends_string
+            && !matches!(byte, CANCEL | SUBSTITUTE | ESC)
+        {
             self.give_up();
         }
         self.screen.acted = false;
@@ -152,7 +190,9 @@ impl Cleaner {
         if !self.held.is_empty() {
             let rest = std::mem::take(&mut self.held);
             self.parser = Parser::new();
-            self.screen.out.push_str(&escape(&String::from_utf8_lossy(&rest)));
+            self.screen
+                .out
+                .push_str(&escape(&String::from_utf8_lossy(&rest)));
             self.screen.last = ' ';
             self.screen.after_cr = false;
         }
@@ -182,10 +222,13 @@ impl Screen {
     }
 }
 
-/// Returns whether a zero-width joiner does what it is for: emoji are made of several, and some scripts need it within words.
+/// Returns whether a zero-width joiner does what it is for: emoji are made of several, and some
+/// scripts need it within words.
 fn joins(last: char, c: char) -> bool {
     match c {
-        '\u{200d}' => matches!(last, '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}' | '\u{900}'..='\u{dff}'),
+        '\u{200d}' => {
+            matches!(last, '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}' | '\u{900}'..='\u{dff}')
+        }
         '\u{200c}' => matches!(last, '\u{620}'..='\u{6ff}' | '\u{900}'..='\u{dff}'),
         _ => false,
     }
@@ -208,7 +251,13 @@ impl Perform for Screen {
         self.acted = true;
     }
 
-    fn csi_dispatch(&mut self, _params: &Params, _intermediates: &[u8], _ignore: bool, _action: char) {
+    fn csi_dispatch(
+        &mut self,
+        _params: &Params,
+        _intermediates: &[u8],
+        _ignore: bool,
+        _action: char,
+    ) {
         self.acted = true;
     }
 
@@ -230,7 +279,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, cleaned: &str, escaped: &str) {
-        assert_eq!((clean(text).as_str(), escape(text).as_str()), (cleaned, escaped));
+        assert_eq!(
+            (clean(text).as_str(), escape(text).as_str()),
+            (cleaned, escaped)
+        );
     }
 
     #[test]
@@ -242,29 +294,56 @@ mod tests {
         assert_eq!(clean(family), family);
         assert_eq!(escape(family), "👨\\u{200d}👩\\u{200d}👧 می\\u{200c}خواهم");
         assert_eq!(clean("a\u{200d}b"), "a\\u{200d}b");
-        assert_eq!(clean("a\r\x1b\nb"), "a\n\\x1b\nb", "and that is no line end in two parts");
-        assert_eq!(clean("🫎\x1b]0;\x1b\u{200d}"), "🫎\\x1b\\u{200d}", "what is shown between them parts them");
+        assert_eq!(
+            clean("a\r\x1b\nb"),
+            "a\n\\x1b\nb",
+            "and that is no line end in two parts"
+        );
+        assert_eq!(
+            clean("🫎\x1b]0;\x1b\u{200d}"),
+            "🫎\\x1b\\u{200d}",
+            "what is shown between them parts them"
+        );
     }
 
     #[test]
     fn whole_sequences_are_dropped_for_reading_and_shown_for_deciding() {
         check("\x1b[31mred\x1b[0m", "red", "\\x1b[31mred\\x1b[0m");
         check("\x1b]52;c;aGk=\x07x", "x", "\\x1b]52;c;aGk=\\x07x");
-        check("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link", "\\x1b]8;;http://a\\x1b\\link\\x1b]8;;\\x1b\\");
+        check(
+            "\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\",
+            "link",
+            "\\x1b]8;;http://a\\x1b\\link\\x1b]8;;\\x1b\\",
+        );
         check("\x1bPq#0;2;0\x1b\\x", "x", "\\x1bPq#0;2;0\\x1b\\x");
-        check("\x1b_apc\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\x", "x", "\\x1b_apc\\x1b\\\\x1b^pm\\x1b\\\\x1bXsos\\x1b\\x");
-        check("\x1bc\x1b[?1049h\x1b[6nx", "x", "\\x1bc\\x1b[?1049h\\x1b[6nx");
+        check(
+            "\x1b_apc\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\x",
+            "x",
+            "\\x1b_apc\\x1b\\\\x1b^pm\\x1b\\\\x1bXsos\\x1b\\x",
+        );
+        check(
+            "\x1bc\x1b[?1049h\x1b[6nx",
+            "x",
+            "\\x1bc\\x1b[?1049h\\x1b[6nx",
+        );
     }
 
     #[test]
     fn a_sequence_that_never_ends_hides_nothing() {
-        check("\x1b]0;title\nthe answer", "\\x1b]0;title\nthe answer", "\\x1b]0;title\nthe answer");
+        check(
+            "\x1b]0;title\nthe answer",
+            "\\x1b]0;title\nthe answer",
+            "\\x1b]0;title\nthe answer",
+        );
         check("text\x1b[", "text\\x1b[", "text\\x1b[");
         let long = "x".repeat(3 * SEQUENCE_MAX);
         assert_eq!(clean(&format!("\x1bP{long}")), format!("\\x1bP{long}"));
         assert_eq!(clean("\x1b_a\x1b]b\nc"), "\\x1b_a\\x1b]b\nc");
         for begun in ["\x1b", "\x1b(", "\x1b[", "\x1b[3", "\x1bP", "\x1b]0;"] {
-            assert_eq!(clean(&format!("{begun}\nthe answer")), format!("{}\nthe answer", escape(begun)));
+            assert_eq!(
+                clean(&format!("{begun}\nthe answer")),
+                format!("{}\nthe answer", escape(begun))
+            );
         }
         assert_eq!(clean("\x1b[\x07the answer"), "\\x1b[\\x07the answer");
     }
@@ -272,10 +351,22 @@ mod tests {
     #[test]
     fn controls_and_what_cannot_be_seen_are_shown() {
         check("a\rb\r\nc", "a\nb\nc", "a\\x0db\\x0d\nc");
-        check("a\u{8}\u{b}\u{c}\0\u{7f}", "a\\x08\\x0b\\x0c\\x00\\x7f", "a\\x08\\x0b\\x0c\\x00\\x7f");
+        check(
+            "a\u{8}\u{b}\u{c}\0\u{7f}",
+            "a\\x08\\x0b\\x0c\\x00\\x7f",
+            "a\\x08\\x0b\\x0c\\x00\\x7f",
+        );
         check("\u{85}\u{9b}31m", "\\x85\\x9b31m", "\\x85\\x9b31m");
-        check("\u{2028}\u{202e}\u{2066}", "\\u{2028}\\u{202e}\\u{2066}", "\\u{2028}\\u{202e}\\u{2066}");
-        check("\u{e0041}\u{3164}", "\\u{e0041}\\u{3164}", "\\u{e0041}\\u{3164}");
+        check(
+            "\u{2028}\u{202e}\u{2066}",
+            "\\u{2028}\\u{202e}\\u{2066}",
+            "\\u{2028}\\u{202e}\\u{2066}",
+        );
+        check(
+            "\u{e0041}\u{3164}",
+            "\\u{e0041}\\u{3164}",
+            "\\u{e0041}\\u{3164}",
+        );
         check("rm\u{a0}-rf", "rm\u{a0}-rf", "rm\\xa0-rf");
         assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
         assert_eq!(ascii("gіthub.com"), "g\\u{456}thub.com");
@@ -283,7 +374,10 @@ mod tests {
 
     #[test]
     fn in_a_patch_only_what_ends_a_line_stays() {
-        assert_eq!(patch("+a\r\n-b\rc\n d\r\r\n\x1b[2Je\t\r"), "+a\r\n-b\\x0dc\n d\\x0d\r\n\\x1b[2Je\t\\x0d");
+        assert_eq!(
+            patch("+a\r\n-b\rc\n d\r\r\n\x1b[2Je\t\r"),
+            "+a\r\n-b\\x0dc\n d\\x0d\r\n\\x1b[2Je\t\\x0d"
+        );
         assert_eq!(escape("+a\r\n"), "+a\\x0d\n");
     }
 
@@ -292,7 +386,11 @@ mod tests {
         let mut cleaner = Cleaner::new();
         assert_eq!(cleaner.push(b"a\xffb\x9bc\xe2\x82"), "a\u{fffd}b\\x9bc");
         assert_eq!(cleaner.finish(), "\u{fffd}", "half a character at the end");
-        assert_eq!(cleaner.push("é".as_bytes()), "é", "and the next stream starts anew");
+        assert_eq!(
+            cleaner.push("é".as_bytes()),
+            "é",
+            "and the next stream starts anew"
+        );
     }
 
     fn nasty() -> impl Strategy<Value = Vec<u8>> {
@@ -329,7 +427,8 @@ mod tests {
         })
     }
 
-    /// The control: what goes past the sanitiser is seen by the measure that the tests below judge by.
+    /// The control: what goes past the sanitiser is seen by the measure that the tests below judge
+    /// by.
     #[test]
     fn what_a_terminal_would_obey_is_seen_where_nobody_takes_it_out() {
         let attacks = [
@@ -350,7 +449,11 @@ mod tests {
             "\u{202e}",
         ];
         for attack in attacks {
-            let seen = (is_safe(attack), is_safe(&clean(attack)), is_safe(&escape(attack)));
+            let seen = (
+                is_safe(attack),
+                is_safe(&clean(attack)),
+                is_safe(&escape(attack)),
+            );
             assert_eq!(seen, (false, true, true), "{attack:?}");
         }
     }

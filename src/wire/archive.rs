@@ -3,14 +3,16 @@ use serde::Serialize;
 
 use super::BytesPath;
 
-/// Packs files into an archive, takes them out, or says what is in it. Its name says of which kind it is.
+/// Packs files into an archive, takes them out, or says what is in it. Its name says of which kind
+/// it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
     pub action: ArchiveAction,
     pub archive: BytesPath,
     /// Entries that are listed at the most.
     pub max_entries: u32,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
 }
 

@@ -35,11 +35,13 @@ pub enum Call {
     Cd(Cd),
     Processes(Processes),
     Bash(Bash),
-    /// A command of the person's own (`podbay sh`), with its input and, where asked for, a terminal.
+    /// A command of the person's own (`podbay sh`), with its input and, where asked for, a
+    /// terminal.
     Exec(Exec),
     /// A command that the person's settings tie to a moment of a session.
     Hook(Hook),
-    /// The same, through no symbolic link: whoever allowed it saw the paths that it names, and those alone.
+    /// The same, through no symbolic link: whoever allowed it saw the paths that it names, and
+    /// those alone.
     ByName {
         call: Box<Call>,
     },
@@ -73,7 +75,8 @@ pub struct ReadFile {
     /// Whether an image is wanted as it is; without it, and through a cursor, one is a fault.
     #[serde(default)]
     pub images: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
 }
 
@@ -83,7 +86,8 @@ pub struct WriteFile {
     pub path: BytesPath,
     pub content: String,
     pub append: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,9 +100,11 @@ pub struct EditFile {
     pub path: BytesPath,
     /// Applied in order, each on the result of the one before.
     pub edits: Vec<Replacement>,
-    /// Makes the file from the first `new_string` where it does not exist and the first `old_string` is empty.
+    /// Makes the file from the first `new_string` where it does not exist and the first
+    /// `old_string` is empty.
     pub create_if_missing: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +123,8 @@ pub struct Replacement {
 pub struct MultiEdit {
     /// Applied in order, each on the result of those before.
     pub edits: Vec<FileEdit>,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,13 +142,15 @@ pub struct FileEdit {
 pub struct EditLines {
     pub path: BytesPath,
     pub operation: LineOperation,
-    /// From 1. What is inserted comes before it; one more than there are lines is the end of the file.
+    /// From 1. What is inserted comes before it; one more than there are lines is the end of the
+    /// file.
     pub start_line: u64,
     /// The last one replaced or deleted.
     pub end_line: u64,
     /// Empty where lines are deleted.
     pub new_content: String,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,7 +171,8 @@ pub struct DeleteFile {
     pub path: BytesPath,
     /// Whether a folder may go with all that is in it.
     pub recursive: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +188,8 @@ pub struct CopyFile {
     pub recursive: bool,
     /// Whether a file that is there may be replaced.
     pub overwrite: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,7 +203,8 @@ pub struct MoveFile {
     pub destination: BytesPath,
     /// Whether a file that is there may be replaced.
     pub overwrite: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,7 +215,8 @@ pub struct MoveFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mkdir {
     pub path: BytesPath,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
 }
 
@@ -238,7 +251,8 @@ pub struct Glob {
     pub max_results: u32,
 }
 
-/// Searches file contents with ripgrep's engine and its rules about ignored, hidden and binary files.
+/// Searches file contents with ripgrep's engine and its rules about ignored, hidden and binary
+/// files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grep {
     pub pattern: String,
@@ -255,7 +269,8 @@ pub struct Grep {
     pub max_results: u32,
     /// When the search gives up with what it has, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
 }
 
@@ -267,7 +282,8 @@ pub enum GrepOutput {
     Count,
 }
 
-/// Runs one shell command. Its output, both streams in the order written, comes as chunks on [`super::message::Stream::Stdout`].
+/// Runs one shell command. Its output, both streams in the order written, comes as chunks on
+/// [`super::message::Stream::Stdout`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bash {
     pub command: String,
@@ -276,7 +292,8 @@ pub struct Bash {
     pub timeout_ms: u64,
     /// Between TERM and KILL when it is stopped, in milliseconds.
     pub grace_ms: u64,
-    /// How many bytes of output are sent as they come; after these the guest keeps only the last `tail_bytes` and sends them at the end.
+    /// How many bytes of output are sent as they come; after these the guest keeps only the last
+    /// `tail_bytes` and sends them at the end.
     pub stream_bytes: u64,
     pub tail_bytes: u64,
     /// Leaves it running when the call ends; its output goes to a file in the box.
@@ -300,7 +317,8 @@ pub struct Exec {
     pub grace_ms: u64,
 }
 
-/// Runs a command of the person's settings in the project's folder, to its end; both streams come apart.
+/// Runs a command of the person's settings in the project's folder, to its end; both streams come
+/// apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     pub command: String,
@@ -311,7 +329,8 @@ pub struct Hook {
     pub timeout_ms: u64,
     /// Between TERM and KILL when it is stopped, in milliseconds.
     pub grace_ms: u64,
-    /// How many bytes of output are sent; the rest is read and thrown away, so that a command that talks much is not held up.
+    /// How many bytes of output are sent; the rest is read and thrown away, so that a command that
+    /// talks much is not held up.
     pub output_bytes: u64,
     /// What the programs that it starts may be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -329,10 +348,18 @@ pub struct Terminal {
 /// Where the project's instructions for agents stand.
 pub const INSTRUCTIONS: &str = "PODBAY.md";
 
-/// Where they stand in projects that other agents work on; the first of these that says something is read as well.
-pub const OTHER_INSTRUCTIONS: [&str; 5] = ["AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
+/// Where they stand in projects that other agents work on; the first of these that says something
+/// is read as well.
+pub const OTHER_INSTRUCTIONS: [&str; 5] = [
+    "AGENTS.md",
+    "ORCA.md",
+    ".orca/ORCA.md",
+    "OPENMONO.md",
+    ".orangutan-config/orangutan.md",
+];
 
-/// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of the same name.
+/// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of
+/// the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateConfig {
     /// The heading, without its `#`.

@@ -1,7 +1,11 @@
-//! Names of copies: what editors write beside a file while it is open, and what people, file managers and browsers call a second one.
+//! Names of copies: what editors write beside a file while it is open, and what people, file
+//! managers and browsers call a second one.
 
-/// Words at the end of a name that say that it is a copy, behind any of the signs that such are put behind.
-const WORDS: [&str; 10] = ["bak", "backup", "old", "orig", "save", "copy", "tmp", "rej", "un", "v"];
+/// Words at the end of a name that say that it is a copy, behind any of the signs that such are put
+/// behind.
+const WORDS: [&str; 10] = [
+    "bak", "backup", "old", "orig", "save", "copy", "tmp", "rej", "un", "v",
+];
 const SIGNS: [char; 7] = ['.', ' ', '-', '_', ',', '~', '#'];
 
 /// Signs behind which a number at the end counts copies; behind others it is a part of the name.
@@ -10,8 +14,8 @@ const COUNTED: [char; 3] = ['.', ' ', '~'];
 /// How many decorations a name may have: each is taken off in turn.
 const MOST: usize = 8;
 
-/// Returns what a file of this name, in lower case, is or may be a copy of: the name without all that editors and people add to one at its end, in
-/// front of its extension and at its beginning.
+/// Returns what a file of this name, in lower case, is or may be a copy of: the name without all
+/// that editors and people add to one at its end, in front of its extension and at its beginning.
 pub(super) fn originals(name: &str) -> Vec<String> {
     // `.env.example.swp` is a copy of an example, whatever it may look like itself.
     let plain = undecorated(name);
@@ -22,8 +26,12 @@ pub(super) fn originals(name: &str) -> Vec<String> {
         names.extend((less != stem).then(|| format!("{less}.{extension}")));
     }
     // `.id_rsa.swp` lies beside `id_rsa`, and `..env.un~` beside `.env`.
-    let visible: Vec<String> =
-        names.iter().filter_map(|name| name.strip_prefix('.')).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let visible: Vec<String> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix('.'))
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
     names.extend(visible);
     names
 }
@@ -50,20 +58,37 @@ fn once(name: &str) -> &str {
     if let Some(rest) = name.strip_prefix("copy of ") {
         return rest;
     }
-    if let Some(rest) = name.strip_prefix(".#").or_else(|| name.strip_prefix(['#', '~'])) {
+    if let Some(rest) = name
+        .strip_prefix(".#")
+        .or_else(|| name.strip_prefix(['#', '~']))
+    {
         return rest;
     }
-    if let Some((rest, _)) = name.strip_suffix(')').and_then(|name| name.rsplit_once('(')) {
+    if let Some((rest, _)) = name
+        .strip_suffix(')')
+        .and_then(|name| name.rsplit_once('('))
+    {
         return rest;
     }
     if let Some(rest) = name.strip_suffix(['~', '#']) {
         return rest;
     }
-    let Some((at, sign)) = name.char_indices().rfind(|(_, c)| SIGNS.contains(c)) else { return name };
+    let Some((at, sign)) = name.char_indices().rfind(|(_, c)| SIGNS.contains(c)) else {
+        return name;
+    };
     let (rest, word) = (&name[..at], &name[at + sign.len_utf8()..]);
-    let is_swap = sign == '.' && word.len() == 3 && word.starts_with("sw") && word.ends_with(|c: char| c.is_ascii_lowercase());
-    let is_number = COUNTED.contains(&sign) && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-    if is_swap || is_number || WORDS.contains(&word) { rest } else { name }
+    let is_swap = sign == '.'
+        && word.len() == 3
+        && word.starts_with("sw")
+        && word.ends_with(|c: char| c.is_ascii_lowercase());
+    let is_number = COUNTED.contains(&sign)
+        && !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_digit());
+    if is_swap || is_number || WORDS.contains(&word) {
+        rest
+    } else {
+        name
+    }
 }
 
 #[cfg(test)]
@@ -94,9 +119,26 @@ mod tests {
 
     #[test]
     fn no_name_makes_it_go_on_for_ever_or_vanish() {
-        for name in ["", "~", "####", "()", "( ", ")", "copy of ", ".", "..", "~~~~~~~~~~~~~~~~~~~~a", &"(".repeat(300), &".1".repeat(300)]
-        {
-            assert!(originals(name).iter().all(|one| name.is_empty() || !one.is_empty()), "{name}");
+        for name in [
+            "",
+            "~",
+            "####",
+            "()",
+            "( ",
+            ")",
+            "copy of ",
+            ".",
+            "..",
+            "~~~~~~~~~~~~~~~~~~~~a",
+            &"(".repeat(300),
+            &".1".repeat(300),
+        ] {
+            assert!(
+                originals(name)
+                    .iter()
+                    .all(|one| name.is_empty() || !one.is_empty()),
+                "{name}"
+            );
         }
     }
 }

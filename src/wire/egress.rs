@@ -1,12 +1,15 @@
-//! What the controller and the egress role tell each other: rules in, attempts out, one JSON value a line.
+//! What the controller and the egress role tell each other: rules in, attempts out, one JSON value
+//! a line.
 
 use serde::Deserialize;
 use serde::Serialize;
 
-/// Most bytes in a line to the role, without its end. A thousand rules of a usual length take a tenth of it.
+/// Most bytes in a line to the role, without its end. A thousand rules of a usual length take a
+/// tenth of it.
 pub const MAX_RULES_LINE: usize = 1024 * 1024;
 
-/// Most bytes in a line from the role, without its end. Each text in it has a bound of its own, far below it.
+/// Most bytes in a line from the role, without its end. Each text in it has a bound of its own, far
+/// below it.
 pub const MAX_ATTEMPT_LINE: usize = 16 * 1024;
 
 /// What is done with a connection that a rule is about.
@@ -19,14 +22,16 @@ pub enum EgressEffect {
     Deny,
 }
 
-/// One rule as it is written: `host` is `NAME`, `*.NAME`, and either with `:PORT` or `:PORT,PORT` behind it.
+/// One rule as it is written: `host` is `NAME`, `*.NAME`, and either with `:PORT` or `:PORT,PORT`
+/// behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EgressRule {
     pub host: String,
     #[serde(default)]
     pub effect: EgressEffect,
-    /// Methods of plain HTTP; none: all of them. With methods or paths a rule is about plain HTTP alone, since nothing else shows them.
+    /// Methods of plain HTTP; none: all of them. With methods or paths a rule is about plain HTTP
+    /// alone, since nothing else shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
     /// What the path of a plain HTTP request begins with, by whole parts; none: all of them.
@@ -35,12 +40,14 @@ pub struct EgressRule {
     /// Also allows what is not TLS behind a CONNECT, such as SSH or a database.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raw: bool,
-    /// Also reaches private networks, such as that of a company's registry. Loopback, link-local and metadata addresses are never reached.
+    /// Also reaches private networks, such as that of a company's registry. Loopback, link-local
+    /// and metadata addresses are never reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
-/// A proxy of the host, through which the role reaches everything. It resolves the names, so that names alone decide.
+/// A proxy of the host, through which the role reaches everything. It resolves the names, so that
+/// names alone decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EgressUpstream {
@@ -125,9 +132,16 @@ mod tests {
             r#"{"type":"rules","generation":7,"rules":[{"host":"*.example.com:443"},{"host":"a.example.com","effect":"deny"}]}"#,
         )
         .expect("rules");
-        let EgressCommand::Rules { generation, rules, upstream } = command;
+        let EgressCommand::Rules {
+            generation,
+            rules,
+            upstream,
+        } = command;
         assert_eq!((generation, rules.len(), upstream), (7, 2, None));
-        assert_eq!((rules[0].effect, rules[1].effect), (EgressEffect::Allow, EgressEffect::Deny));
+        assert_eq!(
+            (rules[0].effect, rules[1].effect),
+            (EgressEffect::Allow, EgressEffect::Deny)
+        );
         let attempt = EgressAttempt {
             host: "a.example".into(),
             port: 443,
@@ -153,7 +167,10 @@ mod tests {
             r#"{"type":"rules","generation":1,"rules":[],"up":null}"#,
             r#"{"type":"open"}"#,
         ] {
-            assert!(serde_json::from_str::<EgressCommand>(line).is_err(), "{line}");
+            assert!(
+                serde_json::from_str::<EgressCommand>(line).is_err(),
+                "{line}"
+            );
         }
     }
 }

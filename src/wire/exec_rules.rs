@@ -1,4 +1,5 @@
-//! Rules about the programs that a call starts. They go with the call, as data: whoever keeps them reads no text of a shell.
+//! Rules about the programs that a call starts. They go with the call, as data: whoever keeps them
+//! reads no text of a shell.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -18,8 +19,8 @@ pub const MAX_DENIED: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRule {
     pub effect: ExecEffect,
-    /// The program's name and its first arguments, each by what it may be. `*` stands for any characters of a word; an argument that is `*` alone
-    /// stands for any number of arguments.
+    /// The program's name and its first arguments, each by what it may be. `*` stands for any
+    /// characters of a word; an argument that is `*` alone stands for any number of arguments.
     pub words: Vec<Vec<String>>,
     /// Whether more arguments may follow.
     pub more: bool,
@@ -51,7 +52,8 @@ pub enum ExecEffect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecScope {
-    /// By the command itself: all that stand between are shells, or programs that do nothing but start others.
+    /// By the command itself: all that stand between are shells, or programs that do nothing but
+    /// start others.
     #[default]
     Own,
     /// By whatever program: also by `make`, or in a script of Python's.
@@ -88,14 +90,16 @@ pub enum Because {
     Changed,
     /// A rule wants a person's word for it, and that was a no, or nobody could be asked.
     Refused { rule: String },
-    /// It was about to write there, and a person said no, or nobody could be asked. It went on without.
+    /// It was about to write there, and a person said no, or nobody could be asked. It went on
+    /// without.
     Write { path: BytesPath },
 }
 
 /// Most questions about programs in one call; one is open at a time.
 pub const MAX_QUESTIONS: u32 = 64;
 
-/// A program that waits while the host is asked whether it may go on. All of it is the sandbox's word.
+/// A program that waits while the host is asked whether it may go on. All of it is the sandbox's
+/// word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedProgram {
     pub argv: Vec<BytesPath>,
@@ -115,9 +119,18 @@ pub struct AskedProgram {
 impl AskedProgram {
     /// Returns whether this is more than a guest may ask.
     pub fn is_too_much(&self) -> bool {
-        let paths = [Some(&self.directory), Some(&self.file), self.write.as_ref().map(|write| &write.path)];
-        let bytes =
-            self.argv.iter().chain(paths.into_iter().flatten()).map(|word| word.as_bytes().len() + 1).sum::<usize>() + self.rule.len();
+        let paths = [
+            Some(&self.directory),
+            Some(&self.file),
+            self.write.as_ref().map(|write| &write.path),
+        ];
+        let bytes = self
+            .argv
+            .iter()
+            .chain(paths.into_iter().flatten())
+            .map(|word| word.as_bytes().len() + 1)
+            .sum::<usize>()
+            + self.rule.len();
         bytes > 8 * MAX_ARGUMENTS + MAX_RULE_BYTES
     }
 }

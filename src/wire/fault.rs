@@ -30,7 +30,9 @@ pub enum Fault {
         /// What the path led to, from the project's folder.
         name: BytesPath,
     },
-    #[error("{path}: leads through a symbolic link to {target}; links with an absolute target are not followed, so use the path it names")]
+    #[error(
+        "{path}: leads through a symbolic link to {target}; links with an absolute target are not followed, so use the path it names"
+    )]
     AbsoluteLink { path: BytesPath, target: BytesPath },
     #[error(
         "{path}: {} a symbolic link to {target}, which is not there; make what it leads to, or use another path (delete_file takes the link away)",
@@ -45,9 +47,13 @@ pub enum Fault {
     },
     #[error("{path}: is a directory; use list_directory to see what is in it")]
     IsDirectory { path: BytesPath },
-    #[error("{path}: is not a directory, or leads through something that is none; use list_directory to see which folders there are")]
+    #[error(
+        "{path}: is not a directory, or leads through something that is none; use list_directory to see which folders there are"
+    )]
     NotDirectory { path: BytesPath },
-    #[error("{path}: is not a regular file but a {kind}, which is neither read nor changed; name a regular file, or go on without it")]
+    #[error(
+        "{path}: is not a regular file but a {kind}, which is neither read nor changed; name a regular file, or go on without it"
+    )]
     NotRegular { path: BytesPath, kind: String },
     #[error(
         "{path}: is hidden from this sandbox, because a secret is in it; it was neither read nor changed. Go on without it, or say that the \
@@ -59,12 +65,22 @@ pub enum Fault {
              be asked"
     )]
     PermissionDenied { path: BytesPath },
-    #[error("{path}: is read-only here and cannot be changed; leave it as it is and write elsewhere, or say that it must be made writable")]
+    #[error(
+        "{path}: is read-only here and cannot be changed; leave it as it is and write elsewhere, or say that it must be made writable"
+    )]
     ReadOnly { path: BytesPath },
     #[error("{path}: holds {}, more than the {limit} bytes this tool works on; use bash for files of this size", n_bytes(*.bytes))]
-    TooLarge { path: BytesPath, bytes: u64, limit: u64 },
+    TooLarge {
+        path: BytesPath,
+        bytes: u64,
+        limit: u64,
+    },
     #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), binary_hint(.kind))]
-    Binary { path: BytesPath, bytes: u64, kind: String },
+    Binary {
+        path: BytesPath,
+        bytes: u64,
+        kind: String,
+    },
     #[error(
         "{path}: is not UTF-8 text but looks like {encoding}{}; it was left as it is. {} it UTF-8 first with a command that knows its encoding, \
              such as `iconv -f {} -t UTF-8`",
@@ -159,17 +175,30 @@ pub enum Fault {
     BoxEnded { problem: String },
 }
 
-/// What can be done where the system itself fails. Whoever knows a better way on says it behind a semicolon.
+/// What can be done where the system itself fails. Whoever knows a better way on says it behind a
+/// semicolon.
 fn again(problem: &str) -> &'static str {
-    if problem.contains("; ") { "" } else { "; try again, and where that does not help, go on without it and say so" }
+    if problem.contains("; ") {
+        ""
+    } else {
+        "; try again, and where that does not help, go on without it and say so"
+    }
 }
 
 fn names(paths: &[BytesPath]) -> String {
-    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn link_at(path: &BytesPath, link: &BytesPath) -> String {
-    if path == link { "is".to_owned() } else { format!("leads through {link},") }
+    if path == link {
+        "is".to_owned()
+    } else {
+        format!("leads through {link},")
+    }
 }
 
 /// Says of a path with backslashes that they part no names, and which path would be meant.
@@ -177,13 +206,28 @@ fn no_separator(path: &BytesPath, similar: &[BytesPath]) -> String {
     if !path.as_bytes().contains(&b'\\') {
         return String::new();
     }
-    let slashed = BytesPath::from_bytes(path.as_bytes().iter().map(|byte| if *byte == b'\\' { b'/' } else { *byte }).collect::<Vec<u8>>());
-    let write = if similar.contains(&slashed) { String::new() } else { format!(": write {slashed}") };
+    let slashed = BytesPath::from_bytes(
+        path.as_bytes()
+            .iter()
+            .map(|byte| if *byte == b'\\' { b'/' } else { *byte })
+            .collect::<Vec<u8>>(),
+    );
+    let write = if similar.contains(&slashed) {
+        String::new()
+    } else {
+        format!(": write {slashed}")
+    };
     format!("; a backslash is no separator here but a letter of the name{write}")
 }
 
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
-    let names = |paths: &[BytesPath], between: &str| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(between);
+    let names = |paths: &[BytesPath], between: &str| {
+        paths
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(between)
+    };
     match (similar, beside) {
         ([], []) => "; use list_directory or glob to see what is there".to_owned(),
         ([], beside) => format!("; there are {}", names(beside, ", ")),
@@ -192,15 +236,25 @@ fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
 }
 
 fn instead(closest: &str) -> String {
-    if closest.is_empty() { "; the file is empty".to_owned() } else { format!(". There stands instead:\n{closest}") }
+    if closest.is_empty() {
+        "; the file is empty".to_owned()
+    } else {
+        format!(". There stands instead:\n{closest}")
+    }
 }
 
 fn uncertain(letter: Option<char>) -> String {
-    letter.map_or_else(String::new, |letter| format!(", and which bytes `{letter}` has there is not certain"))
+    letter.map_or_else(String::new, |letter| {
+        format!(", and which bytes `{letter}` has there is not certain")
+    })
 }
 
 fn kept_letters(letter: Option<char>) -> &'static str {
-    if letter.is_some() { "Write ASCII and letters that stand in it already, or make" } else { "Make" }
+    if letter.is_some() {
+        "Write ASCII and letters that stand in it already, or make"
+    } else {
+        "Make"
+    }
 }
 
 /// Without what is said behind the name for those who know another one.
@@ -209,15 +263,32 @@ fn iconv_name(encoding: &str) -> &str {
 }
 
 fn after(remedy: &str) -> String {
-    if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
+    if remedy.is_empty() {
+        String::new()
+    } else {
+        format!("; {remedy}")
+    }
 }
 
 fn places(lines: &[u64]) -> String {
     let groups: Vec<&[u64]> = lines.chunk_by(|one, next| one == next).collect();
-    let times = |group: &[u64]| if group.len() > 1 { format!(" ({} times)", group.len()) } else { String::new() };
+    let times = |group: &[u64]| {
+        if group.len() > 1 {
+            format!(" ({} times)", group.len())
+        } else {
+            String::new()
+        }
+    };
     match groups.as_slice() {
         [group] if group.len() > 1 => format!("line {}, {} times", group[0], group.len()),
-        _ => format!("lines {}", groups.iter().map(|group| format!("{}{}", group[0], times(group))).collect::<Vec<_>>().join(", ")),
+        _ => format!(
+            "lines {}",
+            groups
+                .iter()
+                .map(|group| format!("{}{}", group[0], times(group)))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
     }
 }
 
@@ -231,19 +302,27 @@ fn binary_hint(kind: &str) -> &'static str {
 }
 
 fn detail(closest: &str) -> String {
-    if closest.is_empty() { String::new() } else { format!(". The closest lines are:\n{closest}") }
+    if closest.is_empty() {
+        String::new()
+    } else {
+        format!(". The closest lines are:\n{closest}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns the words of a fault that say what is the matter, and those that say what can be done about it.
+    /// Returns the words of a fault that say what is the matter, and those that say what can be
+    /// done about it.
     ///
-    /// A fault that is new has to be put here, and then among the examples below. None: its words are those of whoever makes it.
+    /// A fault that is new has to be put here, and then among the examples below. None: its words
+    /// are those of whoever makes it.
     fn words(fault: &Fault) -> Option<(&'static str, &'static str)> {
         Some(match fault {
-            Fault::NotFound { similar, beside, .. } => match (similar.is_empty(), beside.is_empty()) {
+            Fault::NotFound {
+                similar, beside, ..
+            } => match (similar.is_empty(), beside.is_empty()) {
                 (false, _) => ("no such file", "did you mean src/b"),
                 (true, false) => ("no such file", "there are src/c"),
                 (true, true) => ("no such file", "use list_directory"),
@@ -259,9 +338,13 @@ mod tests {
             Fault::PermissionDenied { .. } => ("permission denied", "chmod"),
             Fault::ReadOnly { .. } => ("is read-only", "write elsewhere"),
             Fault::TooLarge { .. } => ("holds 9 bytes", "use bash"),
-            Fault::Binary { kind, .. } if kind.ends_with("image") => ("is not text", "with a command"),
+            Fault::Binary { kind, .. } if kind.ends_with("image") => {
+                ("is not text", "with a command")
+            }
             Fault::Binary { .. } => ("is not text", "use a command"),
-            Fault::NotUtf8 { letter: Some(_), .. } => ("which bytes `é` has there", "`iconv -f windows-1252 -t"),
+            Fault::NotUtf8 {
+                letter: Some(_), ..
+            } => ("which bytes `é` has there", "`iconv -f windows-1252 -t"),
             Fault::NotUtf8 { .. } => ("looks like UTF-16LE", "such as `iconv -f UTF-16LE -t"),
             Fault::NoMatch { .. } => ("was not found", "copy the text exactly"),
             Fault::Ambiguous { .. } => ("stands 2 times", "add surrounding lines"),
@@ -276,9 +359,15 @@ mod tests {
             Fault::Outdated { .. } => ("was not found", "read the file again"),
             Fault::Untold { .. } => ("the way there changed", "try again"),
             Fault::TimedOut { .. } => ("did not end within 1.5 s", "look at what is there"),
-            Fault::Io { problem, .. } if problem.contains(';') => ("a part of the new text", "write all of it once more"),
+            Fault::Io { problem, .. } if problem.contains(';') => {
+                ("a part of the new text", "write all of it once more")
+            }
             Fault::Io { .. } => ("no such device", "try again"),
-            Fault::Refused { .. } | Fault::Invalid { .. } | Fault::NotStarted { .. } | Fault::Cancelled | Fault::BoxEnded { .. } => {
+            Fault::Refused { .. }
+            | Fault::Invalid { .. }
+            | Fault::NotStarted { .. }
+            | Fault::Cancelled
+            | Fault::BoxEnded { .. } => {
                 return None;
             }
         })
@@ -286,9 +375,11 @@ mod tests {
 
     #[test]
     fn a_line_in_which_a_text_stands_often_is_named_once() {
-        for (lines, expected) in
-            [(&[1, 4][..], "lines 1, 4"), (&[1, 1, 1], "line 1, 3 times"), (&[1, 1, 4, 5, 5], "lines 1 (2 times), 4, 5 (2 times)")]
-        {
+        for (lines, expected) in [
+            (&[1, 4][..], "lines 1, 4"),
+            (&[1, 1, 1], "line 1, 3 times"),
+            (&[1, 1, 4, 5, 5], "lines 1 (2 times), 4, 5 (2 times)"),
+        ] {
             assert_eq!(places(lines), expected);
         }
     }
@@ -297,42 +388,118 @@ mod tests {
     #[test]
     fn each_fault_about_a_path_names_it_and_a_way_on() {
         let path = || BytesPath::from("src/a");
-        let no_match = || Fault::NoMatch { path: path(), edit: 1, closest: String::new() };
-        let missed = |applied| Fault::HunkMissed { path: path(), hunk: 1, applied, closest: "x".into() };
-        let io = |problem: &str| Fault::Io { doing: "write src/a".into(), problem: problem.into() };
-        let binary = |kind: &str| Fault::Binary { path: path(), bytes: 9, kind: kind.into() };
+        let no_match = || Fault::NoMatch {
+            path: path(),
+            edit: 1,
+            closest: String::new(),
+        };
+        let missed = |applied| Fault::HunkMissed {
+            path: path(),
+            hunk: 1,
+            applied,
+            closest: "x".into(),
+        };
+        let io = |problem: &str| Fault::Io {
+            doing: "write src/a".into(),
+            problem: problem.into(),
+        };
+        let binary = |kind: &str| Fault::Binary {
+            path: path(),
+            bytes: 9,
+            kind: kind.into(),
+        };
         let examples = [
-            Fault::NotFound { path: path(), similar: vec!["src/b".into()], beside: Vec::new() },
-            Fault::NotFound { path: path(), similar: Vec::new(), beside: vec!["src/c".into()] },
-            Fault::NotFound { path: path(), similar: Vec::new(), beside: Vec::new() },
+            Fault::NotFound {
+                path: path(),
+                similar: vec!["src/b".into()],
+                beside: Vec::new(),
+            },
+            Fault::NotFound {
+                path: path(),
+                similar: Vec::new(),
+                beside: vec!["src/c".into()],
+            },
+            Fault::NotFound {
+                path: path(),
+                similar: Vec::new(),
+                beside: Vec::new(),
+            },
             Fault::Outside { path: path() },
-            Fault::Protected { path: path(), name: ".env".into() },
-            Fault::AbsoluteLink { path: path(), target: "/workspace/b".into() },
-            Fault::DanglingLink { path: path(), link: path(), target: "b".into() },
+            Fault::Protected {
+                path: path(),
+                name: ".env".into(),
+            },
+            Fault::AbsoluteLink {
+                path: path(),
+                target: "/workspace/b".into(),
+            },
+            Fault::DanglingLink {
+                path: path(),
+                link: path(),
+                target: "b".into(),
+            },
             Fault::IsDirectory { path: path() },
             Fault::NotDirectory { path: path() },
-            Fault::NotRegular { path: path(), kind: "socket".into() },
+            Fault::NotRegular {
+                path: path(),
+                kind: "socket".into(),
+            },
             Fault::Hidden { path: path() },
             Fault::PermissionDenied { path: path() },
             Fault::ReadOnly { path: path() },
-            Fault::TooLarge { path: path(), bytes: 9, limit: 8 },
+            Fault::TooLarge {
+                path: path(),
+                bytes: 9,
+                limit: 8,
+            },
             binary("PNG image"),
             binary("binary file"),
-            Fault::NotUtf8 { path: path(), encoding: "UTF-16LE".into(), letter: None },
-            Fault::NotUtf8 { path: path(), encoding: "windows-1252 (Latin-1)".into(), letter: Some('é') },
+            Fault::NotUtf8 {
+                path: path(),
+                encoding: "UTF-16LE".into(),
+                letter: None,
+            },
+            Fault::NotUtf8 {
+                path: path(),
+                encoding: "windows-1252 (Latin-1)".into(),
+                letter: Some('é'),
+            },
             no_match(),
-            Fault::Ambiguous { path: path(), edit: 1, count: 2, lines: vec![1, 2] },
+            Fault::Ambiguous {
+                path: path(),
+                edit: 1,
+                count: 2,
+                lines: vec![1, 2],
+            },
             missed(true),
             missed(false),
-            Fault::HunkAmbiguous { path: path(), hunk: 1, lines: vec![1, 2] },
-            Fault::HunkUnanchored { path: path(), hunk: 1, anchor: "fn a".into() },
-            Fault::Exists { path: path(), remedy: "set overwrite".into() },
+            Fault::HunkAmbiguous {
+                path: path(),
+                hunk: 1,
+                lines: vec![1, 2],
+            },
+            Fault::HunkUnanchored {
+                path: path(),
+                hunk: 1,
+                anchor: "fn a".into(),
+            },
+            Fault::Exists {
+                path: path(),
+                remedy: "set overwrite".into(),
+            },
             Fault::NoSpace { path: path() },
             Fault::Changed { path: path() },
             Fault::Stale { path: path() },
-            Fault::Outdated { misfit: Box::new(no_match()) },
-            Fault::Untold { paths: vec![path()] },
-            Fault::TimedOut { doing: "copy src/a".into(), after_ms: 1500 },
+            Fault::Outdated {
+                misfit: Box::new(no_match()),
+            },
+            Fault::Untold {
+                paths: vec![path()],
+            },
+            Fault::TimedOut {
+                doing: "copy src/a".into(),
+                after_ms: 1500,
+            },
             io("no such device"),
             io("broken; the file now holds a part of the new text, so write all of it once more"),
         ];
@@ -340,10 +507,14 @@ mod tests {
             let (cause, way) = words(fault).expect("these have words of their own");
             let text = fault.to_string();
             let (at, behind) = (text.find(cause), text.find(way));
-            assert!(text.contains("src/a") && at.is_some() && at < behind, "{text}");
+            assert!(
+                text.contains("src/a") && at.is_some() && at < behind,
+                "{text}"
+            );
         }
         // What `words` knows and no example shows would be told of by nobody.
-        let kinds: std::collections::HashSet<_> = examples.iter().map(std::mem::discriminant).collect();
+        let kinds: std::collections::HashSet<_> =
+            examples.iter().map(std::mem::discriminant).collect();
         assert_eq!(kinds.len(), 27);
     }
 }

@@ -9,8 +9,8 @@ use tokio_util::codec::LengthDelimitedCodec;
 /// Most bytes in one frame, without its length.
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
-/// Most values in one frame. The smallest take two bytes there and some thirty times as many once they are read; the longest list that either
-/// end tells has a small part of this.
+/// Most values in one frame. The smallest take two bytes there and some thirty times as many once
+/// they are read; the longest list that either end tells has a small part of this.
 pub const MAX_VALUES: usize = 500_000;
 
 /// Why a frame cannot be written or read.
@@ -26,7 +26,11 @@ pub enum Error {
 
 /// Returns the codec of both ends; it refuses a longer frame before it makes room for it.
 pub fn codec() -> LengthDelimitedCodec {
-    LengthDelimitedCodec::builder().big_endian().length_field_length(4).max_frame_length(MAX_FRAME).new_codec()
+    LengthDelimitedCodec::builder()
+        .big_endian()
+        .length_field_length(4)
+        .max_frame_length(MAX_FRAME)
+        .new_codec()
 }
 
 pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, Error> {
@@ -44,7 +48,8 @@ pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(frame).map_err(Error::Malformed)
 }
 
-/// Counts what begins or parts values, but for what stands in strings. Of bytes that are no JSON it says anything: they are refused later.
+/// Counts what begins or parts values, but for what stands in strings. Of bytes that are no JSON it
+/// says anything: they are refused later.
 fn has_too_many_values(frame: &[u8]) -> bool {
     // Each but the first has a sign before it.
     if frame.len() < 2 * MAX_VALUES {
@@ -92,14 +97,23 @@ mod tests {
 
     #[test]
     fn a_frame_of_too_many_values_is_refused_and_a_long_text_is_not() {
-        let done = |output: &str| format!(r#"{{"type":"done","id":1,"output":{output}}}"#).into_bytes();
-        for list in ["0,".repeat(MAX_VALUES), "[],".repeat(MAX_VALUES), "\"x\",".repeat(MAX_VALUES), r#""\",\\","#.repeat(MAX_VALUES)] {
+        let done =
+            |output: &str| format!(r#"{{"type":"done","id":1,"output":{output}}}"#).into_bytes();
+        for list in [
+            "0,".repeat(MAX_VALUES),
+            "[],".repeat(MAX_VALUES),
+            "\"x\",".repeat(MAX_VALUES),
+            r#""\",\\","#.repeat(MAX_VALUES),
+        ] {
             let refused = decode::<ToHost>(&done(&format!("[{}]", list.trim_end_matches(','))));
             assert!(matches!(refused, Err(Error::TooMany)), "{refused:?}");
         }
         for text in [",".repeat(7 << 20), r#"\"\\,[{"#.repeat(1 << 20)] {
             let long = format!(r#"{{"type":"closing","reason":"{text}"}}"#).into_bytes();
-            assert!(matches!(decode::<ToHost>(&long), Ok(ToHost::Closing { .. })));
+            assert!(matches!(
+                decode::<ToHost>(&long),
+                Ok(ToHost::Closing { .. })
+            ));
         }
         // A string that does not end is no message, and no panic.
         for end in ["\"", "\"\\", "\"x"] {
@@ -111,7 +125,9 @@ mod tests {
     #[test]
     fn a_call_without_its_fields_names_them() {
         let error = decode::<ToHost>(br#"{"type":"done","id":1}"#).expect_err("output is missing");
-        let Error::Malformed(source) = error else { panic!("{error:?}") };
+        let Error::Malformed(source) = error else {
+            panic!("{error:?}")
+        };
         assert!(source.to_string().contains("output"), "{source}");
     }
 

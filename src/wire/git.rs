@@ -3,13 +3,15 @@ use serde::Serialize;
 
 use super::BytesPath;
 
-/// Asks git something, or has it do something in the session's own repository, in a way that no setting of the repository can turn into a program.
+/// Asks git something, or has it do something in the session's own repository, in a way that no
+/// setting of the repository can turn into a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Git {
     pub query: GitQuery,
     /// The folder to ask in.
     pub path: BytesPath,
-    /// Whether policy allowed to show protected names; without it a difference leaves those out that say that they hold secrets.
+    /// Whether policy allowed to show protected names; without it a difference leaves those out
+    /// that say that they hold secrets.
     pub protected: bool,
     pub timeout_ms: u64,
     /// Between TERM and KILL when it is stopped, in milliseconds.
@@ -73,7 +75,11 @@ impl GitQuery {
     /// Returns whether it leaves the repository as it is.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Status | Self::Diff { .. } | Self::Log { .. } | Self::Branch(GitBranch::List) | Self::Stash(GitStash::List) => true,
+            Self::Status
+            | Self::Diff { .. }
+            | Self::Log { .. }
+            | Self::Branch(GitBranch::List)
+            | Self::Stash(GitStash::List) => true,
             Self::Commit { .. } | Self::Branch(_) | Self::Checkout { .. } | Self::Stash(_) => false,
         }
     }
@@ -83,13 +89,21 @@ impl GitQuery {
         match self {
             Self::Checkout { .. } => true,
             Self::Stash(stash) => !matches!(stash, GitStash::List | GitStash::Drop { .. }),
-            Self::Status | Self::Diff { .. } | Self::Log { .. } | Self::Commit { .. } | Self::Branch(_) => false,
+            Self::Status
+            | Self::Diff { .. }
+            | Self::Log { .. }
+            | Self::Commit { .. }
+            | Self::Branch(_) => false,
         }
     }
 
     pub fn file(&self) -> Option<&BytesPath> {
         match self {
-            Self::Status | Self::Commit { .. } | Self::Branch(_) | Self::Checkout { .. } | Self::Stash(_) => None,
+            Self::Status
+            | Self::Commit { .. }
+            | Self::Branch(_)
+            | Self::Checkout { .. }
+            | Self::Stash(_) => None,
             Self::Diff { file, .. } | Self::Log { file, .. } => file.as_ref(),
         }
     }

@@ -1,7 +1,16 @@
 //! What stands before git's verb, and which verbs are its own.
 
 /// Options of git itself that take the next word as their value.
-const VALUED: [&str; 8] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
+const VALUED: [&str; 8] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+];
 
 /// Returns the verb of a git command and what follows it, from the words behind `git`.
 pub fn behind_git_options<W: AsRef<[u8]>>(mut words: &[W]) -> &[W] {
@@ -150,7 +159,10 @@ pub const GIT_CHANGES: [&str; 96] = [
 
 /// Returns whether a verb is one that git brings, and no alias.
 pub fn is_git_verb(verb: &[u8]) -> bool {
-    GIT_READS.iter().chain(&GIT_CHANGES).any(|known| known.as_bytes() == verb)
+    GIT_READS
+        .iter()
+        .chain(&GIT_CHANGES)
+        .any(|known| known.as_bytes() == verb)
 }
 
 #[cfg(test)]
@@ -168,6 +180,8 @@ mod tests {
         check("--git-dir x --git-dir=y --exec-path=z status", "status");
         check("-C", "");
         check("--version", "");
-        assert!(is_git_verb(b"push") && is_git_verb(b"log") && !is_git_verb(b"p") && !is_git_verb(b""));
+        assert!(
+            is_git_verb(b"push") && is_git_verb(b"log") && !is_git_verb(b"p") && !is_git_verb(b"")
+        );
     }
 }

@@ -1,7 +1,8 @@
 /// Returns whether a character moves the cursor, changes the order of text or cannot be seen.
 ///
-/// Controls (newline and tab among them), bidi controls, controls of how signs are put together, zero-width and filler characters, code
-/// points that are no characters, the tag block, and the supplementary variation selectors, which can carry a hidden message.
+/// Controls (newline and tab among them), bidi controls, controls of how signs are put together,
+/// zero-width and filler characters, code points that are no characters, the tag block, and the
+/// supplementary variation selectors, which can carry a hidden message.
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -59,7 +60,20 @@ mod tests {
         ] {
             assert!(is_hidden(c), "{c:?}");
         }
-        for c in ['a', ' ', 'é', '\u{301}', 'д', '語', '\u{5d0}', '\u{fffd}', '\u{fe0f}', '\u{1f600}', '\u{13000}', '\u{13440}'] {
+        for c in [
+            'a',
+            ' ',
+            'é',
+            '\u{301}',
+            'д',
+            '語',
+            '\u{5d0}',
+            '\u{fffd}',
+            '\u{fe0f}',
+            '\u{1f600}',
+            '\u{13000}',
+            '\u{13440}',
+        ] {
             assert!(!is_hidden(c), "{c:?}");
         }
     }

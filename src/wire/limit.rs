@@ -7,21 +7,48 @@ use super::Limit;
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Time { ms } => write!(f, "it ran longer than the limit of {} s", ms.div_ceil(1000)),
-            Self::Memory { bytes } => write!(f, "out of memory, the limit of the sandbox is {}", size(bytes)),
-            Self::Processes { count } => write!(f, "it ran into the limit of {count} processes in the sandbox"),
-            Self::FileSize { bytes } => write!(f, "a file came to be as large as the sandbox allows, {}", size(bytes)),
+            Self::Time { ms } => {
+                write!(f, "it ran longer than the limit of {} s", ms.div_ceil(1000))
+            }
+            Self::Memory { bytes } => write!(
+                f,
+                "out of memory, the limit of the sandbox is {}",
+                size(bytes)
+            ),
+            Self::Processes { count } => write!(
+                f,
+                "it ran into the limit of {count} processes in the sandbox"
+            ),
+            Self::FileSize { bytes } => write!(
+                f,
+                "a file came to be as large as the sandbox allows, {}",
+                size(bytes)
+            ),
             Self::Disk { bytes } => {
-                write!(f, "the project has grown by more than {} in this session, the limit of `sandbox.disk`", size(bytes))
+                write!(
+                    f,
+                    "the project has grown by more than {} in this session, the limit of `sandbox.disk`",
+                    size(bytes)
+                )
             }
             Self::Files { count } => {
-                write!(f, "the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`")
+                write!(
+                    f,
+                    "the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`"
+                )
             }
             Self::FreeSpace { bytes } => {
-                write!(f, "less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host", size(bytes))
+                write!(
+                    f,
+                    "less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host",
+                    size(bytes)
+                )
             }
             Self::FreeFiles { count } => {
-                write!(f, "fewer than {count} more files fit on the disk of the project, which are kept for the host")
+                write!(
+                    f,
+                    "fewer than {count} more files fit on the disk of the project, which are kept for the host"
+                )
             }
         }
     }

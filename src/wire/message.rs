@@ -1,13 +1,15 @@
 //! What one frame holds, in either direction.
 //!
-//! Both ends send `Hello` at once and wait for the other's. A host that asks for a look in its hello gets `Found` next, before anything
-//! else happens. After that it sends calls, each with an id of its own; the guest
-//! answers each with chunks and exactly one `Done`. Bytes of a call flow under credit: a sender may have at most
-//! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and
-//! chunks hold at most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk is an error.
+//! Both ends send `Hello` at once and wait for the other's. A host that asks for a look in its
+//! hello gets `Found` next, before anything else happens. After that it sends calls, each with an
+//! id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call flow
+//! under credit: a sender may have at most
+//! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and
+//! gets more by `Credit`. Inputs and chunks hold at most [`CHUNK`] bytes; an empty input is the end
+//! of the input and costs nothing, an empty chunk is an error.
 //!
-//! The guest can ask the host one thing: whether a program that waits in the box may go on there. There is no message by which it could ask the host to
-//! do anything.
+//! The guest can ask the host one thing: whether a program that waits in the box may go on there.
+//! There is no message by which it could ask the host to do anything.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -25,7 +27,8 @@ pub const WINDOW: u32 = 256 * 1024;
 /// Most bytes in one chunk.
 pub const CHUNK: usize = 48 * 1024;
 
-/// What the smallest frame of bytes costs: without it, frames of one byte each would make the receiver keep far more than [`WINDOW`].
+/// What the smallest frame of bytes costs: without it, frames of one byte each would make the
+/// receiver keep far more than [`WINDOW`].
 pub const MIN_COST: u32 = 64;
 
 /// Calls under way at once on one stream.
@@ -34,7 +37,8 @@ pub const MAX_CALLS: usize = 64;
 /// Mounts below the project that a guest tells of.
 pub const MAX_MOUNTS: usize = 1024;
 
-/// Returns how much credit a chunk or an input of this many bytes takes, and gives back once it is consumed.
+/// Returns how much credit a chunk or an input of this many bytes takes, and gives back once it is
+/// consumed.
 pub fn cost(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).max(MIN_COST)
 }
@@ -71,7 +75,8 @@ pub enum ToGuest {
     Cancel {
         id: CallId,
     },
-    /// Whether what a question was about goes on. It says nothing else, and holds for this call alone.
+    /// Whether what a question was about goes on. It says nothing else, and holds for this call
+    /// alone.
     Answer {
         id: CallId,
         question: u32,
@@ -100,7 +105,8 @@ pub enum ToHost {
         id: CallId,
         output: Output,
     },
-    /// A program of the call waits until the host says whether it goes on: one at a time, and the call's time stands still meanwhile.
+    /// A program of the call waits until the host says whether it goes on: one at a time, and the
+    /// call's time stands still meanwhile.
     Asks {
         id: CallId,
         question: u32,
@@ -117,7 +123,8 @@ pub struct HostHello {
     pub protocol: u32,
     pub build: String,
     pub disk: DiskLimits,
-    /// What to look for in the project, asked of the first guest of a box: nothing has run there yet, so its word is good.
+    /// What to look for in the project, asked of the first guest of a box: nothing has run there
+    /// yet, so its word is good.
     #[serde(default)]
     pub find: Option<Find>,
 }
@@ -135,12 +142,14 @@ pub struct DiskLimits {
     pub began: Option<DiskBegan>,
 }
 
-/// Returns how much of a floor is kept where so much was free at the start: a disk that was nearly full must still do for small work.
+/// Returns how much of a floor is kept where so much was free at the start: a disk that was nearly
+/// full must still do for small work.
 pub fn kept_free(floor: u64, free: u64) -> u64 {
     floor.min(free / 2)
 }
 
-/// What was free on the project's disk when a session began. The guest tells it, and a box that takes the place of another is told it.
+/// What was free on the project's disk when a session began. The guest tells it, and a box that
+/// takes the place of another is told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBegan {
     /// Seconds since 1970.
@@ -177,12 +186,15 @@ pub struct Facts {
     pub networked: bool,
     /// What is free on the disk of `/workspace`.
     pub disk: Option<DiskBegan>,
-    /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
+    /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files
+    /// as we do.
     pub workspace_names: Vec<BytesPath>,
-    /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
+    /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most
+    /// [`MAX_MOUNTS`].
     #[serde(default)]
     pub mounts: Vec<BytesPath>,
-    /// Those of them that hold something else than the project's own files, and are not there to mask one.
+    /// Those of them that hold something else than the project's own files, and are not there to
+    /// mask one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<BytesPath>,
     /// Whether the guest sees the programs that a call starts.
@@ -226,6 +238,9 @@ impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use base64::Engine;
         let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
-        base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).map(Data).map_err(serde::de::Error::custom)
+        base64::engine::general_purpose::STANDARD
+            .decode(text.as_bytes())
+            .map(Data)
+            .map_err(serde::de::Error::custom)
     }
 }

@@ -1,7 +1,8 @@
 //! The language spoken between the host and the program in the box.
 //!
-//! Plain data and the bounds on it: calls, outputs, frames, ids. Nothing here does I/O, and nothing here decides anything;
-//! `guest` and `sandbox::link` do the talking. Start with [`message`], then [`Call`] and [`Output`].
+//! Plain data and the bounds on it: calls, outputs, frames, ids. Nothing here does I/O, and nothing
+//! here decides anything; `guest` and `sandbox::link` do the talking. Start with [`message`], then
+//! [`Call`] and [`Output`].
 //!
 //! `docs/protocol.md` describes the same from outside.
 

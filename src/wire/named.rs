@@ -5,7 +5,8 @@ use super::GitQuery;
 use super::PatchAction;
 
 impl Call {
-    /// Returns all paths that a call names, so that they can be put right before anything is decided about it.
+    /// Returns all paths that a call names, so that they can be put right before anything is
+    /// decided about it.
     pub fn paths_mut(&mut self) -> Vec<&mut BytesPath> {
         match self {
             Self::ReadFile(call) => call.path.iter_mut().collect(),
@@ -34,22 +35,35 @@ impl Call {
             Self::Archive(call) => {
                 let other = match &mut call.action {
                     ArchiveAction::List => None,
-                    ArchiveAction::Create { source: other } | ArchiveAction::Extract { into: other } => Some(other),
+                    ArchiveAction::Create { source: other }
+                    | ArchiveAction::Extract { into: other } => Some(other),
                 };
-                [Some(&mut call.archive), other].into_iter().flatten().collect()
+                [Some(&mut call.archive), other]
+                    .into_iter()
+                    .flatten()
+                    .collect()
             }
             Self::Git(call) => {
                 let files: Vec<&mut BytesPath> = match &mut call.query {
-                    GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => file.iter_mut().collect(),
+                    GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => {
+                        file.iter_mut().collect()
+                    }
                     GitQuery::Commit { files, .. } => files.iter_mut().collect(),
-                    GitQuery::Status | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => Vec::new(),
+                    GitQuery::Status
+                    | GitQuery::Branch(_)
+                    | GitQuery::Checkout { .. }
+                    | GitQuery::Stash(_) => Vec::new(),
                 };
                 std::iter::once(&mut call.path).chain(files).collect()
             }
             Self::Cd(call) => vec![&mut call.path],
             Self::Bash(call) => call.working_directory.iter_mut().collect(),
             Self::ByName { call } => call.paths_mut(),
-            Self::UpdateConfig(_) | Self::Env(_) | Self::Processes(_) | Self::Exec(_) | Self::Hook(_) => Vec::new(),
+            Self::UpdateConfig(_)
+            | Self::Env(_)
+            | Self::Processes(_)
+            | Self::Exec(_)
+            | Self::Hook(_) => Vec::new(),
         }
     }
 }

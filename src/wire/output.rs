@@ -136,7 +136,9 @@ impl ImageKind {
 
     /// Returns the kind that has this media type.
     pub fn of(media_type: &str) -> Option<Self> {
-        [Self::Png, Self::Jpeg, Self::Gif, Self::Webp].into_iter().find(|kind| kind.media_type() == media_type)
+        [Self::Png, Self::Jpeg, Self::Gif, Self::Webp]
+            .into_iter()
+            .find(|kind| kind.media_type() == media_type)
     }
 }
 
@@ -304,7 +306,8 @@ pub struct Matches {
     /// Of files, those that `glob` names.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
-    /// What may be wrong with an expression that found nothing, and how it or `glob` was understood.
+    /// What may be wrong with an expression that found nothing, and how it or `glob` was
+    /// understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -363,8 +366,17 @@ pub struct CommandEnded {
 impl CommandEnded {
     /// Returns whether this is more than a guest may tell of programs.
     pub fn tells_too_much(&self) -> bool {
-        let is_long = |denied: &Denied| denied.argv.iter().map(|word| word.as_bytes().len() + 1).sum::<usize>() > 2 * MAX_ARGUMENTS;
-        self.programs.is_too_much() || self.denied.len() > MAX_DENIED || self.denied.iter().any(is_long)
+        let is_long = |denied: &Denied| {
+            denied
+                .argv
+                .iter()
+                .map(|word| word.as_bytes().len() + 1)
+                .sum::<usize>()
+                > 2 * MAX_ARGUMENTS
+        };
+        self.programs.is_too_much()
+            || self.denied.len() > MAX_DENIED
+            || self.denied.iter().any(is_long)
     }
 
     /// Returns what is known where only its end is.
@@ -438,7 +450,13 @@ pub enum Limit {
 impl Limit {
     /// Returns whether it is one of the disk that the project lies on, which others use, too.
     pub fn is_of_disk(self) -> bool {
-        matches!(self, Self::Disk { .. } | Self::Files { .. } | Self::FreeSpace { .. } | Self::FreeFiles { .. })
+        matches!(
+            self,
+            Self::Disk { .. }
+                | Self::Files { .. }
+                | Self::FreeSpace { .. }
+                | Self::FreeFiles { .. }
+        )
     }
 }
 

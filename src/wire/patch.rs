@@ -4,13 +4,15 @@ use serde::Serialize;
 use super::BytesPath;
 use super::Known;
 
-/// Changes several files by a patch, all of it or nothing. The host has read the patch, so that policy knows every path in it.
+/// Changes several files by a patch, all of it or nothing. The host has read the patch, so that
+/// policy knows every path in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplyPatch {
     pub files: Vec<FilePatch>,
     /// Only finds out whether it fits.
     pub dry_run: bool,
-    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever
+    /// the path leads.
     pub protected: bool,
     /// What is remembered of what this changes; `None`: nobody remembers anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,12 +61,14 @@ pub struct Hunk {
     pub new_unended: bool,
     #[serde(default)]
     pub form: PatchForm,
-    /// Its head counts one line more or less than it has: it fits where its lines stand in one place alone.
+    /// Its head counts one line more or less than it has: it fits where its lines stand in one
+    /// place alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub miscounted: bool,
 }
 
-/// How a patch is written, which says what is meant where the lines of a hunk stand in several places or in none.
+/// How a patch is written, which says what is meant where the lines of a hunk stand in several
+/// places or in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchForm {

@@ -15,12 +15,14 @@ use super::is_hidden;
 
 /// A path as the kernel knows it: bytes without a NUL.
 ///
-/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN`, so is each of a control character or of a break
-/// of lines, with which one name could look like two, and a backslash is `\\`. Reading the text is lenient: a backslash that starts neither
-/// form stands for itself, because models write such paths.
+/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN`, so
+/// is each of a control character or of a break of lines, with which one name could look like two,
+/// and a backslash is `\\`. Reading the text is lenient: a backslash that starts neither form
+/// stands for itself, because models write such paths.
 ///
-/// Shown to a model or a person ([`Display`](fmt::Display)), so is each byte of a character that cannot be seen or turns the text around it: a
-/// name is then what it looks like, and what is read off the screen still names the file. Names are compared by their bytes, never as shown.
+/// Shown to a model or a person ([`Display`](fmt::Display)), so is each byte of a character that
+/// cannot be seen or turns the text around it: a name is then what it looks like, and what is read
+/// off the screen still names the file. Names are compared by their bytes, never as shown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BytesPath(Vec<u8>);
 
@@ -67,7 +69,9 @@ impl BytesPath {
             for character in chunk.valid().chars() {
                 match character {
                     '\\' => out.push_str("\\\\"),
-                    character if is_escaped(character) => push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes()),
+                    character if is_escaped(character) => {
+                        push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes())
+                    }
                     character => out.push(character),
                 }
             }
@@ -179,7 +183,10 @@ mod tests {
     fn no_name_is_two_lines_or_moves_a_cursor() {
         check(b"new\nline", "new\\x0aline");
         check(b"\x1b[2J\t\r\x7f", "\\x1b[2J\\x09\\x0d\\x7f");
-        check("a\u{85}b\u{2028}c".as_bytes(), "a\\xc2\\x85b\\xe2\\x80\\xa8c");
+        check(
+            "a\u{85}b\u{2028}c".as_bytes(),
+            "a\\xc2\\x85b\\xe2\\x80\\xa8c",
+        );
         // As a model may write it, too.
         assert_eq!(BytesPath::from_text("new\nline").as_bytes(), b"new\nline");
         check("gr\u{fc}n \u{1f600}".as_bytes(), "gr\u{fc}n \u{1f600}");
@@ -195,11 +202,18 @@ mod tests {
         ] {
             let path = BytesPath::from_bytes(name);
             assert_eq!(path.to_string(), shown);
-            assert_eq!(BytesPath::from_text(shown), path, "it can be named as it is shown");
+            assert_eq!(
+                BytesPath::from_text(shown),
+                path,
+                "it can be named as it is shown"
+            );
             assert_eq!(format!("{path:?}"), format!("{shown:?}"));
         }
         // The form that is sent and compared holds them as they are.
-        assert_eq!(BytesPath::from_bytes(".e\u{200b}nv").to_text(), ".e\u{200b}nv");
+        assert_eq!(
+            BytesPath::from_bytes(".e\u{200b}nv").to_text(),
+            ".e\u{200b}nv"
+        );
     }
 
     #[test]

@@ -44,19 +44,30 @@ impl Programs {
 
     /// Returns how often a program was started.
     pub fn n_started(&self) -> u64 {
-        self.listed.iter().fold(self.n_more, |sum, program| sum.saturating_add(program.count))
+        self.listed.iter().fold(self.n_more, |sum, program| {
+            sum.saturating_add(program.count)
+        })
     }
 
     /// Returns whether this is more than a guest may tell.
     pub fn is_too_much(&self) -> bool {
         let bytes = |program: &Program| {
-            program.argv.iter().map(|word| word.as_bytes().len() + 1).sum::<usize>() + program.directory.as_bytes().len()
+            program
+                .argv
+                .iter()
+                .map(|word| word.as_bytes().len() + 1)
+                .sum::<usize>()
+                + program.directory.as_bytes().len()
         };
-        self.listed.len() > MAX_PROGRAMS || self.listed.iter().map(bytes).sum::<usize>() > 2 * MAX_ALL_ARGUMENTS
+        self.listed.len() > MAX_PROGRAMS
+            || self.listed.iter().map(bytes).sum::<usize>() > 2 * MAX_ALL_ARGUMENTS
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks with a reference"
+)]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }
@@ -74,9 +85,31 @@ mod tests {
             exit_code: None,
             truncated: false,
         };
-        let programs = Programs { listed: vec![program("make", 1), program("cc", 40)], n_more: 2 };
-        assert_eq!((programs.n_started(), programs.is_empty(), programs.is_too_much()), (43, false, false));
-        assert!(Programs { listed: vec![program("make", 1); MAX_PROGRAMS + 1], n_more: 0 }.is_too_much());
-        assert!(Programs { listed: vec![program(&"x".repeat(3 * MAX_ALL_ARGUMENTS), 1)], n_more: 0 }.is_too_much());
+        let programs = Programs {
+            listed: vec![program("make", 1), program("cc", 40)],
+            n_more: 2,
+        };
+        assert_eq!(
+            (
+                programs.n_started(),
+                programs.is_empty(),
+                programs.is_too_much()
+            ),
+            (43, false, false)
+        );
+        assert!(
+            Programs {
+                listed: vec![program("make", 1); MAX_PROGRAMS + 1],
+                n_more: 0
+            }
+            .is_too_much()
+        );
+        assert!(
+            Programs {
+                listed: vec![program(&"x".repeat(3 * MAX_ALL_ARGUMENTS), 1)],
+                n_more: 0
+            }
+            .is_too_much()
+        );
     }
 }

@@ -55,8 +55,12 @@ const FILES: [&str; 25] = [
 ];
 /// What begins the name of a file with an environment: what follows tells whose it is.
 const ENVIRONMENTS: [&str; 4] = [".env.", ".env_", ".env-", ".dev.vars."];
-/// Endings of files that are made to hold keys or passwords: environments, stores of keys, what terraform knows and is told.
-const SECRET_SUFFIXES: [&str; 12] = ["env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars", "ovpn"];
+/// Endings of files that are made to hold keys or passwords: environments, stores of keys, what
+/// terraform knows and is told.
+const SECRET_SUFFIXES: [&str; 12] = [
+    "env", "p12", "pfx", "jks", "keystore", "kdbx", "kdb", "ppk", "agekey", "tfstate", "tfvars",
+    "ovpn",
+];
 /// The same, with the ending that tells the format or the age.
 const SECRET_ENDS: [&str; 2] = [".tfvars.json", ".tfstate.backup"];
 const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "csv", ""];
@@ -76,16 +80,25 @@ const IN_FOLDERS: [(&str, &str); 6] = [
 
 /// Returns why a path is protected, if it is.
 ///
-/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is `.env`. Policy looks at the path as the
-/// model gave it, to ask or to deny; the guest looks at what a path led to, to refuse what nobody was asked about. That a box cannot leave
-/// the project is the kernel's doing.
+/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is
+/// `.env`. Policy looks at the path as the model gave it, to ask or to deny; the guest looks at
+/// what a path led to, to refuse what nobody was asked about. That a box cannot leave the project
+/// is the kernel's doing.
 pub fn protected_name(path: &BytesPath) -> Option<Protected> {
     let text = path.to_text();
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> = text
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     let last = parts.len().checked_sub(1)?;
     parts.iter().enumerate().find_map(|(at, part)| {
         let folded = fold(part);
-        let hit = |is_secret| Some(Protected { name: (*part).to_owned(), is_secret });
+        let hit = |is_secret| {
+            Some(Protected {
+                name: (*part).to_owned(),
+                is_secret,
+            })
+        };
         if FOLDERS.contains(&folded.as_str()) {
             return hit(true);
         }
@@ -97,23 +110,36 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         }
         let names = originals(&folded);
         let is_any = |of: &dyn Fn(&str) -> bool| names.iter().any(|name| of(name));
-        if is_any(&is_secret_file) || at > 0 && is_any(&|name| is_secret_in(&fold(parts[at - 1]), name)) {
+        if is_any(&is_secret_file)
+            || at > 0 && is_any(&|name| is_secret_in(&fold(parts[at - 1]), name))
+        {
             return hit(true);
         }
-        if is_any(&is_key) || is_any(&is_credentials) { hit(false) } else { None }
+        if is_any(&is_key) || is_any(&is_credentials) {
+            hit(false)
+        } else {
+            None
+        }
     })
 }
 
-/// Returns whether a path is that of a secret which commands in a box must not read: by its name, or by that and its folder's.
+/// Returns whether a path is that of a secret which commands in a box must not read: by its name,
+/// or by that and its folder's.
 pub fn secret_path(path: &[u8]) -> Option<SecretName> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next()?;
     let folded = |part: &[u8]| fold(&BytesPath::from_bytes(part).to_text());
     let in_folder = |above: &[u8]| {
         let above = folded(above);
-        originals(&folded(name)).iter().any(|name| is_secret_in(&above, name)).then_some(SecretName::Certain)
+        originals(&folded(name))
+            .iter()
+            .any(|name| is_secret_in(&above, name))
+            .then_some(SecretName::Certain)
     };
-    parts.next().and_then(in_folder).or_else(|| secret_name(name))
+    parts
+        .next()
+        .and_then(in_folder)
+        .or_else(|| secret_name(name))
 }
 
 /// The same of one name, without the path to it.
@@ -125,27 +151,45 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
         return Some(SecretName::IfFolder);
     }
     let names = originals(&folded);
-    if names.iter().any(|name| is_secret_file(name) || is_credentials(name)) {
+    if names
+        .iter()
+        .any(|name| is_secret_file(name) || is_credentials(name))
+    {
         return Some(SecretName::Certain);
     }
-    names.iter().any(|name| is_key(name) || may_be_key(name) || may_be_ssh_key(name)).then_some(SecretName::IfKey)
+    names
+        .iter()
+        .any(|name| is_key(name) || may_be_key(name) || may_be_ssh_key(name))
+        .then_some(SecretName::IfKey)
 }
 
-/// Whether somebody may have called a key of ssh so who has several: what is in it tells it from `id_card.py`.
+/// Whether somebody may have called a key of ssh so who has several: what is in it tells it from
+/// `id_card.py`.
 fn may_be_ssh_key(name: &str) -> bool {
-    let is_called_key = !name.contains('.') && ["_key", "-key", "_rsa", "_ed25519"].iter().any(|end| name.ends_with(end));
-    is_called_key || name.starts_with("id_") && name.rsplit_once('.').is_none_or(|(_, suffix)| suffix != "pub")
+    let is_called_key = !name.contains('.')
+        && ["_key", "-key", "_rsa", "_ed25519"]
+            .iter()
+            .any(|end| name.ends_with(end));
+    is_called_key
+        || name.starts_with("id_")
+            && name
+                .rsplit_once('.')
+                .is_none_or(|(_, suffix)| suffix != "pub")
 }
 
 fn is_key(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "pem" || suffix == "key")
+    name.rsplit_once('.')
+        .is_some_and(|(_, suffix)| suffix == "pem" || suffix == "key")
 }
 
-/// Whether a key may be in there beside other things: the account of a service has it with its name and addresses, and what only describes one
-/// has none; `*.asc` may be a signature, or somebody's text.
+/// Whether a key may be in there beside other things: the account of a service has it with its name
+/// and addresses, and what only describes one has none; `*.asc` may be a signature, or somebody's
+/// text.
 fn may_be_key(name: &str) -> bool {
     let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
-    let is_account = suffix == "json" && (ACCOUNTS.iter().any(|start| stem.starts_with(start)) || stem.contains("firebase-adminsdk"));
+    let is_account = suffix == "json"
+        && (ACCOUNTS.iter().any(|start| stem.starts_with(start))
+            || stem.contains("firebase-adminsdk"));
     matches!(suffix, "p8" | "asc") || is_account
 }
 
@@ -156,22 +200,32 @@ fn is_credentials(name: &str) -> bool {
 
 fn is_secret_in(folder: &str, name: &str) -> bool {
     // Of Rails as well, for each environment.
-    IN_FOLDERS.contains(&(folder, name)) || folder == "credentials" && name.strip_suffix(".key").is_some()
+    IN_FOLDERS.contains(&(folder, name))
+        || folder == "credentials" && name.strip_suffix(".key").is_some()
 }
 
 fn is_secret_file(name: &str) -> bool {
     if FILES.contains(&name) {
         return true;
     }
-    if let Some(rest) = ENVIRONMENTS.iter().find_map(|start| name.strip_prefix(start)) {
-        return !EXAMPLES.iter().any(|example| format!(".{rest}").ends_with(example));
+    if let Some(rest) = ENVIRONMENTS
+        .iter()
+        .find_map(|start| name.strip_prefix(start))
+    {
+        return !EXAMPLES
+            .iter()
+            .any(|example| format!(".{rest}").ends_with(example));
     }
     if let Some((stem, suffix)) = name.rsplit_once('.') {
         // `example.env` is as good as `.env.example`.
-        let is_example = EXAMPLES.iter().any(|example| format!(".{stem}").ends_with(example));
+        let is_example = EXAMPLES
+            .iter()
+            .any(|example| format!(".{stem}").ends_with(example));
         // `!.env` and `w .env` are a pattern and a line of a script; what they name is `.env`.
-        let is_name = suffix != "env" || stem.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        let is_settings = (stem == "secrets" || stem.starts_with("client_secret")) && SECRET_SETTINGS.contains(&suffix);
+        let is_name = suffix != "env"
+            || stem.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        let is_settings = (stem == "secrets" || stem.starts_with("client_secret"))
+            && SECRET_SETTINGS.contains(&suffix);
         if is_settings
             || SECRET_SUFFIXES.contains(&suffix) && !stem.is_empty() && is_name && !is_example
             || SECRET_ENDS.iter().any(|end| name.ends_with(end))
@@ -179,10 +233,16 @@ fn is_secret_file(name: &str) -> bool {
             return true;
         }
     }
-    name.strip_prefix("id_").is_some_and(|rest| matches!(rest, "rsa" | "dsa" | "ecdsa" | "ed25519" | "ecdsa_sk" | "ed25519_sk"))
+    name.strip_prefix("id_").is_some_and(|rest| {
+        matches!(
+            rest,
+            "rsa" | "dsa" | "ecdsa" | "ed25519" | "ecdsa_sk" | "ed25519_sk"
+        )
+    })
 }
 
-/// Folds case, and drops what some file systems ignore in names: HFS+ zero-width characters, trailing dots and spaces.
+/// Folds case, and drops what some file systems ignore in names: HFS+ zero-width characters,
+/// trailing dots and spaces.
 fn fold(part: &str) -> String {
     let kept: String = part
         .chars()
@@ -198,7 +258,14 @@ mod tests {
     #[track_caller]
     fn check(path: &str, expected: Option<(&str, bool)>) {
         let found = protected_name(&BytesPath::from_text(path));
-        assert_eq!(found, expected.map(|(name, is_secret)| Protected { name: name.to_owned(), is_secret }), "{path}");
+        assert_eq!(
+            found,
+            expected.map(|(name, is_secret)| Protected {
+                name: name.to_owned(),
+                is_secret
+            }),
+            "{path}"
+        );
     }
 
     #[test]
@@ -215,7 +282,10 @@ mod tests {
         check(".aws/config", Some((".aws", true)));
         check("id_ed25519", Some(("id_ed25519", true)));
         check("certs/server.key", Some(("server.key", false)));
-        check("aws-credentials.json", Some(("aws-credentials.json", false)));
+        check(
+            "aws-credentials.json",
+            Some(("aws-credentials.json", false)),
+        );
         check("credentials", Some(("credentials", false)));
         check(".git/config", Some((".git", false)));
         check("sub/.g\u{200b}it/hooks/x", Some((".g\u{200b}it", false)));
@@ -262,7 +332,10 @@ mod tests {
             ("prod.auto.tfvars.json", Some(SecretName::Certain)),
             ("terraform.tfvars.example", None),
             ("secrets.yaml", Some(SecretName::Certain)),
-            ("client_secret_1-x.apps.googleusercontent.com.json", Some(SecretName::Certain)),
+            (
+                "client_secret_1-x.apps.googleusercontent.com.json",
+                Some(SecretName::Certain),
+            ),
             ("secrets.rs", None),
             ("secrets", None),
             ("secret.yaml", None),
@@ -343,14 +416,27 @@ mod tests {
     fn some_names_are_secrets_in_their_folders_alone() {
         check("home/.docker/config.json", Some(("config.json", true)));
         check("docker/config.json", None);
-        for (path, is_secret) in
-            [(".docker/config.json", true), ("x/.Docker/Config.json", true), ("config.json", false), (".docker/x", false)]
-        {
-            assert_eq!(secret_path(path.as_bytes()), is_secret.then_some(SecretName::Certain), "{path}");
+        for (path, is_secret) in [
+            (".docker/config.json", true),
+            ("x/.Docker/Config.json", true),
+            ("config.json", false),
+            (".docker/x", false),
+        ] {
+            assert_eq!(
+                secret_path(path.as_bytes()),
+                is_secret.then_some(SecretName::Certain),
+                "{path}"
+            );
         }
         assert_eq!(secret_path(b"deep/.env"), Some(SecretName::Certain));
-        assert_eq!(secret_path(b"config/credentials/production.key"), Some(SecretName::Certain));
-        assert_eq!(secret_path(b"config/production.key"), Some(SecretName::IfKey));
+        assert_eq!(
+            secret_path(b"config/credentials/production.key"),
+            Some(SecretName::Certain)
+        );
+        assert_eq!(
+            secret_path(b"config/production.key"),
+            Some(SecretName::IfKey)
+        );
     }
 
     #[test]

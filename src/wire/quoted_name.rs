@@ -1,13 +1,21 @@
-//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two words"`.
+//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two
+//! words"`.
 
-/// Reads a name in git's quotes; returns it and what follows the quotes. `None`: it is no such name.
+/// Reads a name in git's quotes; returns it and what follows the quotes. `None`: it is no such
+/// name.
 pub fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut name = Vec::new();
     loop {
         match rest {
             [b'"', after @ ..] => return Some((name, after)),
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] => {
+            [
+                b'\\',
+                a @ b'0'..=b'3',
+                b @ b'0'..=b'7',
+                c @ b'0'..=b'7',
+                after @ ..,
+            ] => {
                 name.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                 rest = after;
             }
@@ -42,14 +50,22 @@ mod tests {
     fn a_name_is_read_up_to_the_quote_that_ends_it() {
         for (text, expected) in [
             (&br#""a b" rest"#[..], Some((&b"a b"[..], &b" rest"[..]))),
-            (br#""caf\303\251.txt""#, Some(("caf\u{e9}.txt".as_bytes(), b""))),
+            (
+                br#""caf\303\251.txt""#,
+                Some(("caf\u{e9}.txt".as_bytes(), b"")),
+            ),
             (br#""a\\tb""#, Some((br"a\tb", b""))),
             (br#""\q""#, None),
             (br#""open"#, None),
             (b"plain", None),
         ] {
             let read = unquoted(text);
-            assert_eq!(read.as_ref().map(|(name, after)| (name.as_slice(), *after)), expected, "{}", text.escape_ascii());
+            assert_eq!(
+                read.as_ref().map(|(name, after)| (name.as_slice(), *after)),
+                expected,
+                "{}",
+                text.escape_ascii()
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What a model knows of files. The host remembers it, with the session; the guest, which may be another one by the next call, remembers
-//! nothing: it is told with each call that changes files, and tells with each result what is to be remembered.
+//! What a model knows of files. The host remembers it, with the session; the guest, which may be
+//! another one by the next call, remembers nothing: it is told with each call that changes files,
+//! and tells with each result what is to be remembered.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -9,7 +10,8 @@ use super::Call;
 use super::Output;
 use super::PatchAction;
 
-/// What a file holds, as short as two looks at it can be compared by. Whoever gets one does nothing with it but that.
+/// What a file holds, as short as two looks at it can be compared by. Whoever gets one does nothing
+/// with it but that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mark(pub String);
@@ -17,7 +19,8 @@ pub struct Mark(pub String);
 /// What the host remembers of the files that a call may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// Of these, and of all that lies below them, `files` says everything. Paths from the project's folder, without links in them.
+    /// Of these, and of all that lies below them, `files` says everything. Paths from the project's
+    /// folder, without links in them.
     pub told: Vec<BytesPath>,
     pub files: Vec<KnownFile>,
 }
@@ -29,7 +32,8 @@ pub struct KnownFile {
     pub mark: Mark,
 }
 
-/// Something to remember of a file, by where it lies from the project's folder, whatever links it was named through.
+/// Something to remember of a file, by where it lies from the project's folder, whatever links it
+/// was named through.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Memo {
@@ -57,7 +61,10 @@ impl Memo {
     /// Returns the paths in it.
     pub fn paths(&self) -> impl Iterator<Item = &BytesPath> {
         let (first, second) = match self {
-            Self::Read { path, .. } | Self::Wrote { path, .. } | Self::Changed { path, .. } | Self::Gone { path } => (path, None),
+            Self::Read { path, .. }
+            | Self::Wrote { path, .. }
+            | Self::Changed { path, .. }
+            | Self::Gone { path } => (path, None),
             Self::Moved { from, to } => (from, Some(to)),
         };
         [Some(first), second].into_iter().flatten()
@@ -65,7 +72,9 @@ impl Memo {
 
     pub fn mark(&self) -> Option<&Mark> {
         match self {
-            Self::Read { mark, .. } | Self::Wrote { mark, .. } | Self::Changed { mark, .. } => Some(mark),
+            Self::Read { mark, .. } | Self::Wrote { mark, .. } | Self::Changed { mark, .. } => {
+                Some(mark)
+            }
             Self::Gone { .. } | Self::Moved { .. } => None,
         }
     }
@@ -115,7 +124,11 @@ impl Call {
                     PatchAction::Update { to, .. } => to.clone(),
                     PatchAction::Add { .. } | PatchAction::Delete { .. } => None,
                 };
-                call.files.iter().flat_map(|file| [Some(file.path.clone()), names(&file.action)]).flatten().collect()
+                call.files
+                    .iter()
+                    .flat_map(|file| [Some(file.path.clone()), names(&file.action)])
+                    .flatten()
+                    .collect()
             }
             Self::EditLines(call) => vec![call.path.clone()],
             Self::DeleteFile(call) => vec![call.path.clone()],
@@ -151,10 +164,12 @@ impl Output {
     }
 }
 
-/// Returns what follows in a path after a file or folder that it is or lies in; the project's own folder is the empty path.
+/// Returns what follows in a path after a file or folder that it is or lies in; the project's own
+/// folder is the empty path.
 pub fn below<'a>(path: &'a [u8], top: &[u8]) -> Option<&'a [u8]> {
     if top.is_empty() {
         return Some(path);
     }
-    path.strip_prefix(top).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    path.strip_prefix(top)
+        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }

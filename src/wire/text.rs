@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
-/// Returns bytes as text. Each byte that is none is written as `\x80`, so that it can be told from any other, and from a replacement character that
-/// really stands there.
+/// Returns bytes as text. Each byte that is none is written as `\x80`, so that it can be told from
+/// any other, and from a replacement character that really stands there.
 pub fn shown_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -24,7 +24,10 @@ mod tests {
             (&b"caf\xe9 au lait"[..], r"caf\xe9 au lait"),
             (b"\x80\x81", r"\x80\x81"),
             (b"a\xf0\x9f\x98b", r"a\xf0\x9f\x98b"),
-            ("plain \u{fffd} \u{1f600}\n".as_bytes(), "plain \u{fffd} \u{1f600}\n"),
+            (
+                "plain \u{fffd} \u{1f600}\n".as_bytes(),
+                "plain \u{fffd} \u{1f600}\n",
+            ),
             (b"", ""),
         ] {
             assert_eq!(shown_text(bytes), text);

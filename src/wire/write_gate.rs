@@ -1,20 +1,23 @@
-//! How a command is held at its first write, in mode ask: it starts without a question, and runs as long as it only reads.
+//! How a command is held at its first write, in mode ask: it starts without a question, and runs as
+//! long as it only reads.
 
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
 
-/// Most patterns of files that a command may write without a question, and most bytes of all of them together.
+/// Most patterns of files that a command may write without a question, and most bytes of all of
+/// them together.
 const MAX_PATTERNS: usize = 256;
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
-/// Holds a command at its first write outside `/tmp`, its home and `/dev`, until the host has answered. A yes holds for the whole call, but for
-/// protected names: each of those is asked about. A no holds for the whole call.
+/// Holds a command at its first write outside `/tmp`, its home and `/dev`, until the host has
+/// answered. A yes holds for the whole call, but for protected names: each of those is asked about.
+/// A no holds for the whole call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteGate {
-    /// Files of the project that are written without a question, as patterns of a `.gitignore`, such as `target/` and `__pycache__/`. They open no
-    /// protected name.
+    /// Files of the project that are written without a question, as patterns of a `.gitignore`,
+    /// such as `target/` and `__pycache__/`. They open no protected name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unasked: Vec<String>,
 }
@@ -22,7 +25,8 @@ pub struct WriteGate {
 impl WriteGate {
     /// Returns whether these are more patterns than may go with a call.
     pub fn is_too_much(&self) -> bool {
-        self.unasked.len() > MAX_PATTERNS || self.unasked.iter().map(String::len).sum::<usize>() > MAX_PATTERN_BYTES
+        self.unasked.len() > MAX_PATTERNS
+            || self.unasked.iter().map(String::len).sum::<usize>() > MAX_PATTERN_BYTES
     }
 }
 

@@ -1,4 +1,5 @@
-//! Commands of one call and those of another: what they can do to each other, and what a call can do to itself.
+//! Commands of one call and those of another: what they can do to each other, and what a call can
+//! do to itself.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +14,8 @@ use crate::support::guest::marker;
 use crate::support::guest::vanishes;
 use crate::support::probe::has_domains;
 
-/// Goes for a process in every way that there is, and prints what could be done. Without a number it is a child of its own.
+/// Goes for a process in every way that there is, and prints what could be done. Without a number
+/// it is a child of its own.
 pub(crate) const REACH: &str = r#"
 import ctypes, os, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,12 +47,20 @@ if len(sys.argv) == 1:
     child.kill()
 "#;
 
-pub(crate) const ALL: &str = "mem read\nmem written\nenviron\nmaps\ncwd\nexe\nroot\nfd/0\nfile opened\n";
+pub(crate) const ALL: &str =
+    "mem read\nmem written\nenviron\nmaps\ncwd\nexe\nroot\nfd/0\nfile opened\n";
 
 /// Starts a command in the background and returns its number.
 async fn wait_beside(guest: &TestGuest, time: &str) -> i32 {
-    let (ended, _) = guest.bash(Bash { background: true, ..bash(&format!("exec sleep {time} < /dev/null")) }).await;
-    let End::Running { pid } = ended.end else { panic!("{ended:?}") };
+    let (ended, _) = guest
+        .bash(Bash {
+            background: true,
+            ..bash(&format!("exec sleep {time} < /dev/null"))
+        })
+        .await;
+    let End::Running { pid } = ended.end else {
+        panic!("{ended:?}")
+    };
     pid
 }
 
@@ -62,11 +72,20 @@ async fn a_command_reaches_nothing_of_another_call_and_all_of_its_own() {
     let (_, other) = guest.bash(bash(&format!("python3 reach.py {pid}"))).await;
     let (_, own) = guest.bash(bash("python3 reach.py")).await;
     if has_domains() {
-        // Root, as nobody is in a sandbox, may read these two of everybody's (`CAP_PERFMON`); those with an engine show that they are closed.
-        let of_root = if nix::unistd::geteuid().is_root() { "environ\nmaps\n" } else { "" };
+        // Root, as nobody is in a sandbox, may read these two of everybody's (`CAP_PERFMON`); those
+        // with an engine show that they are closed.
+        let of_root = if nix::unistd::geteuid().is_root() {
+            "environ\nmaps\n"
+        } else {
+            ""
+        };
         assert_eq!((other.as_str(), own), (of_root, format!("{ALL}traced\n")));
     } else {
-        assert_eq!((other.as_str(), own.as_str()), (ALL, ALL), "without domains nothing keeps them apart, and nobody traces");
+        assert_eq!(
+            (other.as_str(), own.as_str()),
+            (ALL, ALL),
+            "without domains nothing keeps them apart, and nobody traces"
+        );
     }
 }
 
@@ -86,7 +105,11 @@ async fn a_later_call_sees_and_ends_what_an_earlier_one_left_running() {
     let guest = TestGuest::start().await;
     let time = marker();
     let pid = wait_beside(&guest, &time).await;
-    let (_, printed) = guest.bash(bash(&format!("tr '\\0' ' ' < /proc/{pid}/cmdline; cut -d' ' -f2 /proc/{pid}/stat; kill {pid}"))).await;
+    let (_, printed) = guest
+        .bash(bash(&format!(
+            "tr '\\0' ' ' < /proc/{pid}/cmdline; cut -d' ' -f2 /proc/{pid}/stat; kill {pid}"
+        )))
+        .await;
     assert_eq!(printed, format!("sleep {time} (sleep)\n"));
     assert!(vanishes(&time).await);
 }
@@ -100,7 +123,13 @@ async fn files_and_folders_are_moved_and_linked_across_folders() {
                           find . -type f | sort";
     let guest = TestGuest::start().await;
     let (ended, printed) = guest.bash(bash(SCRIPT)).await;
-    assert_eq!((ended.end, printed.as_str()), (End::Exited { code: 0 }, "x\n./d/b/link\n./d/moved\n./d/unnamed\n"));
+    assert_eq!(
+        (ended.end, printed.as_str()),
+        (
+            End::Exited { code: 0 },
+            "x\n./d/b/link\n./d/moved\n./d/unnamed\n"
+        )
+    );
 }
 
 /// A debugger, in short: it runs a program under itself, changes its memory and follows its end.
@@ -127,7 +156,8 @@ libc.ptrace(7, pid, 0, 0)
 print("ended", os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
 "#;
 
-pub(crate) const DEBUGGED: &str = "stopped True\noptions 0\nread b'before'\ngoes on 0\nafter!\nstops at its end True\nended 7\n";
+pub(crate) const DEBUGGED: &str =
+    "stopped True\noptions 0\nread b'before'\ngoes on 0\nafter!\nstops at its end True\nended 7\n";
 
 #[tokio::test]
 async fn a_call_debugs_what_it_has_started() {
@@ -140,11 +170,19 @@ async fn a_call_debugs_what_it_has_started() {
     assert_eq!(printed, DEBUGGED);
 }
 
-/// Returns whether a program of this machine can be tried. Past the test's own capture: a run must not be silent about what it leaves out.
+/// Returns whether a program of this machine can be tried. Past the test's own capture: a run must
+/// not be silent about what it leaves out.
 fn can_try(program: &str) -> bool {
-    let can = has_domains() && Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    let can = has_domains()
+        && Command::new(program)
+            .arg("--version")
+            .output()
+            .is_ok_and(|done| done.status.success());
     if !can {
-        drop(writeln!(std::io::stderr(), "left out, because {program} or landlock is not here: what {program} does in a call"));
+        drop(writeln!(
+            std::io::stderr(),
+            "left out, because {program} or landlock is not here: what {program} does in a call"
+        ));
     }
     can
 }
@@ -155,7 +193,11 @@ async fn strace_follows_a_program_and_its_children() {
         return;
     }
     let guest = TestGuest::start().await;
-    let (_, printed) = guest.bash(bash("strace -f -o trace sh -c 'sh -c true; exit 3'; echo $?; grep -c 'execve(\"' trace")).await;
+    let (_, printed) = guest
+        .bash(bash(
+            "strace -f -o trace sh -c 'sh -c true; exit 3'; echo $?; grep -c 'execve(\"' trace",
+        ))
+        .await;
     assert_eq!(printed, "3\n2\n");
 }
 
@@ -165,8 +207,7 @@ async fn gdb_runs_a_program_and_joins_one_that_its_call_has_started() {
         return;
     }
     let guest = TestGuest::start().await;
-    let run =
-        "gdb -nx -batch -ex 'catch exec' -ex run --args sh -c 'exec sleep 0' < /dev/null 2>&1 | grep -c '^Catchpoint 1 (exec.d .*sleep)'";
+    let run = "gdb -nx -batch -ex 'catch exec' -ex run --args sh -c 'exec sleep 0' < /dev/null 2>&1 | grep -c '^Catchpoint 1 (exec.d .*sleep)'";
     let join = "sleep 60 & gdb -nx -batch -p $! -ex 'info proc' < /dev/null 2>&1 | grep -cx \"process $!\"; kill $!";
     assert_eq!(guest.bash(bash(run)).await.1, "1\n");
     assert_eq!(guest.bash(bash(join)).await.1, "1\n");
@@ -187,11 +228,15 @@ os.execvp("sh", ["sh", "-c", "echo executed; exit 5"])
     let guest = TestGuest::start().await;
     fs::write(guest.path("asks.py"), SCRIPT).expect("written");
     let (ended, printed) = guest.bash(bash("exec python3 asks.py")).await;
-    assert_eq!((printed.as_str(), ended.end), ("heard\nwent on\nexecuted\n", End::Exited { code: 5 }));
+    assert_eq!(
+        (printed.as_str(), ended.end),
+        ("heard\nwent on\nexecuted\n", End::Exited { code: 5 })
+    );
 }
 
-/// Two processes that would trace each other so that each stops at its end until the other lets it go. The younger one asks first: if it got
-/// that, the older one would not, so that nothing stays for ever on the machine of whoever runs this.
+/// Two processes that would trace each other so that each stops at its end until the other lets it
+/// go. The younger one asks first: if it got that, the older one would not, so that nothing stays
+/// for ever on the machine of whoever runs this.
 const CIRCLE: &str = r#"
 import ctypes, os, signal, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -223,8 +268,18 @@ async fn r_12_two_that_trace_each_other_to_their_ends_end_with_their_call() {
     let guest = TestGuest::start().await;
     let time = marker();
     fs::write(guest.path("circle.py"), CIRCLE).expect("written");
-    let (ended, printed) = guest.bash(bash(&format!("exec python3 circle.py {time}"))).await;
-    assert_eq!((printed.as_str(), ended.end), ("younger -1 0 -1\nolder 0\n", End::Signaled { signal: libc::SIGKILL }));
+    let (ended, printed) = guest
+        .bash(bash(&format!("exec python3 circle.py {time}")))
+        .await;
+    assert_eq!(
+        (printed.as_str(), ended.end),
+        (
+            "younger -1 0 -1\nolder 0\n",
+            End::Signaled {
+                signal: libc::SIGKILL
+            }
+        )
+    );
     assert!(vanishes(&time).await);
     assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
 }

@@ -1,4 +1,5 @@
-//! A call that waits in its middle for the person: what they are asked, and what becomes of the call by each answer, or by none.
+//! A call that waits in its middle for the person: what they are asked, and what becomes of the
+//! call by each answer, or by none.
 
 use std::fs;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ use crate::support::desk::Desk;
 use crate::support::desk::Wishes;
 use crate::support::guest::TestGuest;
 
-/// A guest whose commands want to write these files, one after the other, and fail without one of them.
+/// A guest whose commands want to write these files, one after the other, and fail without one of
+/// them.
 struct Writing {
     inner: Link,
     paths: Vec<&'static str>,
@@ -53,7 +55,11 @@ fn held(path: &str) -> AskedProgram {
         directory: "/workspace".into(),
         file: "/usr/bin/make".into(),
         rule: String::new(),
-        write: Some(AskedWrite { path: path.into(), change: WriteChange::Write, protected: path.starts_with('.') }),
+        write: Some(AskedWrite {
+            path: path.into(),
+            change: WriteChange::Write,
+            protected: path.starts_with('.'),
+        }),
     }
 }
 
@@ -91,13 +97,18 @@ impl Workspace for Writing {
                         argv,
                         truncated: false,
                         count: 1,
-                        because: Because::Write { path: (*path).into() },
+                        because: Because::Write {
+                            path: (*path).into(),
+                        },
                         killed: false,
                     });
                 }
             }
             let code = i32::from(!denied.is_empty());
-            Ok(Output::Command(CommandEnded { denied: denied.into(), ..CommandEnded::plain(End::Exited { code }) }))
+            Ok(Output::Command(CommandEnded {
+                denied: denied.into(),
+                ..CommandEnded::plain(End::Exited { code })
+            }))
         })
     }
 
@@ -108,20 +119,32 @@ impl Workspace for Writing {
 
 /// Has a model call a command that wants to write these files.
 async fn writing(paths: &[&'static str], wishes: Wishes) -> Desk {
-    let model = ScriptedModel::new().calls("bash", json!({"command": "make test"})).says("Done.").start().await;
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "make test"}))
+        .says("Done.")
+        .start()
+        .await;
     let guest = TestGuest::start().await;
-    let workspace = Writing { inner: guest.link.clone(), paths: paths.to_vec() };
+    let workspace = Writing {
+        inner: guest.link.clone(),
+        paths: paths.to_vec(),
+    };
     Desk::over(guest, Arc::new(workspace), model, wishes).await
 }
 
 fn answers(answers: &[Answer]) -> Wishes {
-    Wishes { answers: answers.iter().map(|&answer| answer.into()).collect(), ..Wishes::default() }
+    Wishes {
+        answers: answers.iter().map(|&answer| answer.into()).collect(),
+        ..Wishes::default()
+    }
 }
 
 /// What was asked, as the person reads it.
 fn asked(desk: &Desk) -> Vec<String> {
     let wanted = |kind| match kind {
-        Kind::PermissionAsked { capabilities, .. } => capabilities.iter().find_map(Capability::wanted),
+        Kind::PermissionAsked { capabilities, .. } => {
+            capabilities.iter().find_map(Capability::wanted)
+        }
         _ => None,
     };
     desk.kinds().into_iter().filter_map(wanted).collect()
@@ -130,68 +153,185 @@ fn asked(desk: &Desk) -> Vec<String> {
 /// The denials that came when the call had begun, each right before its end.
 fn denials(desk: &Desk) -> Vec<String> {
     let kinds = desk.kinds();
-    let started = kinds.iter().position(|kind| matches!(kind, Kind::CallStarted { .. })).expect("started");
-    let finished = kinds.iter().position(|kind| matches!(kind, Kind::CallFinished { .. })).expect("finished");
+    let started = kinds
+        .iter()
+        .position(|kind| matches!(kind, Kind::CallStarted { .. }))
+        .expect("started");
+    let finished = kinds
+        .iter()
+        .position(|kind| matches!(kind, Kind::CallFinished { .. }))
+        .expect("finished");
     let denied = |kind: &Kind| match kind {
-        Kind::CallDecided { decision: Decision::Deny, reason, .. } => Some(reason.clone()),
+        Kind::CallDecided {
+            decision: Decision::Deny,
+            reason,
+            ..
+        } => Some(reason.clone()),
         _ => None,
     };
-    assert!(kinds[..started].iter().chain(&kinds[finished..]).all(|kind| denied(kind).is_none()), "{kinds:?}");
+    assert!(
+        kinds[..started]
+            .iter()
+            .chain(&kinds[finished..])
+            .all(|kind| denied(kind).is_none()),
+        "{kinds:?}"
+    );
     kinds[started..finished].iter().filter_map(denied).collect()
 }
 
 fn status(desk: &Desk) -> CallStatus {
-    let status = |kind| if let Kind::CallFinished { status, .. } = kind { Some(status) } else { None };
-    desk.kinds().into_iter().find_map(status).expect("a call has ended")
+    let status = |kind| {
+        if let Kind::CallFinished { status, .. } = kind {
+            Some(status)
+        } else {
+            None
+        }
+    };
+    desk.kinds()
+        .into_iter()
+        .find_map(status)
+        .expect("a call has ended")
 }
 
 #[tokio::test]
 async fn a_write_is_asked_about_in_words_and_a_yes_lets_the_call_go_on() {
-    let desk = writing(&["build/x.o", ".env"], answers(&[Answer::Allow, Answer::AllowAlways])).await;
+    let desk = writing(
+        &["build/x.o", ".env"],
+        answers(&[Answer::Allow, Answer::AllowAlways]),
+    )
+    .await;
     let outcome = desk.work("make it").await;
-    assert_eq!((outcome.status, status(&desk)), (RunStatus::Completed, CallStatus::Ok));
-    assert_eq!(asked(&desk), ["`make test` wants to write build/x.o", "`make test` wants to write .env, which is a protected name"]);
-    let answered = |kind: &Kind| matches!(kind, Kind::PermissionAnswered { answer: Answer::Allow, .. });
-    assert_eq!(desk.kinds().iter().filter(|kind| answered(kind)).count(), 2, "nothing lasts beyond the call");
+    assert_eq!(
+        (outcome.status, status(&desk)),
+        (RunStatus::Completed, CallStatus::Ok)
+    );
+    assert_eq!(
+        asked(&desk),
+        [
+            "`make test` wants to write build/x.o",
+            "`make test` wants to write .env, which is a protected name"
+        ]
+    );
+    let answered = |kind: &Kind| {
+        matches!(
+            kind,
+            Kind::PermissionAnswered {
+                answer: Answer::Allow,
+                ..
+            }
+        )
+    };
+    assert_eq!(
+        desk.kinds().iter().filter(|kind| answered(kind)).count(),
+        2,
+        "nothing lasts beyond the call"
+    );
 }
 
 #[tokio::test]
 async fn a_refused_write_is_a_denial_like_one_that_comes_before_a_call() {
-    let no = Answered { answer: Answer::Deny, reason: Some("not\nthere".to_owned()) };
-    let desk = writing(&["build/x.o"], Wishes { answers: vec![no], ..Wishes::default() }).await;
+    let no = Answered {
+        answer: Answer::Deny,
+        reason: Some("not\nthere".to_owned()),
+    };
+    let desk = writing(
+        &["build/x.o"],
+        Wishes {
+            answers: vec![no],
+            ..Wishes::default()
+        },
+    )
+    .await;
     let outcome = desk.work("make it").await;
-    assert_eq!((outcome.status, status(&desk)), (RunStatus::Blocked, CallStatus::Denied));
-    assert_eq!(denials(&desk), ["`make test` was refused a write: it was about to change build/x.o, and nobody allowed that"]);
+    assert_eq!(
+        (outcome.status, status(&desk)),
+        (RunStatus::Blocked, CallStatus::Denied)
+    );
+    assert_eq!(
+        denials(&desk),
+        [
+            "`make test` was refused a write: it was about to change build/x.o, and nobody allowed that"
+        ]
+    );
     let told = desk.results(1).concat();
-    assert!(told.contains("about to change build/x.o") && told.contains("[the person said no: not there]"), "{told}");
+    assert!(
+        told.contains("about to change build/x.o")
+            && told.contains("[the person said no: not there]"),
+        "{told}"
+    );
     assert_eq!(outcome.denied, ["bash {\"command\":\"make test\"}"]);
 }
 
 #[tokio::test]
 async fn where_nobody_is_there_a_write_is_refused_at_once_and_that_is_told() {
-    let desk = writing(&["build/x.o"], Wishes { alone: true, ..Wishes::default() }).await;
+    let desk = writing(
+        &["build/x.o"],
+        Wishes {
+            alone: true,
+            ..Wishes::default()
+        },
+    )
+    .await;
     let outcome = desk.work("make it").await;
-    assert_eq!((outcome.status, asked(&desk).len()), (RunStatus::Blocked, 0));
+    assert_eq!(
+        (outcome.status, asked(&desk).len()),
+        (RunStatus::Blocked, 0)
+    );
     let told = denials(&desk).concat();
-    assert!(told.contains("build/x.o") && told.contains("nobody is there to be asked") && told.contains("`--mode auto`"), "{told}");
-    assert!(desk.results(1).concat().contains("nobody is there to be asked"), "{:?}", desk.results(1));
+    assert!(
+        told.contains("build/x.o")
+            && told.contains("nobody is there to be asked")
+            && told.contains("`--mode auto`"),
+        "{told}"
+    );
+    assert!(
+        desk.results(1)
+            .concat()
+            .contains("nobody is there to be asked"),
+        "{:?}",
+        desk.results(1)
+    );
 }
 
 #[tokio::test]
 async fn who_leaves_in_the_middle_of_a_call_ends_it_and_the_session() {
     let desk = writing(&["a", "b"], answers(&[Answer::Quit])).await;
     let outcome = desk.work("make it").await;
-    assert_eq!((outcome.status, status(&desk)), (RunStatus::Interrupted, CallStatus::Cancelled));
+    assert_eq!(
+        (outcome.status, status(&desk)),
+        (RunStatus::Interrupted, CallStatus::Cancelled)
+    );
     assert_eq!(desk.model.requests().len(), 1);
 }
 
 /// Has a model run a script in mode ask, whose `echo asked` a gate wants a word for.
 async fn scripted(script: &str, wishes: Wishes) -> Desk {
-    let model = ScriptedModel::new().calls("bash", json!({"command": "sh run.sh"})).says("Done.").start().await;
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sh run.sh"}))
+        .says("Done.")
+        .start()
+        .await;
     let strings = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let (allow, gate, deny) = (strings(&["bash(sh run.sh)"]), strings(&["bash(echo asked*)"]), strings(&["bash(touch *)"]));
-    let policy = policy::Options { allow, gate, deny, ..policy::Options::default() };
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, policy, ..wishes }).await;
+    let (allow, gate, deny) = (
+        strings(&["bash(sh run.sh)"]),
+        strings(&["bash(echo asked*)"]),
+        strings(&["bash(touch *)"]),
+    );
+    let policy = policy::Options {
+        allow,
+        gate,
+        deny,
+        ..policy::Options::default()
+    };
+    let desk = Desk::new(
+        model,
+        Wishes {
+            mode: Mode::Ask,
+            policy,
+            ..wishes
+        },
+    )
+    .await;
     fs::write(desk.guest.path("run.sh"), script).expect("written");
     desk
 }
@@ -200,43 +340,114 @@ async fn scripted(script: &str, wishes: Wishes) -> Desk {
 async fn a_rule_that_is_met_in_the_middle_denies_the_call_whatever_comes_after() {
     let desk = scripted("/bin/touch made\necho went on\n", Wishes::default()).await;
     let outcome = desk.work("run it").await;
-    assert_eq!((outcome.status, status(&desk), desk.guest.path("made").exists()), (RunStatus::Blocked, CallStatus::Denied, false));
-    assert_eq!(denials(&desk), ["`/bin/touch made` was not run: the rule `bash(touch *)` denies it"]);
-    assert!(desk.results(1).concat().contains("went on\n"), "{:?}", desk.results(1));
+    assert_eq!(
+        (
+            outcome.status,
+            status(&desk),
+            desk.guest.path("made").exists()
+        ),
+        (RunStatus::Blocked, CallStatus::Denied, false)
+    );
+    assert_eq!(
+        denials(&desk),
+        ["`/bin/touch made` was not run: the rule `bash(touch *)` denies it"]
+    );
+    assert!(
+        desk.results(1).concat().contains("went on\n"),
+        "{:?}",
+        desk.results(1)
+    );
     // The same commands without what the rule speaks of.
     let desk = scripted("echo went on\n", Wishes::default()).await;
-    assert_eq!((desk.work("run it").await.status, denials(&desk).len()), (RunStatus::Completed, 0));
+    assert_eq!(
+        (desk.work("run it").await.status, denials(&desk).len()),
+        (RunStatus::Completed, 0)
+    );
 }
 
 #[tokio::test]
 async fn two_questions_in_a_row_are_answered_each_for_itself() {
-    let desk = scripted("/bin/echo asked one\n/bin/echo asked two\n", answers(&[Answer::Allow, Answer::Deny])).await;
+    let desk = scripted(
+        "/bin/echo asked one\n/bin/echo asked two\n",
+        answers(&[Answer::Allow, Answer::Deny]),
+    )
+    .await;
     desk.work("run it").await;
     assert_eq!(asked(&desk).len(), 2);
     let told = desk.results(1).concat();
-    assert!(told.contains("asked one\n") && told.contains("`/bin/echo asked two` was not run"), "{told}");
+    assert!(
+        told.contains("asked one\n") && told.contains("`/bin/echo asked two` was not run"),
+        "{told}"
+    );
     let denials = denials(&desk);
-    assert!(denials.len() == 1 && denials[0].contains("asked two") && denials[0].contains("wants a person's word"), "{denials:?}");
+    assert!(
+        denials.len() == 1
+            && denials[0].contains("asked two")
+            && denials[0].contains("wants a person's word"),
+        "{denials:?}"
+    );
 }
 
 #[tokio::test]
 async fn who_never_answers_is_waited_for_until_the_time_of_the_run_is_over() {
-    let agent = podbay::agent::Options { timeout: Seconds::new(2), ..podbay::agent::Options::default() };
-    let desk = scripted("/bin/echo asked one\ntouch made\n", Wishes { agent, ..Wishes::default() }).await;
+    let agent = podbay::agent::Options {
+        timeout: Seconds::new(2),
+        ..podbay::agent::Options::default()
+    };
+    let desk = scripted(
+        "/bin/echo asked one\ntouch made\n",
+        Wishes {
+            agent,
+            ..Wishes::default()
+        },
+    )
+    .await;
     let outcome = desk.work("run it").await;
-    assert_eq!((outcome.status, outcome.limit, status(&desk)), (RunStatus::Limit, Some(LimitKind::Time), CallStatus::Cancelled));
+    assert_eq!(
+        (outcome.status, outcome.limit, status(&desk)),
+        (
+            RunStatus::Limit,
+            Some(LimitKind::Time),
+            CallStatus::Cancelled
+        )
+    );
     assert_eq!(asked(&desk).len(), 1);
-    assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::PermissionAnswered { .. })));
+    assert!(
+        !desk
+            .kinds()
+            .iter()
+            .any(|kind| matches!(kind, Kind::PermissionAnswered { .. }))
+    );
 }
 
 #[tokio::test]
 async fn an_answer_to_a_call_that_is_given_up_is_one_to_nothing() {
-    let desk = scripted("/bin/echo asked one > said\n/bin/echo free > free\n", answers(&[Answer::Allow])).await;
-    *desk.before_answer.lock().expect("no test panics while it holds this") = Some(desk.interrupt.clone());
+    let desk = scripted(
+        "/bin/echo asked one > said\n/bin/echo free > free\n",
+        answers(&[Answer::Allow]),
+    )
+    .await;
+    *desk
+        .before_answer
+        .lock()
+        .expect("no test panics while it holds this") = Some(desk.interrupt.clone());
     let outcome = desk.work("run it").await;
-    assert_eq!((outcome.status, status(&desk), asked(&desk).len()), (RunStatus::Completed, CallStatus::Cancelled, 1));
-    assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::PermissionAnswered { .. })));
-    assert!(fs::read_to_string(desk.guest.path("said")).unwrap_or_default().is_empty() && !desk.guest.path("free").exists());
+    assert_eq!(
+        (outcome.status, status(&desk), asked(&desk).len()),
+        (RunStatus::Completed, CallStatus::Cancelled, 1)
+    );
+    assert!(
+        !desk
+            .kinds()
+            .iter()
+            .any(|kind| matches!(kind, Kind::PermissionAnswered { .. }))
+    );
+    assert!(
+        fs::read_to_string(desk.guest.path("said"))
+            .unwrap_or_default()
+            .is_empty()
+            && !desk.guest.path("free").exists()
+    );
 }
 
 #[tokio::test]
@@ -245,9 +456,14 @@ async fn a_question_stands_while_hundreds_of_others_start_and_all_of_them_run() 
     let desk = scripted(script, answers(&[Answer::Allow])).await;
     desk.work("run it").await;
     let told = desk.results(1).concat();
-    assert!(told.contains("asked one\n") && told.contains("storm over\n"), "{told}");
+    assert!(
+        told.contains("asked one\n") && told.contains("storm over\n"),
+        "{told}"
+    );
     let n_started = |kind: Kind| match kind {
-        Kind::CallRan { programs, n_more, .. } => Some(programs.iter().map(|program| program.count).sum::<u64>() + n_more),
+        Kind::CallRan {
+            programs, n_more, ..
+        } => Some(programs.iter().map(|program| program.count).sum::<u64>() + n_more),
         _ => None,
     };
     // With the script itself, `seq` and the one that was asked about.

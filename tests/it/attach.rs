@@ -35,11 +35,16 @@ use crate::support::guest::bash;
 use crate::support::guest::setup;
 use crate::support::test_env::run;
 
-/// Returns the program with a socket that nobody listens at; an engine that does not exist would be noticed.
+/// Returns the program with a socket that nobody listens at; an engine that does not exist would be
+/// noticed.
 fn attached(env: &TestEnv, arguments: &[&str]) -> Command {
     let mut command = env.podbay(arguments);
-    command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
-    command.env("PODBAY_SANDBOX_START_TIMEOUT", "1s").env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    command
+        .env("PODBAY_SANDBOX_BACKEND", "attach")
+        .env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
+    command
+        .env("PODBAY_SANDBOX_START_TIMEOUT", "1s")
+        .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
     command
 }
 
@@ -60,19 +65,29 @@ fn what_is_not_offered_with_attach_is_refused() {
         (&["chat", "--cpus", "1"], "--cpus"),
         (&["run", "-C", "/tmp", "x"], "-C"),
     ] {
-        run(&mut attached(&env, arguments)).expect(2).says(&[words, "attach", "docker compose"]);
+        run(&mut attached(&env, arguments))
+            .expect(2)
+            .says(&[words, "attach", "docker compose"]);
     }
-    run(&mut attached(&env, &["run", "x"])).expect(2).says(&["no model is named", "--endpoint"]);
-    run(attached(&env, &["call", "list_directory", "{}"]).env("PODBAY_SANDBOX_SOCKET", "")).expect(2).says(&["sandbox.socket"]);
+    run(&mut attached(&env, &["run", "x"]))
+        .expect(2)
+        .says(&["no model is named", "--endpoint"]);
+    run(attached(&env, &["call", "list_directory", "{}"]).env("PODBAY_SANDBOX_SOCKET", ""))
+        .expect(2)
+        .says(&["sandbox.socket"]);
 }
 
 #[test]
 fn a_backend_that_does_not_exist_yet_is_refused() {
     let env = TestEnv::new();
-    for arguments in
-        [&["run", "--backend", "native", "x"][..], &["chat", "--backend", "native"], &["call", "--backend", "native", "x", "{}"]]
-    {
-        run(&mut env.podbay(arguments)).expect(2).says(&["native", "yet"]);
+    for arguments in [
+        &["run", "--backend", "native", "x"][..],
+        &["chat", "--backend", "native"],
+        &["call", "--backend", "native", "x", "{}"],
+    ] {
+        run(&mut env.podbay(arguments))
+            .expect(2)
+            .says(&["native", "yet"]);
     }
 }
 
@@ -80,15 +95,40 @@ fn a_backend_that_does_not_exist_yet_is_refused() {
 fn a_sandbox_where_nobody_answers_is_said() {
     let env = TestEnv::new();
     let hint = ["nobody answers", "guest.sock", "docker compose up"];
-    run(&mut attached(&env, &["call", "list_directory", "{}"])).expect(5).says(&hint);
-    run(&mut attached(&env, &["sh", "--", "true"])).expect(125).says(&hint);
-    let done = run(&mut attached(&env, &["run", "--output", "json", "--endpoint", "http://127.0.0.1:9/v1", "x"])).expect(5);
+    run(&mut attached(&env, &["call", "list_directory", "{}"]))
+        .expect(5)
+        .says(&hint);
+    run(&mut attached(&env, &["sh", "--", "true"]))
+        .expect(125)
+        .says(&hint);
+    let done = run(&mut attached(
+        &env,
+        &[
+            "run",
+            "--output",
+            "json",
+            "--endpoint",
+            "http://127.0.0.1:9/v1",
+            "x",
+        ],
+    ))
+    .expect(5);
     assert!(done.json()["error"].to_string().contains("nobody answers"));
-    let status = run(&mut attached(&env, &["status", "--json"])).expect(0).json();
-    assert!(status["environment"].is_null() && status["socket"].as_str().is_some_and(|path| path.ends_with("guest.sock")), "{status}");
+    let status = run(&mut attached(&env, &["status", "--json"]))
+        .expect(0)
+        .json();
+    assert!(
+        status["environment"].is_null()
+            && status["socket"]
+                .as_str()
+                .is_some_and(|path| path.ends_with("guest.sock")),
+        "{status}"
+    );
     // What stands there need not be a socket.
     std::fs::write(env.beside("guest.sock"), "").expect("written");
-    run(&mut attached(&env, &["call", "list_directory", "{}"])).expect(5).says(&["no socket"]);
+    run(&mut attached(&env, &["call", "list_directory", "{}"]))
+        .expect(5)
+        .says(&["no socket"]);
 }
 
 /// Serves one controller at a socket, with a real guest and its spawner.
@@ -110,9 +150,17 @@ async fn doctor_greets_the_guest_at_the_socket() {
     let path = folder.path().join("guest.sock");
     let listener = UnixListener::bind(&path).expect("bound");
     let serving = tokio::spawn(async move { serve_one(&listener, &workspace).await });
-    let variables = [("PODBAY_SANDBOX_BACKEND", "attach"), ("PODBAY_SANDBOX_SOCKET", path.to_str().expect("UTF-8"))];
+    let variables = [
+        ("PODBAY_SANDBOX_BACKEND", "attach"),
+        ("PODBAY_SANDBOX_SOCKET", path.to_str().expect("UTF-8")),
+    ];
     let subject = Subject {
-        sources: Sources { variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), ..Sources::default() },
+        sources: Sources {
+            variables: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
+            ..Sources::default()
+        },
         state: Ok(folder.path().join("state")),
         project: None,
         terminal: Terminal::default(),
@@ -120,13 +168,33 @@ async fn doctor_greets_the_guest_at_the_socket() {
         trial: false,
     };
     let progress: ProgressSink = Arc::new(|_| {});
-    let found = Box::pin(doctor::diagnose(subject, &progress, &CancellationToken::new())).await.expect("a diagnosis");
-    let line = |name: &str| found.checks.iter().find(|check| check.group == Group::Sandbox && check.name == name);
+    let found = Box::pin(doctor::diagnose(
+        subject,
+        &progress,
+        &CancellationToken::new(),
+    ))
+    .await
+    .expect("a diagnosis");
+    let line = |name: &str| {
+        found
+            .checks
+            .iter()
+            .find(|check| check.group == Group::Sandbox && check.name == name)
+    };
     let socket = line("socket").expect("a line");
-    assert!(socket.status == Status::Ok && socket.detail.contains(path.to_str().expect("UTF-8")), "{found:#?}");
+    assert!(
+        socket.status == Status::Ok && socket.detail.contains(path.to_str().expect("UTF-8")),
+        "{found:#?}"
+    );
     // This one has no limits of its own, and that is said with a remedy.
-    assert!(line("limits").is_none_or(|check| check.status == Status::Warn && check.remedy.is_some()), "{found:#?}");
-    tokio::time::timeout(Duration::from_secs(30), serving).await.expect("it ended").expect("no panic");
+    assert!(
+        line("limits").is_none_or(|check| check.status == Status::Warn && check.remedy.is_some()),
+        "{found:#?}"
+    );
+    tokio::time::timeout(Duration::from_secs(30), serving)
+        .await
+        .expect("it ended")
+        .expect("no panic");
 }
 
 #[tokio::test]
@@ -152,24 +220,45 @@ async fn a_guest_that_went_away_is_joined_again_and_the_model_told() {
     let told = Arc::new(Mutex::new(0));
     let sink: Sink = {
         let told = Arc::clone(&told);
-        Arc::new(move |event| *told.lock().expect("unpoisoned") += u32::from(matches!(event.kind, Kind::BoxLost { .. })))
+        Arc::new(move |event| {
+            *told.lock().expect("unpoisoned") +=
+                u32::from(matches!(event.kind, Kind::BoxLost { .. }))
+        })
     };
     let cancel = CancellationToken::new();
     let socket = Socket::open(&options).expect("a socket");
     let lock = Lock::take_socket(&folder.path().join("locks"), &socket).expect("free");
-    assert!(matches!(Lock::take_socket(&folder.path().join("locks"), &socket), Err(Error::BusySocket { .. })));
-    let (sandbox, started) = Sandbox::attach(&socket, &options, sink, &cancel).await.expect("attached");
+    assert!(matches!(
+        Lock::take_socket(&folder.path().join("locks"), &socket),
+        Err(Error::BusySocket { .. })
+    ));
+    let (sandbox, started) = Sandbox::attach(&socket, &options, sink, &cancel)
+        .await
+        .expect("attached");
     assert!(started.joined && started.facts.workspace_writable);
-    let call = |command: &str| sandbox.call(Call::Bash(bash(command)), |_, _| {}, &cancel, PATIENCE);
-    assert!(matches!(call("touch one").await.expect("an answer"), Output::Command(_)));
+    let call =
+        |command: &str| sandbox.call(Call::Bash(bash(command)), |_, _| {}, &cancel, PATIENCE);
+    assert!(matches!(
+        call("touch one").await.expect("an answer"),
+        Output::Command(_)
+    ));
     sandbox.link(&cancel).await.expect("alive").close();
     // The next call is not carried out in silence: what the model counts on may be gone.
     let output = call("touch two").await.expect("an answer");
-    assert!(matches!(&output, Output::Fault(Fault::BoxEnded { problem }) if problem.contains("joined again")), "{output:?}");
-    assert!(matches!(call("touch three").await.expect("an answer"), Output::Command(_)));
+    assert!(
+        matches!(&output, Output::Fault(Fault::BoxEnded { problem }) if problem.contains("joined again")),
+        "{output:?}"
+    );
+    assert!(matches!(
+        call("touch three").await.expect("an answer"),
+        Output::Command(_)
+    ));
     assert_eq!(*told.lock().expect("unpoisoned"), 1);
     sandbox.close().await;
-    tokio::time::timeout(Duration::from_secs(30), serving).await.expect("both ended").expect("no panic");
+    tokio::time::timeout(Duration::from_secs(30), serving)
+        .await
+        .expect("both ended")
+        .expect("no panic");
     let names = |name: &str| workspace.join(name).exists();
     assert!(names("one") && !names("two") && names("three"));
     lock.release();

@@ -1,12 +1,17 @@
-//! How long parts may get that only advise, or that guess: each has a budget of lines, and whoever exceeds it takes something out.
+//! How long parts may get that only advise, or that guess: each has a budget of lines, and whoever
+//! exceeds it takes something out.
 
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
 /// What the paths of files begin with, and how many lines all of them may have that are no tests.
-const BUDGETS: [(&str, usize); 4] =
-    [("src/code/shell/", 500), ("src/policy/", 5000), ("src/llm/format/", 6500), ("src/guest/keep/git/hooks", 600)];
+const BUDGETS: [(&str, usize); 4] = [
+    ("src/code/shell/", 500),
+    ("src/policy/", 5000),
+    ("src/llm/format/", 6500),
+    ("src/guest/keep/git/hooks", 600),
+];
 
 #[test]
 fn what_only_advises_stays_within_its_budget_of_lines() {
@@ -15,18 +20,28 @@ fn what_only_advises_stays_within_its_budget_of_lines() {
     for (prefix, budget) in BUDGETS {
         let folder = root.join(&prefix[..=prefix.rfind('/').expect("a folder")]);
         let start = root.join(prefix);
-        let files: Vec<PathBuf> = sources(&folder).into_iter().filter(|path| begins(path, &start)).collect();
+        let files: Vec<PathBuf> = sources(&folder)
+            .into_iter()
+            .filter(|path| begins(path, &start))
+            .collect();
         assert!(!files.is_empty(), "{prefix} is gone: take its budget away");
-        let n_lines: usize = files.iter().map(|path| lines_without_tests(&read(path))).sum();
+        let n_lines: usize = files
+            .iter()
+            .map(|path| lines_without_tests(&read(path)))
+            .sum();
         if n_lines > budget {
-            over.push(format!("{prefix}: {n_lines} lines, and {budget} is the most"));
+            over.push(format!(
+                "{prefix}: {n_lines} lines, and {budget} is the most"
+            ));
         }
     }
     assert!(over.is_empty(), "{}", over.join("\n"));
 }
 
 fn begins(path: &Path, start: &Path) -> bool {
-    path.to_str().expect("ours").starts_with(start.to_str().expect("ours"))
+    path.to_str()
+        .expect("ours")
+        .starts_with(start.to_str().expect("ours"))
 }
 
 fn read(path: &Path) -> String {
@@ -36,13 +51,25 @@ fn read(path: &Path) -> String {
 /// Returns the files of Rust in a folder and below it, but for modules of tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     // A module's own file may lie beside its folder.
     let own = folder.with_extension("rs");
-    let declared: String = entries.iter().chain([&own]).filter(|path| path.is_file()).map(|path| read(path)).collect();
+    let declared: String = entries
+        .iter()
+        .chain([&own])
+        .filter(|path| path.is_file())
+        .map(|path| read(path))
+        .collect();
     let is_of_tests = |path: &PathBuf| {
-        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        declared.contains(&format!("#[cfg(test)]\nmod {name};")) || declared.contains(&format!("#[cfg(test)]\npub(super) mod {name};"))
+        let name = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default();
+        declared.contains(&format!("#[cfg(test)]\nmod {name};"))
+            || declared.contains(&format!("#[cfg(test)]\npub(super) mod {name};"))
     };
     entries.retain(|path| !is_of_tests(path));
     for path in entries {
@@ -60,7 +87,11 @@ fn lines_without_tests(source: &str) -> usize {
     let mut lines = source.lines().peekable();
     let mut n_lines = 0;
     while let Some(line) = lines.next() {
-        if line == "#[cfg(test)]" && lines.peek().is_some_and(|next| next.starts_with("mod ") && next.ends_with('{')) {
+        if line == "#[cfg(test)]"
+            && lines
+                .peek()
+                .is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'))
+        {
             lines.by_ref().find(|line| *line == "}");
             continue;
         }
@@ -71,6 +102,9 @@ fn lines_without_tests(source: &str) -> usize {
 
 #[test]
 fn lines_of_tests_are_not_counted() {
-    assert_eq!(lines_without_tests("a\n\n#[cfg(test)]\nmod tests {\n    x\n}\n\nb\n"), 4);
+    assert_eq!(
+        lines_without_tests("a\n\n#[cfg(test)]\nmod tests {\n    x\n}\n\nb\n"),
+        4
+    );
     assert_eq!(lines_without_tests("#[cfg(test)]\nmod tests;\nb\n"), 3);
 }

@@ -1,37 +1,89 @@
-//! REL-09: the clock that people and network time set may jump; no deadline, lease or lock may jump with it.
+//! REL-09: the clock that people and network time set may jump; no deadline, lease or lock may jump
+//! with it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Who reads the clock that can be set, how often, and what for. Everything else measures time with one that only goes forward.
+/// Who reads the clock that can be set, how often, and what for. Everything else measures time with
+/// one that only goes forward.
 const READERS: &[(&str, usize, &str)] = &[
     ("app/doctor/mod.rs", 3, "compares it with the engine's"),
-    ("app/gc.rs", 1, "how old a session's file is, which is dated by it; at worst one is kept longer, or goes earlier, within its count"),
-    ("engine/events.rs", 2, "the engine dates events by it; the moment also ticks by the other clock, for a jump in between"),
-    ("engine/sweep.rs", 1, "the age of guests of other builds that nobody uses; at worst one is brought in again"),
+    (
+        "app/gc.rs",
+        1,
+        "how old a session's file is, which is dated by it; at worst one is kept longer, or goes earlier, within its count",
+    ),
+    (
+        "engine/events.rs",
+        2,
+        "the engine dates events by it; the moment also ticks by the other clock, for a jump in between",
+    ),
+    (
+        "engine/sweep.rs",
+        1,
+        "the age of guests of other builds that nobody uses; at worst one is brought in again",
+    ),
     ("event/kind.rs", 1, "the date of an event, to be read"),
-    ("guest/attack/resources.rs", 1, "a part of a file's name; a name that is there already is refused"),
-    ("guest/disk.rs", 2, "files are dated by it; the session's start also ticks by the other clock, for a jump in between"),
-    ("guest/facts.rs", 1, "the session's start, for a box in the place of this one"),
+    (
+        "guest/attack/resources.rs",
+        1,
+        "a part of a file's name; a name that is there already is refused",
+    ),
+    (
+        "guest/disk.rs",
+        2,
+        "files are dated by it; the session's start also ticks by the other clock, for a jump in between",
+    ),
+    (
+        "guest/facts.rs",
+        1,
+        "the session's start, for a box in the place of this one",
+    ),
     (
         "guest/keep/git/leftover.rs",
         1,
         "the age of a lock that a killed import left; waited for is a bound, and the lock must still be the same file",
     ),
-    ("guest/keep/review.rs", 1, "the date of a review, to be read"),
-    ("guest/keep/snapshot.rs", 1, "files are dated by it; which changed too lately to be remembered as read, at worst one is read again"),
+    (
+        "guest/keep/review.rs",
+        1,
+        "the date of a review, to be read",
+    ),
+    (
+        "guest/keep/snapshot.rs",
+        1,
+        "files are dated by it; which changed too lately to be remembered as read, at worst one is read again",
+    ),
     ("guest/keep/undo.rs", 1, "the date of a turn, to be read"),
-    ("llm/exchange.rs", 1, "a server may name a date to come back at; the pause is bounded"),
-    ("sandbox/lock.rs", 1, "the date in a lock file, to be read; the lock is the kernel's"),
+    (
+        "llm/exchange.rs",
+        1,
+        "a server may name a date to come back at; the pause is bounded",
+    ),
+    (
+        "sandbox/lock.rs",
+        1,
+        "the date in a lock file, to be read; the lock is the kernel's",
+    ),
 ];
 
 #[test]
 fn rel_09_no_deadline_uses_a_clock_that_can_be_set() {
     let mut found = BTreeMap::new();
-    count(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut found);
-    let known: BTreeMap<String, usize> = READERS.iter().map(|&(file, count, _)| (file.to_owned(), count)).collect();
-    assert_eq!(found, known, "left: who reads the clock; right: who is known to, and why no jump of it does harm");
+    count(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        "",
+        &mut found,
+    );
+    let known: BTreeMap<String, usize> = READERS
+        .iter()
+        .map(|&(file, count, _)| (file.to_owned(), count))
+        .collect();
+    assert_eq!(
+        found, known,
+        "left: who reads the clock; right: who is known to, and why no jump of it does harm"
+    );
 }
 
 fn count(folder: &Path, prefix: &str, found: &mut BTreeMap<String, usize>) {
@@ -44,7 +96,15 @@ fn count(folder: &Path, prefix: &str, found: &mut BTreeMap<String, usize>) {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
         // What tests do is no matter.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let n_reads = ["SystemTime::now", "Timestamp::now", "Zoned::now", "time::now"].iter().map(|word| text.matches(word).count()).sum();
+        let n_reads = [
+            "SystemTime::now",
+            "Timestamp::now",
+            "Zoned::now",
+            "time::now",
+        ]
+        .iter()
+        .map(|word| text.matches(word).count())
+        .sum();
         if n_reads > 0 {
             found.insert(name, n_reads);
         }

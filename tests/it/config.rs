@@ -41,7 +41,12 @@ struct Sandbox {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { memory: ByteSize::gib(4), timeout: Seconds::minutes(2), pids: None, hosts: Vec::new() }
+        Self {
+            memory: ByteSize::gib(4),
+            timeout: Seconds::minutes(2),
+            pids: None,
+            hosts: Vec::new(),
+        }
     }
 }
 
@@ -75,7 +80,10 @@ struct Files {
 
 impl Files {
     fn new() -> Self {
-        Self { temp: tempfile::tempdir().expect("a folder"), sources: Sources::default() }
+        Self {
+            temp: tempfile::tempdir().expect("a folder"),
+            sources: Sources::default(),
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -138,7 +146,10 @@ fn nothing_set_means_the_defaults() {
     files.sources.system = Some("/nowhere/system.toml".into());
     files.sources.user = Some("/nowhere/user.toml".into());
     let loaded = files.load();
-    assert_eq!((loaded.config, loaded.warnings), (Settings::default(), vec![]));
+    assert_eq!(
+        (loaded.config, loaded.warnings),
+        (Settings::default(), vec![])
+    );
 }
 
 #[test]
@@ -151,7 +162,12 @@ fn each_layer_wins_over_the_weaker_ones_and_is_remembered() {
         .var("PODBAY_LLM_MODEL", "variable")
         .flag("--memory", "sandbox.memory", "5GiB");
     let loaded = files.load();
-    let sandbox = Sandbox { memory: ByteSize::gib(5), timeout: Seconds::new(10), pids: Some(40), hosts: vec!["a".into(), "b".into()] };
+    let sandbox = Sandbox {
+        memory: ByteSize::gib(5),
+        timeout: Seconds::new(10),
+        pids: Some(40),
+        hosts: vec!["a".into(), "b".into()],
+    };
     assert_eq!(loaded.config.sandbox, sandbox);
     assert_eq!(loaded.config.llm.model.as_deref(), Some("variable"));
     assert_snapshot!(files.hide(&config::render(&loaded)), @r#"
@@ -173,11 +189,18 @@ fn each_layer_wins_over_the_weaker_ones_and_is_remembered() {
 
 #[test]
 fn rules_of_all_layers_add_up() {
-    let files =
-        Files::new().system("[policy]\ndeny = [\"one\"]\n").user("policy.deny = [\"two\"]\n").flag("--deny", "policy.deny", vec!["three"]);
+    let files = Files::new()
+        .system("[policy]\ndeny = [\"one\"]\n")
+        .user("policy.deny = [\"two\"]\n")
+        .flag("--deny", "policy.deny", vec!["three"]);
     let loaded = files.load();
     assert_eq!(loaded.config.policy.deny, ["one", "two", "three"]);
-    let from: Vec<String> = loaded.origins.all("policy.deny").iter().map(|origin| files.hide(&origin.to_string())).collect();
+    let from: Vec<String> = loaded
+        .origins
+        .all("policy.deny")
+        .iter()
+        .map(|origin| files.hide(&origin.to_string()))
+        .collect();
     assert_eq!(from, ["TEMP/system.toml:2", "TEMP/user.toml:1", "--deny"]);
 }
 
@@ -187,9 +210,18 @@ fn tables_of_free_names_are_merged_and_may_be_split_over_files() {
         .user("[llm.providers.home]\nurl = \"u\"\n[llm.providers.work]\nurl = \"w\"\n")
         .file("[llm.providers.home]\nslots = 4\n");
     let loaded = files.load();
-    assert_eq!(loaded.config.llm.providers["home"], Provider { url: "u".into(), slots: 4 });
+    assert_eq!(
+        loaded.config.llm.providers["home"],
+        Provider {
+            url: "u".into(),
+            slots: 4
+        }
+    );
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    assert_eq!(files.hide(&loaded.origins.of("llm.providers.home.slots").to_string()), "TEMP/given.toml:2");
+    assert_eq!(
+        files.hide(&loaded.origins.of("llm.providers.home.slots").to_string()),
+        "TEMP/given.toml:2"
+    );
     assert_snapshot!(Files::new().user("[llm.providers.home]\nslots = 4\n").error(), @r"
     error: TEMP/user.toml:1: `llm.providers.home`: `url` is missing
     hint: docs/configuration.md lists every key with its default and its meaning
@@ -255,17 +287,28 @@ fn files_that_are_no_toml_or_missing_say_so() {
     ");
     let mut files = Files::new();
     files.sources.file = Some("/dev/zero".into());
-    assert!(matches!(config::load::<Settings>(&files.sources), Err(Error::Read { .. })));
+    assert!(matches!(
+        config::load::<Settings>(&files.sources),
+        Err(Error::Read { .. })
+    ));
     files.sources.file = Some(files.write("big.toml", &"#\n".repeat(1 << 20)));
-    assert!(matches!(config::load::<Settings>(&files.sources), Err(Error::Read { .. })));
+    assert!(matches!(
+        config::load::<Settings>(&files.sources),
+        Err(Error::Read { .. })
+    ));
 }
 
 #[test]
 fn a_secret_in_a_file_is_refused_and_never_repeated() {
-    for text in ["[llm]\napi_key = \"sk-canary\"\n", "[llm]\nproviders.x = { url = \"u\", token = \"sk-canary\" }\n"] {
+    for text in [
+        "[llm]\napi_key = \"sk-canary\"\n",
+        "[llm]\nproviders.x = { url = \"u\", token = \"sk-canary\" }\n",
+    ] {
         let error = Files::new().user(text).error();
         assert!(
-            error.starts_with("error: TEMP/user.toml:2: `llm.") && error.contains("api_key_file") && !error.contains("canary"),
+            error.starts_with("error: TEMP/user.toml:2: `llm.")
+                && error.contains("api_key_file")
+                && !error.contains("canary"),
             "{error}"
         );
     }
@@ -274,7 +317,11 @@ fn a_secret_in_a_file_is_refused_and_never_repeated() {
     hint: put the key into an environment variable and name it with `--api-key-env VAR` (or `llm.api_key_env`), or put it into a file of mode 0600 and name that with `llm.api_key_file`
     ");
     let loaded = Files::new().var("PODBAY_LLM_API_KEY", "sk-canary").load();
-    assert_eq!(loaded.config.llm.api_key_env.as_deref(), Some("PODBAY_LLM_API_KEY"), "only the variable's name becomes a setting");
+    assert_eq!(
+        loaded.config.llm.api_key_env.as_deref(),
+        Some("PODBAY_LLM_API_KEY"),
+        "only the variable's name becomes a setting"
+    );
     assert!(!format!("{loaded:?}").contains("canary"));
 }
 
@@ -291,43 +338,115 @@ fn variables_are_read_as_what_the_key_wants() {
         .load();
     assert_eq!(loaded.config.llm.model.as_deref(), Some("123"));
     assert_eq!(loaded.config.llm.endpoint.as_deref(), Some("456"));
-    assert_eq!((loaded.config.sandbox.memory, loaded.config.sandbox.timeout), (ByteSize::mib(512), Seconds::new(90)));
+    assert_eq!(
+        (loaded.config.sandbox.memory, loaded.config.sandbox.timeout),
+        (ByteSize::mib(512), Seconds::new(90))
+    );
     assert_eq!(loaded.config.sandbox.hosts, ["a.org", "b.org"]);
-    assert_eq!((loaded.config.offline, loaded.config.sandbox.pids), (true, None), "an empty variable sets nothing");
-    assert_eq!(Files::new().var("PODBAY_SANDBOX_HOSTS", r#"["x"]"#).load().config.sandbox.hosts, ["x"]);
+    assert_eq!(
+        (loaded.config.offline, loaded.config.sandbox.pids),
+        (true, None),
+        "an empty variable sets nothing"
+    );
+    assert_eq!(
+        Files::new()
+            .var("PODBAY_SANDBOX_HOSTS", r#"["x"]"#)
+            .load()
+            .config
+            .sandbox
+            .hosts,
+        ["x"]
+    );
 }
 
 #[test]
 fn what_other_tools_call_the_endpoint_counts_least_of_the_variables() {
     let llm = |files: Files| {
         let llm = files.load().config.llm;
-        (llm.endpoint.unwrap_or_default(), llm.model.unwrap_or_default(), llm.api_key_env.unwrap_or_default())
+        (
+            llm.endpoint.unwrap_or_default(),
+            llm.model.unwrap_or_default(),
+            llm.api_key_env.unwrap_or_default(),
+        )
     };
-    let others = || Files::new().var("OPENAI_BASE_URL", "http://other").var("OPENAI_MODEL", "m").var("OPENAI_API_KEY", "sk");
-    let same = |endpoint: &str, model: &str, key: &str| (endpoint.to_owned(), model.to_owned(), key.to_owned());
-    assert_eq!(llm(others().user("llm.model = \"file\"\n")), same("http://other", "m", "OPENAI_API_KEY"));
-    assert_eq!(llm(others().var("PODBAY_LLM_MODEL", "ours")), same("http://other", "ours", "OPENAI_API_KEY"));
+    let others = || {
+        Files::new()
+            .var("OPENAI_BASE_URL", "http://other")
+            .var("OPENAI_MODEL", "m")
+            .var("OPENAI_API_KEY", "sk")
+    };
+    let same = |endpoint: &str, model: &str, key: &str| {
+        (endpoint.to_owned(), model.to_owned(), key.to_owned())
+    };
+    assert_eq!(
+        llm(others().user("llm.model = \"file\"\n")),
+        same("http://other", "m", "OPENAI_API_KEY")
+    );
+    assert_eq!(
+        llm(others().var("PODBAY_LLM_MODEL", "ours")),
+        same("http://other", "ours", "OPENAI_API_KEY")
+    );
 }
 
 #[test]
 fn a_key_meant_for_one_endpoint_never_goes_to_another() {
-    let key = |files: Files| files.var("OPENAI_API_KEY", "sk").load().config.llm.api_key_env;
+    let key = |files: Files| {
+        files
+            .var("OPENAI_API_KEY", "sk")
+            .load()
+            .config
+            .llm
+            .api_key_env
+    };
     assert_eq!(key(Files::new()), None, "the server of our own needs none");
-    assert_eq!(key(Files::new().user("llm.endpoint = \"https://elsewhere.org\"\n")), None);
-    assert_eq!(key(Files::new().var("PODBAY_LLM_ENDPOINT", "https://api.openai.com.evil.org/v1")), None);
-    assert_eq!(key(Files::new().var("OPENAI_BASE_URL", "http://x").flag("--endpoint", "llm.endpoint", "http://y")), None);
-    let named = Files::new().var("OPENAI_BASE_URL", "http://x").user("llm.api_key_env = \"MINE\"\n");
+    assert_eq!(
+        key(Files::new().user("llm.endpoint = \"https://elsewhere.org\"\n")),
+        None
+    );
+    assert_eq!(
+        key(Files::new().var("PODBAY_LLM_ENDPOINT", "https://api.openai.com.evil.org/v1")),
+        None
+    );
+    assert_eq!(
+        key(Files::new().var("OPENAI_BASE_URL", "http://x").flag(
+            "--endpoint",
+            "llm.endpoint",
+            "http://y"
+        )),
+        None
+    );
+    let named = Files::new()
+        .var("OPENAI_BASE_URL", "http://x")
+        .user("llm.api_key_env = \"MINE\"\n");
     assert_eq!(key(named).as_deref(), Some("MINE"));
     let meant = Some("OPENAI_API_KEY");
-    assert_eq!(key(Files::new().flag("--endpoint", "llm.endpoint", "https://api.openai.com/v1")).as_deref(), meant);
-    assert_eq!(key(Files::new().user("llm.endpoint = \"https://api.openai.com/v1\"\n")).as_deref(), meant);
+    assert_eq!(
+        key(Files::new().flag("--endpoint", "llm.endpoint", "https://api.openai.com/v1"))
+            .as_deref(),
+        meant
+    );
+    assert_eq!(
+        key(Files::new().user("llm.endpoint = \"https://api.openai.com/v1\"\n")).as_deref(),
+        meant
+    );
 }
 
 #[test]
 fn files_are_found_by_the_environment_alone() {
-    let sources = |vars: &[(&str, &str)]| Sources::from_env(vars.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-    assert_eq!(sources(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]).user, Some("/x/podbay/config.toml".into()));
-    assert_eq!(sources(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "relative")]).user, Some("/h/.config/podbay/config.toml".into()));
+    let sources = |vars: &[(&str, &str)]| {
+        Sources::from_env(
+            vars.iter()
+                .map(|(name, value)| ((*name).into(), (*value).into())),
+        )
+    };
+    assert_eq!(
+        sources(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]).user,
+        Some("/x/podbay/config.toml".into())
+    );
+    assert_eq!(
+        sources(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "relative")]).user,
+        Some("/h/.config/podbay/config.toml".into())
+    );
     assert_eq!(sources(&[]).user, None);
     assert_eq!(sources(&[]).system, Some("/etc/podbay/config.toml".into()));
 }
@@ -336,13 +455,26 @@ fn files_are_found_by_the_environment_alone() {
 fn every_setting_of_podbay_is_known_documented_and_loads() {
     let loaded = Config::load(&Sources::default()).expect("defaults load");
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    let undocumented: Vec<String> =
-        config::settings::<Config>().into_iter().filter(|setting| setting.doc.is_empty()).map(|setting| setting.key).collect();
+    let undocumented: Vec<String> = config::settings::<Config>()
+        .into_iter()
+        .filter(|setting| setting.doc.is_empty())
+        .map(|setting| setting.key)
+        .collect();
     assert_eq!(undocumented, Vec::<String>::new());
     let page = config::markdown::<Config>();
-    assert!(page.contains("| `color` | `\"auto\"` | `PODBAY_UI_COLOR` | Whether text is coloured"), "{page}");
-    let mut variables: Vec<String> = config::settings::<Config>().into_iter().map(|setting| setting.variable).collect();
+    assert!(
+        page.contains("| `color` | `\"auto\"` | `PODBAY_UI_COLOR` | Whether text is coloured"),
+        "{page}"
+    );
+    let mut variables: Vec<String> = config::settings::<Config>()
+        .into_iter()
+        .map(|setting| setting.variable)
+        .collect();
     variables.sort();
     variables.dedup();
-    assert_eq!(variables.len(), config::settings::<Config>().len(), "no two keys share a variable");
+    assert_eq!(
+        variables.len(),
+        config::settings::<Config>().len(),
+        "no two keys share a variable"
+    );
 }

@@ -89,10 +89,16 @@ fn load(user: &str, project: &str, trusted: bool) -> Loaded<Config> {
     let temp = tempfile::tempdir().expect("a folder");
     fs::create_dir(temp.path().join(".podbay")).expect("made");
     fs::write(temp.path().join(FILE), project).expect("written");
-    let file = ProjectFile::read(temp.path()).expect("reads").expect("is there");
+    let file = ProjectFile::read(temp.path())
+        .expect("reads")
+        .expect("is there");
     let path = temp.path().join("user.toml");
     fs::write(&path, user).expect("written");
-    let sources = Sources { user: Some(path), project: Some(ProjectLayer { file, trusted }), ..Sources::default() };
+    let sources = Sources {
+        user: Some(path),
+        project: Some(ProjectLayer { file, trusted }),
+        ..Sources::default()
+    };
     Config::load(&sources).expect("loads")
 }
 
@@ -101,19 +107,36 @@ fn values(loaded: &Loaded<Config>) -> serde_json::Value {
 }
 
 fn trust(env: &TestEnv) {
-    run(env.podbay(&["config", "trust", "--yes", "-C"]).arg(env.project())).expect(0);
+    run(env
+        .podbay(&["config", "trust", "--yes", "-C"])
+        .arg(env.project()))
+    .expect(0);
 }
 
 #[test]
 fn a_project_names_no_server_to_send_anything_to() {
     let user = "[providers.mine]\nbase_url = \"https://mine.example/v1\"\napi_key_env = \"MINE\"\n";
-    let theirs = "[llm]\nprovider = \"mine\"\n[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let theirs =
+        "[llm]\nprovider = \"mine\"\n[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
     let with = load(user, theirs, false);
-    let said: Vec<&str> = with.passed_over.iter().map(|passed| passed.key.as_str()).collect();
+    let said: Vec<&str> = with
+        .passed_over
+        .iter()
+        .map(|passed| passed.key.as_str())
+        .collect();
     assert_eq!(said, ["llm.provider", "providers"]);
-    assert_eq!((&with.config.llm.endpoint, with.config.providers["mine"].base_url.as_str()), (&None, "https://mine.example/v1"));
+    assert_eq!(
+        (
+            &with.config.llm.endpoint,
+            with.config.providers["mine"].base_url.as_str()
+        ),
+        (&None, "https://mine.example/v1")
+    );
     let trusted = load(user, theirs, true);
-    assert_eq!(trusted.config.llm.endpoint.as_deref(), Some("http://127.0.0.1:9/v1"));
+    assert_eq!(
+        trusted.config.llm.endpoint.as_deref(),
+        Some("http://127.0.0.1:9/v1")
+    );
 }
 
 #[test]
@@ -121,32 +144,60 @@ fn c_01_a_project_may_only_make_things_tighter() {
     let alone = load(USER, "", false);
     let with = load(USER, LOOSER, false);
     assert_eq!(values(&with), values(&alone), "nothing of it counts");
-    let said: Vec<&str> = with.passed_over.iter().map(|passed| passed.key.as_str()).collect();
+    let said: Vec<&str> = with
+        .passed_over
+        .iter()
+        .map(|passed| passed.key.as_str())
+        .collect();
     let asked = LOOSER.lines().filter(|line| line.contains(" = ")).count();
     assert_eq!(said.len(), asked, "each is said: {said:?}");
-    assert!(
-        with.passed_over[0]
-            .to_string()
-            .ends_with("config.toml:2: `offline` is passed over: a project may only set it to true, and true holds")
-    );
+    assert!(with.passed_over[0].to_string().ends_with(
+        "config.toml:2: `offline` is passed over: a project may only set it to true, and true holds"
+    ));
 
     // Where 0 is no limit it is the loosest of all.
     let none = "[agent]\nmax_turns = 0\nredirect_at = 0\nbreak_at = 0\nabort_at = 0\n[sandbox]\ndisk = 0\ndisk_files = 0\n";
     let unlimited = load("", none, false);
-    assert_eq!((unlimited.passed_over.len(), values(&unlimited)), (6, values(&load("", "", false))));
+    assert_eq!(
+        (unlimited.passed_over.len(), values(&unlimited)),
+        (6, values(&load("", "", false)))
+    );
 
     // The other way round all of it counts.
     let tighter = "offline = true\n[agent]\nmax_turns = 3\ntimeout = \"1m\"\nmax_tokens = 10\n[sandbox]\nmemory = \"512m\"\npids = 64\n\
                    [engine]\npull = false\n[tools]\nset = \"small\"\n[policy]\ndeny = [\"write_file\"]\n";
     let tight = load("", tighter, false);
     assert_eq!(tight.passed_over, vec![]);
-    assert_eq!((tight.config.offline, tight.config.agent.max_turns, tight.config.sandbox.memory), (true, 3, ByteSize::mib(512)));
-    assert_eq!(load(USER, tighter, false).config.policy.deny, ["bash(rm x)", "write_file"], "rules that deny add up");
+    assert_eq!(
+        (
+            tight.config.offline,
+            tight.config.agent.max_turns,
+            tight.config.sandbox.memory
+        ),
+        (true, 3, ByteSize::mib(512))
+    );
+    assert_eq!(
+        load(USER, tighter, false).config.policy.deny,
+        ["bash(rm x)", "write_file"],
+        "rules that deny add up"
+    );
 
     // And with trust all of the first: what holds it back is nothing else.
     let trusted = load(USER, LOOSER, true);
-    assert_eq!((trusted.passed_over.len(), trusted.config.llm.endpoint.as_deref()), (0, Some("http://127.0.0.1:9/v1")));
-    assert_eq!((trusted.config.sandbox.memory, trusted.config.policy.allow.len()), (ByteSize::gib(64), 1));
+    assert_eq!(
+        (
+            trusted.passed_over.len(),
+            trusted.config.llm.endpoint.as_deref()
+        ),
+        (0, Some("http://127.0.0.1:9/v1"))
+    );
+    assert_eq!(
+        (
+            trusted.config.sandbox.memory,
+            trusted.config.policy.allow.len()
+        ),
+        (ByteSize::gib(64), 1)
+    );
 }
 
 #[test]
@@ -155,55 +206,109 @@ fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
                  [hooks.pre_tool_use]\nbash = \"in short\"\n";
     let runs = |loaded: &Loaded<Config>| {
         let hooks = &loaded.config.hooks;
-        hooks.stop.iter().chain(&hooks.pre_tool_use).map(|hook| hook.run.clone()).collect::<Vec<_>>()
+        hooks
+            .stop
+            .iter()
+            .chain(&hooks.pre_tool_use)
+            .map(|hook| hook.run.clone())
+            .collect::<Vec<_>>()
     };
     let person = "[[hooks.stop]]\nrun = \"mine\"\nwhere = \"host\"\n";
     let untrusted = load(person, hooks, false);
-    assert_eq!((runs(&untrusted), untrusted.passed_over.len()), (vec!["mine".to_owned()], 2));
+    assert_eq!(
+        (runs(&untrusted), untrusted.passed_over.len()),
+        (vec!["mine".to_owned()], 2)
+    );
     let trusted = load(person, hooks, true);
     assert_eq!(runs(&trusted), ["mine", "in the sandbox", "in short"]);
-    let said = trusted.passed_over.iter().map(ToString::to_string).collect::<String>();
-    assert!(said.contains("`hooks.stop` is passed over") && said.contains("only add to it what runs in the sandbox"), "{said}");
+    let said = trusted
+        .passed_over
+        .iter()
+        .map(ToString::to_string)
+        .collect::<String>();
+    assert!(
+        said.contains("`hooks.stop` is passed over")
+            && said.contains("only add to it what runs in the sandbox"),
+        "{said}"
+    );
     // From the person's own file it does run there.
-    assert_eq!(trusted.config.hooks.stop[0].place, podbay::tools::Place::Host);
+    assert_eq!(
+        trusted.config.hooks.stop[0].place,
+        podbay::tools::Place::Host
+    );
     assert_eq!(load(hooks, "", false).config.hooks.stop.len(), 2);
 }
 
 #[test]
 fn every_setting_says_what_a_project_may_do() {
-    let silent: Vec<String> =
-        config::settings::<Config>().into_iter().map(|setting| setting.key).filter(|key| Latitude::listed(key).is_none()).collect();
-    assert_eq!(silent, Vec::<String>::new(), "add them to the table in src/config/latitude.rs");
+    let silent: Vec<String> = config::settings::<Config>()
+        .into_iter()
+        .map(|setting| setting.key)
+        .filter(|key| Latitude::listed(key).is_none())
+        .collect();
+    assert_eq!(
+        silent,
+        Vec::<String>::new(),
+        "add them to the table in src/config/latitude.rs"
+    );
     assert_eq!(Latitude::of("sandbox.not_there"), Latitude::Never);
 }
 
 #[test]
 fn where_nothing_is_no_limit_a_project_cannot_ask_for_nothing() {
-    let words = ["0 is no limit", "0: no limit", "0 is never", "0: never", "0: nothing"];
-    for setting in config::settings::<Config>().into_iter().filter(|setting| words.iter().any(|words| setting.doc.contains(words))) {
-        assert!(!matches!(Latitude::of(&setting.key), Latitude::Lower(_)), "{}: {}", setting.key, setting.doc);
+    let words = [
+        "0 is no limit",
+        "0: no limit",
+        "0 is never",
+        "0: never",
+        "0: nothing",
+    ];
+    for setting in config::settings::<Config>()
+        .into_iter()
+        .filter(|setting| words.iter().any(|words| setting.doc.contains(words)))
+    {
+        assert!(
+            !matches!(Latitude::of(&setting.key), Latitude::Lower(_)),
+            "{}: {}",
+            setting.key,
+            setting.doc
+        );
     }
-    assert!(matches!(Latitude::of("agent.max_turns"), Latitude::LowerFromNone(_)));
+    assert!(matches!(
+        Latitude::of("agent.max_turns"),
+        Latitude::LowerFromNone(_)
+    ));
 }
 
 #[test]
 fn what_is_wrong_in_a_projects_file_is_said_with_its_line() {
     let env = TestEnv::new();
     env.write(FILE, "[sandbox]\nmemroy = \"1g\"\n");
-    run(&mut env.here(&["config"]))
-        .expect(0)
-        .says(&["config.toml:2: there is no setting `sandbox.memroy`; did you mean `sandbox.memory`?"]);
+    run(&mut env.here(&["config"])).expect(0).says(&[
+        "config.toml:2: there is no setting `sandbox.memroy`; did you mean `sandbox.memory`?",
+    ]);
     env.write(FILE, "[sandbox]\nmemory = \"lots\"\n");
-    run(&mut env.here(&["config"])).expect(2).says(&["config.toml:2: `sandbox.memory`: `lots` is no size"]);
+    run(&mut env.here(&["config"]))
+        .expect(2)
+        .says(&["config.toml:2: `sandbox.memory`: `lots` is no size"]);
     env.write(FILE, "[llm]\napi_key = \"sk-canary\"\n");
-    let done = run(&mut env.here(&["config"])).expect(2).says(&["config.toml:2: `llm.api_key` looks like a secret"]);
+    let done = run(&mut env.here(&["config"]))
+        .expect(2)
+        .says(&["config.toml:2: `llm.api_key` looks like a secret"]);
     assert!(!done.stderr.contains("canary"));
-    env.write(FILE, (0..1000).map(|n| format!("x{n} = 1\n")).collect::<String>());
-    let done = run(&mut env.here(&["config"])).expect(0).says(&["980 more keys of this source are unknown"]);
+    env.write(
+        FILE,
+        (0..1000).map(|n| format!("x{n} = 1\n")).collect::<String>(),
+    );
+    let done = run(&mut env.here(&["config"]))
+        .expect(0)
+        .says(&["980 more keys of this source are unknown"]);
     assert!(done.stderr.lines().count() < 30, "{}", done.stderr);
     fs::remove_file(env.path(FILE)).expect("removed");
     nix::unistd::mkfifo(&env.path(FILE), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    run(&mut env.here(&["config"])).expect(2).says(&["config.toml`: it is no plain file", "hint:"]);
+    run(&mut env.here(&["config"]))
+        .expect(2)
+        .says(&["config.toml`: it is no plain file", "hint:"]);
 }
 
 #[test]
@@ -220,16 +325,27 @@ fn c_02_nothing_in_a_project_leads_elsewhere() {
             env.project().display()
         ),
     );
-    env.write("podbay/config.toml", format!("[engine]\nhost = \"tcp://{address}\"\n"));
+    env.write(
+        "podbay/config.toml",
+        format!("[engine]\nhost = \"tcp://{address}\"\n"),
+    );
     let settings = format!(
         "[engine]\nhost = \"tcp://{address}\"\ntimeout_s = 2\n[llm]\nendpoint = \"http://{address}/v1\"\nproxy = \"http://{address}\"\n"
     );
     env.write(FILE, settings);
     let status = |code| {
         let mut command = env.here(&["status"]);
-        run(command.current_dir(env.project()).env("DOCKER_HOST", NO_ENGINE)).expect(code)
+        run(command
+            .current_dir(env.project())
+            .env("DOCKER_HOST", NO_ENGINE))
+        .expect(code)
     };
-    status(5).says(&["`engine.host` is passed over", "`llm.endpoint` is passed over", "`llm.proxy` is passed over", "podbay config trust"]);
+    status(5).says(&[
+        "`engine.host` is passed over",
+        "`llm.endpoint` is passed over",
+        "`llm.proxy` is passed over",
+        "podbay config trust",
+    ]);
     let came = |listener: &TcpListener| listener.accept().is_ok();
     assert!(!came(&listener), "somebody was led there");
 
@@ -246,30 +362,76 @@ fn c_03_a_changed_file_is_asked_about_again() {
         let mut command = env.podbay(&["config"]);
         run(command.args(arguments).arg("-C").arg(env.project()))
     };
-    config(&["trust"]).expect(2).says(&["there is no `.podbay/config.toml` here", "podbay init"]);
+    config(&["trust"])
+        .expect(2)
+        .says(&["there is no `.podbay/config.toml` here", "podbay init"]);
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
     let untrusted =
         config(&[]).expect(0).says(&["config.toml:2: `sandbox.memory` is passed over: a project may only lower it, and 2GiB holds"]);
-    assert!(untrusted.text().contains("sandbox.memory = \"2GiB\"  (default)"), "{}", untrusted.text());
+    assert!(
+        untrusted
+            .text()
+            .contains("sandbox.memory = \"2GiB\"  (default)"),
+        "{}",
+        untrusted.text()
+    );
 
     // Nobody is there to ask; what would be trusted is shown all the same.
-    config(&["trust"]).expect(2).says(&["memory = \"8GiB\"", "sandbox.memory = 8GiB  (now 2GiB)", "nothing was trusted", "--yes"]);
+    config(&["trust"]).expect(2).says(&[
+        "memory = \"8GiB\"",
+        "sandbox.memory = 8GiB  (now 2GiB)",
+        "nothing was trusted",
+        "--yes",
+    ]);
     config(&["trust", "--yes"]).expect(0);
     let trusted = config(&[]).expect(0);
-    assert!(trusted.text().contains("sandbox.memory = \"8GiB\"  (") && trusted.text().contains("config.toml:2)"), "{}", trusted.text());
+    assert!(
+        trusted.text().contains("sandbox.memory = \"8GiB\"  (")
+            && trusted.text().contains("config.toml:2)"),
+        "{}",
+        trusted.text()
+    );
     assert_eq!(trusted.stderr, "");
-    assert!(config(&["trust"]).expect(0).text().contains("trusted already"));
-    for entry in fs::read_dir(env.state().join("trust")).expect("a folder").flatten() {
-        assert_eq!(entry.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(
+        config(&["trust"])
+            .expect(0)
+            .text()
+            .contains("trusted already")
+    );
+    for entry in fs::read_dir(env.state().join("trust"))
+        .expect("a folder")
+        .flatten()
+    {
+        assert_eq!(
+            entry.metadata().expect("a file").permissions().mode() & 0o777,
+            0o600
+        );
     }
-    let listed = run(&mut env.podbay(&["config", "trust", "--list"])).expect(0).text();
-    assert!(listed.starts_with(env.project().to_str().expect("UTF-8")), "{listed}");
+    let listed = run(&mut env.podbay(&["config", "trust", "--list"]))
+        .expect(0)
+        .text();
+    assert!(
+        listed.starts_with(env.project().to_str().expect("UTF-8")),
+        "{listed}"
+    );
 
     // The rug is pulled: nothing of the old trust is left, and the difference is shown.
     let far = " ".repeat(100);
-    env.write(FILE, format!("[sandbox]\nmemory = \"9GiB\"\n\n[policy]\nallow ={far}[\"bash\"]  # \u{202e}\n"));
-    let changed = config(&[]).expect(0).says(&["has changed since you trusted it", "`policy.allow` is passed over"]);
-    assert!(changed.text().contains("sandbox.memory = \"2GiB\"  (default)"), "{}", changed.text());
+    env.write(
+        FILE,
+        format!("[sandbox]\nmemory = \"9GiB\"\n\n[policy]\nallow ={far}[\"bash\"]  # \u{202e}\n"),
+    );
+    let changed = config(&[]).expect(0).says(&[
+        "has changed since you trusted it",
+        "`policy.allow` is passed over",
+    ]);
+    assert!(
+        changed
+            .text()
+            .contains("sandbox.memory = \"2GiB\"  (default)"),
+        "{}",
+        changed.text()
+    );
     config(&["trust"]).expect(2).says(&[
         "-memory = \"8GiB\"",
         "+memory = \"9GiB\"",
@@ -278,41 +440,95 @@ fn c_03_a_changed_file_is_asked_about_again() {
         "long runs of blanks",
     ]);
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
-    assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"8GiB\""), "what was trusted is trusted again");
-    assert_eq!(config(&["trust", "--revoke"]).expect(0).text(), "not trusted any more\n");
-    assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"2GiB\""));
+    assert!(
+        config(&[])
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"8GiB\""),
+        "what was trusted is trusted again"
+    );
+    assert_eq!(
+        config(&["trust", "--revoke"]).expect(0).text(),
+        "not trusted any more\n"
+    );
+    assert!(
+        config(&[])
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"2GiB\"")
+    );
 
     // Trust ends with the file: an agent may be the one who puts it back.
     config(&["trust", "--yes"]).expect(0);
     let kept = env.beside("kept");
     fs::rename(env.path(FILE), &kept).expect("moved");
-    assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"2GiB\""));
-    let _ = run(env.podbay(&["doctor", "-C"]).arg(env.project()).env("DOCKER_HOST", NO_ENGINE));
+    assert!(
+        config(&[])
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"2GiB\"")
+    );
+    let _ = run(env
+        .podbay(&["doctor", "-C"])
+        .arg(env.project())
+        .env("DOCKER_HOST", NO_ENGINE));
     fs::rename(&kept, env.path(FILE)).expect("moved back");
-    assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"8GiB\""), "who only looks changes nothing of it");
+    assert!(
+        config(&[])
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"8GiB\""),
+        "who only looks changes nothing of it"
+    );
     fs::rename(env.path(FILE), &kept).expect("moved");
-    run(&mut env.here(&["run", "--endpoint", "http://127.0.0.1:9/v1", "--mode", "deny", ""])).expect(2);
+    run(&mut env.here(&[
+        "run",
+        "--endpoint",
+        "http://127.0.0.1:9/v1",
+        "--mode",
+        "deny",
+        "",
+    ]))
+    .expect(2);
     fs::rename(&kept, env.path(FILE)).expect("moved back");
-    assert!(config(&[]).expect(0).says(&["is not trusted"]).text().contains("sandbox.memory = \"2GiB\""));
+    assert!(
+        config(&[])
+            .expect(0)
+            .says(&["is not trusted"])
+            .text()
+            .contains("sandbox.memory = \"2GiB\"")
+    );
 
     // Another project with the same file is another project.
     config(&["trust", "--yes"]).expect(0);
     let copy = env.beside("copy");
     fs::create_dir_all(copy.join(".podbay")).expect("made");
     fs::copy(env.path(FILE), copy.join(FILE)).expect("copied");
-    let text = run(env.podbay(&["config", "-C"]).arg(&copy)).expect(0).says(&["is not trusted"]).text();
-    assert!(text.contains("sandbox.memory = \"2GiB\"  (default)"), "{text}");
+    let text = run(env.podbay(&["config", "-C"]).arg(&copy))
+        .expect(0)
+        .says(&["is not trusted"])
+        .text();
+    assert!(
+        text.contains("sandbox.memory = \"2GiB\"  (default)"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_persons_flags_win_over_a_project() {
     let env = TestEnv::new();
     env.write(FILE, "[sandbox]\nmemory = \"16m\"\n");
-    // The sandbox needs more than that, which is said before an engine is needed only where nothing else was asked for.
+    // The sandbox needs more than that, which is said before an engine is needed only where nothing
+    // else was asked for.
     let given = env.beside("given.toml");
     fs::write(&given, "sandbox.memory = \"3GiB\"\n").expect("written");
-    let text = run(env.here(&["config", "--config"]).arg(given)).expect(0).text();
-    assert!(text.contains("sandbox.memory = \"3GiB\"") && text.contains("given.toml:1"), "{text}");
+    let text = run(env.here(&["config", "--config"]).arg(given))
+        .expect(0)
+        .text();
+    assert!(
+        text.contains("sandbox.memory = \"3GiB\"") && text.contains("given.toml:1"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -324,35 +540,61 @@ fn a_chat_shows_what_has_changed_and_asks() {
     let chat = |answer: &str| in_terminal(&env, &["chat"], "Trust it as it is now? [y/N]", answer);
     let shown = chat("n\n");
     assert!(
-        shown.contains("-memory = \"8GiB\"") && shown.contains("+memory = \"9GiB\"") && shown.contains("`sandbox.memory` is passed over"),
+        shown.contains("-memory = \"8GiB\"")
+            && shown.contains("+memory = \"9GiB\"")
+            && shown.contains("`sandbox.memory` is passed over"),
         "{shown}"
     );
     // A no is the end of the old trust too: putting the old bytes back brings nothing back.
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
-    assert!(run(&mut env.here(&["config"])).expect(0).text().contains("sandbox.memory = \"2GiB\""));
+    assert!(
+        run(&mut env.here(&["config"]))
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"2GiB\"")
+    );
     trust(&env);
     env.write(FILE, "[sandbox]\nmemory = \"9GiB\"\n");
     let shown = chat("y\n");
     assert!(!shown.contains("passed over"), "{shown}");
-    assert!(run(&mut env.here(&["config"])).expect(0).text().contains("sandbox.memory = \"9GiB\""));
+    assert!(
+        run(&mut env.here(&["config"]))
+            .expect(0)
+            .text()
+            .contains("sandbox.memory = \"9GiB\"")
+    );
     // A run asks nobody, whoever sits there.
     env.write(FILE, "[sandbox]\nmemory = \"10GiB\"\n");
     let mut command = env.here(&["run", "x", "--endpoint", "http://127.0.0.1:9/v1"]);
-    run(command.env("DOCKER_HOST", NO_ENGINE)).expect(5).says(&["has changed since you trusted it", "`sandbox.memory` is passed over"]);
+    run(command.env("DOCKER_HOST", NO_ENGINE)).expect(5).says(&[
+        "has changed since you trusted it",
+        "`sandbox.memory` is passed over",
+    ]);
 }
 
-/// Runs a command at a terminal, answers once when it has asked, and returns what it showed until its end.
+/// Runs a command at a terminal, answers once when it has asked, and returns what it showed until
+/// its end.
 fn in_terminal(env: &TestEnv, arguments: &[&str], question: &str, answer: &str) -> String {
-    let pty = native_pty_system().openpty(PtySize { rows: 40, cols: 200, pixel_width: 0, pixel_height: 0 }).expect("a pty");
+    let pty = native_pty_system()
+        .openpty(PtySize {
+            rows: 40,
+            cols: 200,
+            pixel_width: 0,
+            pixel_height: 0,
+        })
+        .expect("a pty");
     let mut command = CommandBuilder::new(Path::new(env!("CARGO_BIN_EXE_podbay")));
     command.env_clear();
     command.args(arguments);
     command.args(["--endpoint", "http://127.0.0.1:9/v1", "-C"]);
     command.arg(env.project());
     let of = |path: std::path::PathBuf| path.into_os_string();
-    for (name, value) in
-        [("HOME", of(env.home())), ("PODBAY_HOME", of(env.state())), ("DOCKER_HOST", NO_ENGINE.into()), ("TERM", "dumb".into())]
-    {
+    for (name, value) in [
+        ("HOME", of(env.home())),
+        ("PODBAY_HOME", of(env.state())),
+        ("DOCKER_HOST", NO_ENGINE.into()),
+        ("TERM", "dumb".into()),
+    ] {
         command.env(name, value);
     }
     let mut child = pty.slave.spawn_command(command).expect("starts");
@@ -367,11 +609,17 @@ fn in_terminal(env: &TestEnv, arguments: &[&str], question: &str, answer: &str) 
             if n == 0 {
                 break;
             }
-            keep.lock().expect("not poisoned").push_str(&String::from_utf8_lossy(&buffer[..n]));
+            keep.lock()
+                .expect("not poisoned")
+                .push_str(&String::from_utf8_lossy(&buffer[..n]));
         }
     });
     let text = || shown.lock().expect("not poisoned").clone();
-    assert!(until(|| text().contains(question)), "it did not ask: {}", text());
+    assert!(
+        until(|| text().contains(question)),
+        "it did not ask: {}",
+        text()
+    );
     // Keys that come before the question can be read are thrown away.
     std::thread::sleep(std::time::Duration::from_millis(600));
     writer.write_all(answer.as_bytes()).expect("typed");
@@ -381,7 +629,8 @@ fn in_terminal(env: &TestEnv, arguments: &[&str], question: &str, answer: &str) 
     text()
 }
 
-/// Who looks at the settings sees there that a rule holds nothing, and may still look at all of them.
+/// Who looks at the settings sees there that a rule holds nothing, and may still look at all of
+/// them.
 #[test]
 fn rules_that_hold_nothing_are_said_where_the_settings_are_shown() {
     let env = TestEnv::new();
@@ -389,7 +638,8 @@ fn rules_that_hold_nothing_are_said_where_the_settings_are_shown() {
         env.write(FILE, format!("[policy]\n{rules}\n"));
         run(env.podbay(&["config", "-C"]).arg(env.project())).expect(0)
     };
-    let done = shown("deny = [\"thnk\"]").says(&["the rule `thnk` speaks of no tool", "did you mean `think`?"]);
+    let done = shown("deny = [\"thnk\"]")
+        .says(&["the rule `thnk` speaks of no tool", "did you mean `think`?"]);
     assert!(done.text().contains("thnk"), "{}", done.text());
     shown("deny = [\"think(*)\"]").says(&["the rule `think(*)`"]);
     shown("[[policy.rules]]\ndecision = \"deny\"\nrule = \"bash(rm *)\"\nspeaks_of = [\"ls\"]")

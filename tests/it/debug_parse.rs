@@ -11,8 +11,7 @@ use crate::support::test_env::run;
 #[test]
 fn a_text_is_shown_as_it_is_understood() {
     let env = TestEnv::new();
-    let text =
-        "<think>List it.</think>I look.\n<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call><|im_end|>";
+    let text = "<think>List it.</think>I look.\n<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call><|im_end|>";
     let done = parse(&env, &[], text.as_bytes(), 0);
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&done).expect("an object"),
@@ -31,7 +30,10 @@ fn a_text_is_shown_as_it_is_understood() {
         ),
         "{done}"
     );
-    assert_eq!(parse(&env, &[], b"", 0), "{\"content\":\"\",\"reasoning\":\"\",\"calls\":[],\"incomplete\":null}\n");
+    assert_eq!(
+        parse(&env, &[], b"", 0),
+        "{\"content\":\"\",\"reasoning\":\"\",\"calls\":[],\"incomplete\":null}\n"
+    );
 }
 
 #[test]
@@ -49,8 +51,16 @@ fn the_given_tools_and_no_others_are_known() {
         parse(&env, &[], b"<tool_call>\n{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}\n</tool_call>", 0)
             .contains("\"calls\":[{\"name\":\"list_dir\"")
     );
-    let hinted = parse(&env, &["--template-hint", "deepseek-r1"], b"hm</think>yes", 0);
-    assert!(hinted.starts_with(r#"{"content":"yes","reasoning":"hm""#), "{hinted}");
+    let hinted = parse(
+        &env,
+        &["--template-hint", "deepseek-r1"],
+        b"hm</think>yes",
+        0,
+    );
+    assert!(
+        hinted.starts_with(r#"{"content":"yes","reasoning":"hm""#),
+        "{hinted}"
+    );
 }
 
 #[test]
@@ -61,14 +71,24 @@ fn bad_input_is_code_2_with_a_remedy() {
     let broken = broken.to_str().expect("a path in UTF-8");
     for (args, text, words) in [
         (&[][..], &b"caf\xE9"[..], "not UTF-8: byte 4"),
-        (&["--tools", "/nowhere.json"], b"", "/nowhere.json cannot be read"),
+        (
+            &["--tools", "/nowhere.json"],
+            b"",
+            "/nowhere.json cannot be read",
+        ),
         (&["--tools", broken], b"", "entry 1 of the list"),
-        (&["--template-hint", "vicuna"], b"", "no template is known by the name `vicuna`"),
+        (
+            &["--template-hint", "vicuna"],
+            b"",
+            "no template is known by the name `vicuna`",
+        ),
     ] {
         let said = parse(&env, args, text, 2);
         assert!(said.contains(words) && said.contains("hint: "), "{said}");
     }
-    run(&mut env.podbay(&["debug", "prase"])).expect(2).says(&["podbay debug prase", "podbay debug parse"]);
+    run(&mut env.podbay(&["debug", "prase"]))
+        .expect(2)
+        .says(&["podbay debug prase", "podbay debug parse"]);
 }
 
 /// Runs the command on a text; returns what it prints, or for a failure what it says.

@@ -1,4 +1,5 @@
-//! Why a call was carried out, or not: told as an event, and kept in the session's log and in `events.jsonl`.
+//! Why a call was carried out, or not: told as an event, and kept in the session's log and in
+//! `events.jsonl`.
 
 use std::path::Path;
 
@@ -21,10 +22,14 @@ use crate::support::desk::Wishes;
 /// Returns what was decided of each call, and why, in the order of a log's lines.
 fn decisions(log: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(log).expect("a log");
-    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let records = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let decided = records.filter(|record| record["type"] == "call_decided");
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    decided.map(|record| (text(&record["decision"]), text(&record["reason"]))).collect()
+    decided
+        .map(|record| (text(&record["decision"]), text(&record["reason"])))
+        .collect()
 }
 
 #[track_caller]
@@ -39,11 +44,15 @@ fn check(events: &[Event], expected: &[(&str, &str)]) {
         mode: "ask".to_owned(),
         task: None,
     };
-    let mut log = Log::create(&state, &header.into(), &session::Options::default(), None).expect("a log");
+    let mut log =
+        Log::create(&state, &header.into(), &session::Options::default(), None).expect("a log");
     for event in events {
         log.append(event).expect("written");
     }
-    let expected: Vec<_> = expected.iter().map(|(decision, reason)| ((*decision).to_owned(), (*reason).to_owned())).collect();
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(decision, reason)| ((*decision).to_owned(), (*reason).to_owned()))
+        .collect();
     assert_eq!(decisions(log.path()), expected);
     assert_eq!(decisions(&state.events()), expected);
 }
@@ -64,14 +73,33 @@ async fn why_a_call_was_allowed_or_denied_stands_in_the_log_and_among_all_events
     ];
     let rules = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect();
     let policy = policy::Options {
-        allow: rules(&["write_file(src/**)", "bash(touch src/*)", "bash(mkdir src/*)"]),
+        allow: rules(&[
+            "write_file(src/**)",
+            "bash(touch src/*)",
+            "bash(mkdir src/*)",
+        ]),
         ask: rules(&["bash(touch e)", "bash(touch f)"]),
         deny: rules(&["delete_file"]),
         ..policy::Options::default()
     };
-    let answers = [Answer::Allow, Answer::AllowSession, Answer::Deny].map(Into::into).to_vec();
-    let model = ScriptedModel::new().calls_many(calls).says("Done.").start().await;
-    let desk = Desk::new(model, Wishes { mode: Mode::Ask, policy, answers, ..Wishes::default() }).await;
+    let answers = [Answer::Allow, Answer::AllowSession, Answer::Deny]
+        .map(Into::into)
+        .to_vec();
+    let model = ScriptedModel::new()
+        .calls_many(calls)
+        .says("Done.")
+        .start()
+        .await;
+    let desk = Desk::new(
+        model,
+        Wishes {
+            mode: Mode::Ask,
+            policy,
+            answers,
+            ..Wishes::default()
+        },
+    )
+    .await;
     desk.work("work").await;
     let expected = [
         ("allow", "mode ask allows it"),
@@ -85,9 +113,16 @@ async fn why_a_call_was_allowed_or_denied_stands_in_the_log_and_among_all_events
     ];
     check(&desk.events(), &expected);
 
-    let model = ScriptedModel::new().calls_many([write("a"), write(".env")]).says("Done.").start().await;
+    let model = ScriptedModel::new()
+        .calls_many([write("a"), write(".env")])
+        .says("Done.")
+        .start()
+        .await;
     let desk = Desk::new(model, Wishes::default()).await;
     desk.work("work").await;
     let denied = "mode auto does not allow to touch the protected file .env; leave that file alone, and say what should be in it";
-    check(&desk.events(), &[("allow", "mode auto allows it"), ("deny", denied)]);
+    check(
+        &desk.events(),
+        &[("allow", "mode auto allows it"), ("deny", denied)],
+    );
 }

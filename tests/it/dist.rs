@@ -4,8 +4,15 @@ use std::process::Command;
 
 fn check(program: &str) -> (Option<i32>, String) {
     let root = env!("CARGO_MANIFEST_DIR");
-    let output = Command::new("bash").arg(format!("{root}/scripts/dist.sh")).args(["check", program]).output().expect("bash runs");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = Command::new("bash")
+        .arg(format!("{root}/scripts/dist.sh"))
+        .args(["check", program])
+        .output()
+        .expect("bash runs");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]

@@ -32,25 +32,64 @@ fn the_page_of_settings_is_what_the_program_knows() {
 
 #[test]
 fn the_page_of_tools_is_the_catalogue() {
-    let mut page = format!("# Tools\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}", include_str!("docs/tools.md"));
+    let mut page = format!(
+        "# Tools\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}",
+        include_str!("docs/tools.md")
+    );
     let names = |set| {
-        let catalogue = Catalogue::new(&tools::Options { set, ..tools::Options::default() });
-        catalogue.tools().iter().map(|tool| tool.name).collect::<BTreeSet<_>>()
+        let catalogue = Catalogue::new(&tools::Options {
+            set,
+            ..tools::Options::default()
+        });
+        catalogue
+            .tools()
+            .iter()
+            .map(|tool| tool.name)
+            .collect::<BTreeSet<_>>()
     };
     let (small, standard) = (names(Set::Small), names(Set::Standard));
     page.push_str("\n| tool | set | what a model reads of it | arguments | also known as |\n| --- | --- | --- | --- | --- |\n");
-    for tool in Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() }).tools() {
+    for tool in Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    })
+    .tools()
+    {
         let set = match tool.name {
             name if small.contains(name) => "small",
             name if standard.contains(name) => "standard",
             _ => "full",
         };
         let required = tool.parameters["required"].as_array().expect("a list");
-        let argument = |name: &String| format!("`{name}`{}", if required.iter().any(|one| one == name) { "*" } else { "" });
-        let arguments: Vec<String> = tool.parameters["properties"].as_object().expect("properties").keys().map(argument).collect();
-        let aliases: Vec<String> = tool.aliases().iter().map(|alias| format!("`{alias}`")).collect();
+        let argument = |name: &String| {
+            format!(
+                "`{name}`{}",
+                if required.iter().any(|one| one == name) {
+                    "*"
+                } else {
+                    ""
+                }
+            )
+        };
+        let arguments: Vec<String> = tool.parameters["properties"]
+            .as_object()
+            .expect("properties")
+            .keys()
+            .map(argument)
+            .collect();
+        let aliases: Vec<String> = tool
+            .aliases()
+            .iter()
+            .map(|alias| format!("`{alias}`"))
+            .collect();
         let description = tool.description.replace('*', "\\*");
-        let _ = writeln!(page, "| `{}` | {set} | {description} | {} | {} |", tool.name, arguments.join(" "), aliases.join(" "));
+        let _ = writeln!(
+            page,
+            "| `{}` | {set} | {description} | {} | {} |",
+            tool.name,
+            arguments.join(" "),
+            aliases.join(" ")
+        );
     }
     page.push_str("\n`*`: must be given.\n");
     check_page("docs/tools.md", &page);
@@ -58,14 +97,16 @@ fn the_page_of_tools_is_the_catalogue() {
 
 #[test]
 fn the_page_of_commands_is_the_help_of_all_of_them() {
-    let mut page =
-        format!("# Command line\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}", include_str!("docs/later.md"));
+    let mut page = format!(
+        "# Command line\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}",
+        include_str!("docs/later.md")
+    );
     describe(&[], &mut page);
     check_page("docs/cli.md", &page);
 }
 
-/// A page that claims something about safety names the test that tries to break it. A claim whose test is still to come says so, and then
-/// the test must indeed not exist.
+/// A page that claims something about safety names the test that tries to break it. A claim whose
+/// test is still to come says so, and then the test must indeed not exist.
 #[test]
 fn every_test_that_the_security_page_names_exists() {
     let exists = |name: &str| Sources::all().find(name).is_some();
@@ -78,7 +119,11 @@ fn every_test_that_the_security_page_names_exists() {
                 n_named += 1;
                 let to_come = line.contains(&format!("to come: `{name}`"));
                 if exists(name) == to_come {
-                    let problem = if to_come { "exists by now" } else { "does not exist" };
+                    let problem = if to_come {
+                        "exists by now"
+                    } else {
+                        "does not exist"
+                    };
                     wrong.push(format!("{path}:{}: the test {name} {problem}", number + 1));
                 }
             }
@@ -94,15 +139,26 @@ fn every_test_that_a_table_of_bad_days_names_exists() {
     for path in ["docs/models.md", "docs/bad-days.md"] {
         let page = fs::read_to_string(root().join(path)).expect("the page");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
-        let tests = rows.iter().filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next()).flat_map(quoted);
+        let tests = rows
+            .iter()
+            .filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next())
+            .flat_map(quoted);
         let names: Vec<&str> = tests.filter(|name| is_test_name(name)).collect();
-        let missing: Vec<&&str> = names.iter().filter(|name| Sources::all().find(name).is_none()).collect();
+        let missing: Vec<&&str> = names
+            .iter()
+            .filter(|name| Sources::all().find(name).is_none())
+            .collect();
         assert!(missing.is_empty(), "{path}: {missing:?}");
-        assert!(names.len() > 20, "{path}: only {} names of tests were found", names.len());
+        assert!(
+            names.len() > 20,
+            "{path}: only {} names of tests were found",
+            names.len()
+        );
     }
 }
 
-/// The cases that must be there, whatever else is: how many there are of each kind from number one on, and those with other numbers.
+/// The cases that must be there, whatever else is: how many there are of each kind from number one
+/// on, and those with other numbers.
 const CASES: [(&str, u32, &[u32]); 10] = [
     ("ESC", 19, &[]),
     ("P", 17, &[]),
@@ -116,17 +172,25 @@ const CASES: [(&str, u32, &[u32]); 10] = [
     ("A", 3, &[5, 6, 7, 9]),
 ];
 
-/// Each case has an id of its own, a state, and a test unless it says why not, and which run has its tests whole; those marked are what
-/// `podbay doctor --attack` tries.
+/// Each case has an id of its own, a state, and a test unless it says why not, and which run has
+/// its tests whole; those marked are what `podbay doctor --attack` tries.
 #[test]
 fn every_case_has_a_state_and_a_test_or_a_reason() {
     let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
-    let attacks = fs::read_to_string(root().join("src/app/doctor/attack/attacks.toml")).expect("the table");
-    let tried: BTreeSet<&str> = attacks.lines().filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"')).collect();
+    let attacks =
+        fs::read_to_string(root().join("src/app/doctor/attack/attacks.toml")).expect("the table");
+    let tried: BTreeSet<&str> = attacks
+        .lines()
+        .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'))
+        .collect();
     let (mut ids, mut marked) = (BTreeSet::new(), BTreeSet::new());
-    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| id") && !line.starts_with("| ---")) {
+    for line in page.lines().filter(|line| {
+        line.starts_with("| ") && !line.starts_with("| id") && !line.starts_with("| ---")
+    }) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [id, what, state, tests, run] = cells[..] else { panic!("five cells: {line}") };
+        let [id, what, state, tests, run] = cells[..] else {
+            panic!("five cells: {line}")
+        };
         let (id, mark) = id.split_once(' ').unwrap_or((id, ""));
         assert!(ids.insert(id), "{id} is there twice");
         if mark == "`A`" {
@@ -134,12 +198,24 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
         }
         assert!(!what.is_empty(), "{line}");
         let has_test = quoted(tests).any(is_test_name);
-        let is_soaked = quoted(tests).any(|name| is_test_name(name) && Sources::all().is_shortened(name));
-        let expected = if is_soaked { "`just soak`" } else { "`cargo test`" };
-        assert_eq!(run, if has_test { expected } else { "" }, "{id}: which run has its tests whole");
+        let is_soaked =
+            quoted(tests).any(|name| is_test_name(name) && Sources::all().is_shortened(name));
+        let expected = if is_soaked {
+            "`just soak`"
+        } else {
+            "`cargo test`"
+        };
+        assert_eq!(
+            run,
+            if has_test { expected } else { "" },
+            "{id}: which run has its tests whole"
+        );
         match state.split(':').next().unwrap_or_default() {
             "held" => assert!(has_test, "{id} names no test"),
-            "in part" => assert!(has_test && state.len() > 12, "{id} names a test, and what that does not show"),
+            "in part" => assert!(
+                has_test && state.len() > 12,
+                "{id} names a test, and what that does not show"
+            ),
             "open" => assert!(!has_test, "{id} has a test"),
             "not ours" => assert!(state.len() > 14, "{id} gives no reason"),
             state => panic!("{id}: {state} is no state"),
@@ -187,11 +263,20 @@ impl Sources {
 
     /// Returns whether `cargo test` leaves a test out, or a part of it, which `just soak` does not.
     fn is_shortened(&self, name: &str) -> bool {
-        let Some(at) = self.find(name) else { return false };
-        let (before, from) = self.text.split_at(self.text[..at].rfind('\n').map_or(0, |end| end + 1));
+        let Some(at) = self.find(name) else {
+            return false;
+        };
+        let (before, from) = self
+            .text
+            .split_at(self.text[..at].rfind('\n').map_or(0, |end| end + 1));
         let indent: String = from.chars().take_while(|&c| c == ' ').collect();
-        let body = &from[..memchr::memmem::find(from.as_bytes(), format!("\n{indent}}}\n").as_bytes()).unwrap_or(from.len())];
-        let mut attributes = before.lines().rev().take_while(|line| line.trim_start().starts_with("#["));
+        let body =
+            &from[..memchr::memmem::find(from.as_bytes(), format!("\n{indent}}}\n").as_bytes())
+                .unwrap_or(from.len())];
+        let mut attributes = before
+            .lines()
+            .rev()
+            .take_while(|line| line.trim_start().starts_with("#["));
         body.contains("soak::") || attributes.any(|line| line.contains("ignore = \"just soak"))
     }
 }
@@ -220,33 +305,53 @@ fn a_test_that_is_shortened_is_told_from_one_that_is_whole() {
     }
 ";
     let sources = Sources::of(source.to_owned());
-    let shortened: Vec<&str> = ["left_out", "sampled", "whole", "absent"].into_iter().filter(|name| sources.is_shortened(name)).collect();
+    let shortened: Vec<&str> = ["left_out", "sampled", "whole", "absent"]
+        .into_iter()
+        .filter(|name| sources.is_shortened(name))
+        .collect();
     assert_eq!(shortened, ["left_out", "sampled"]);
 }
 
-/// To each case that is held there is a control, in which the attack works, or the reason why there is none.
+/// To each case that is held there is a control, in which the attack works, or the reason why there
+/// is none.
 #[test]
 fn every_case_has_a_control_or_a_reason() {
     let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
     let (_, controls) = page.split_once("## What must work").expect("the part");
-    let table: BTreeSet<&str> =
-        page.lines().filter_map(|line| line.strip_prefix("| ")?.split([' ', '|']).next()).filter(|id| is_id(id)).collect();
+    let table: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split([' ', '|']).next())
+        .filter(|id| is_id(id))
+        .collect();
     let mut told: BTreeSet<String> = BTreeSet::new();
-    for words in controls.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(|word| is_id(word)) {
+    for words in controls
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| is_id(word))
+    {
         told.insert(words.to_owned());
     }
     // "P-01 to P-04"
-    for (before, after) in controls.match_indices(" to ").map(|(at, _)| (&controls[..at], &controls[at + 4..])) {
+    for (before, after) in controls
+        .match_indices(" to ")
+        .map(|(at, _)| (&controls[..at], &controls[at + 4..]))
+    {
         let first = before.rsplit([' ', '\n', '(']).next().unwrap_or_default();
-        let last: String = after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-        if let (Some((kind, first)), Some((same, last))) = (first.split_once('-'), last.split_once('-'))
+        let last: String = after
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
+        if let (Some((kind, first)), Some((same, last))) =
+            (first.split_once('-'), last.split_once('-'))
             && kind == same
             && let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>())
         {
             told.extend((first..=last).map(|number| format!("{kind}-{number:02}")));
         }
     }
-    let unknown: Vec<&String> = told.iter().filter(|id| !table.contains(id.as_str())).collect();
+    let unknown: Vec<&String> = told
+        .iter()
+        .filter(|id| !table.contains(id.as_str()))
+        .collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let untold: Vec<&&str> = table.iter().filter(|id| !told.contains(**id)).collect();
     assert!(untold.is_empty(), "{untold:?}");
@@ -254,8 +359,12 @@ fn every_case_has_a_control_or_a_reason() {
 
 /// Letters, a dash and a number of two digits.
 fn is_id(text: &str) -> bool {
-    let parts = text.split_once('-').filter(|(kind, _)| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_uppercase()));
-    parts.is_some_and(|(_, number)| number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
+    let parts = text
+        .split_once('-')
+        .filter(|(kind, _)| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_uppercase()));
+    parts.is_some_and(|(_, number)| {
+        number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 #[test]
@@ -269,8 +378,10 @@ fn every_example_of_the_protocol_page_reads_back() {
             None if sender.is_some() => {
                 n_examples += 1;
                 let again = match sender.as_deref() {
-                    Some("host") => frame::decode::<ToGuest>(line.as_bytes()).and_then(|message| frame::encode(&message)),
-                    _ => frame::decode::<ToHost>(line.as_bytes()).and_then(|message| frame::encode(&message)),
+                    Some("host") => frame::decode::<ToGuest>(line.as_bytes())
+                        .and_then(|message| frame::encode(&message)),
+                    _ => frame::decode::<ToHost>(line.as_bytes())
+                        .and_then(|message| frame::encode(&message)),
                 };
                 let again = again.unwrap_or_else(|error| panic!("{line}: {error:?}"));
                 assert_eq!(String::from_utf8_lossy(&again), line);
@@ -286,15 +397,31 @@ fn links_between_pages_lead_somewhere() {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     for folder in ["docs", "docs/decisions", "docs/guides"] {
         let entries = fs::read_dir(root().join(folder)).expect("a folder");
-        pages.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md")));
+        pages.extend(
+            entries
+                .flatten()
+                .map(|entry| entry.path())
+                .filter(|path| path.extension().is_some_and(|end| end == "md")),
+        );
     }
     let mut broken = Vec::new();
     for page in pages {
         let text = fs::read_to_string(&page).expect("a page");
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let file = link.split('#').next().unwrap_or_default();
             let outside = link.contains("://") || file.is_empty();
-            if !outside && !page.parent().expect("a page lies in a folder").join(file).try_exists().unwrap_or(false) {
+            if !outside
+                && !page
+                    .parent()
+                    .expect("a page lies in a folder")
+                    .join(file)
+                    .try_exists()
+                    .unwrap_or(false)
+            {
                 broken.push(format!("{}: {link}", page.display()));
             }
         }
@@ -312,10 +439,19 @@ fn check_page(path: &str, page: &str) {
     }
     let there = fs::read_to_string(&file).unwrap_or_default();
     if there != page {
-        let line =
-            there.lines().zip(page.lines()).position(|(old, new)| old != new).unwrap_or(there.lines().count().min(page.lines().count()));
-        let (old, new) = (there.lines().nth(line).unwrap_or_default(), page.lines().nth(line).unwrap_or_default());
-        panic!("{path} is out of date from line {} on; PODBAY_BLESS=1 cargo test writes it anew\n  has: {old}\n  now: {new}", line + 1);
+        let line = there
+            .lines()
+            .zip(page.lines())
+            .position(|(old, new)| old != new)
+            .unwrap_or(there.lines().count().min(page.lines().count()));
+        let (old, new) = (
+            there.lines().nth(line).unwrap_or_default(),
+            page.lines().nth(line).unwrap_or_default(),
+        );
+        panic!(
+            "{path} is out of date from line {} on; PODBAY_BLESS=1 cargo test writes it anew\n  has: {old}\n  now: {new}",
+            line + 1
+        );
     }
 }
 
@@ -330,12 +466,31 @@ fn describe(words: &[String], page: &mut String) {
         .expect("podbay runs");
     assert!(output.status.success(), "podbay {} --help", words.join(" "));
     let help = String::from_utf8(output.stdout).expect("help is UTF-8");
-    let name = ["podbay".to_owned()].iter().chain(words).cloned().collect::<Vec<_>>().join(" ");
+    let name = ["podbay".to_owned()]
+        .iter()
+        .chain(words)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" ");
     let level = if words.is_empty() { "" } else { "#" };
-    let body: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    let _ = write!(page, "\n#{level}# {name}\n\n```text\n{}\n```\n", body.trim_end());
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
-    for command in commands.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()) {
+    let body: String = help
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect();
+    let _ = write!(
+        page,
+        "\n#{level}# {name}\n\n```text\n{}\n```\n",
+        body.trim_end()
+    );
+    let commands = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "));
+    for command in commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+    {
         if command != "help" {
             describe(&[words, &[command.to_owned()]].concat(), page);
         }
@@ -350,7 +505,10 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
 /// Tests are named by sentences: several words, all in lower case.
 fn is_test_name(text: &str) -> bool {
     let words: BTreeSet<&str> = text.split('_').collect();
-    words.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    words.len() >= 4
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn read_all(folder: &Path, text: &mut String) {

@@ -1,4 +1,5 @@
-//! `podbay doctor` where no engine is needed: each broken thing is one line with its remedy, and the exit code is 1.
+//! `podbay doctor` where no engine is needed: each broken thing is one line with its remedy, and
+//! the exit code is 1.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,17 +35,37 @@ fn doctor(env: &TestEnv, arguments: &[&str]) -> Command {
 #[track_caller]
 pub(crate) fn diagnosis(command: &mut Command, code: i32) -> Value {
     let done = run(command).expect(code);
-    assert_eq!(done.text().lines().count(), 1, "one object: {}", done.text());
+    assert_eq!(
+        done.text().lines().count(),
+        1,
+        "one object: {}",
+        done.text()
+    );
     let found = done.json();
-    let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(keys(&found), ["status", "checks"]);
     let mut worst = "ok";
     for check in found["checks"].as_array().expect("a list") {
-        assert_eq!(keys(check), ["group", "name", "status", "detail", "remedy"], "{check}");
+        assert_eq!(
+            keys(check),
+            ["group", "name", "status", "detail", "remedy"],
+            "{check}"
+        );
         let status = check["status"].as_str().expect("a word");
         let is_fine = status == "ok";
         assert_eq!(check["remedy"].is_null(), is_fine, "{check}");
-        assert!(["ok", "warn", "fail"].contains(&status) && !check["detail"].as_str().expect("text").is_empty(), "{check}");
+        assert!(
+            ["ok", "warn", "fail"].contains(&status)
+                && !check["detail"].as_str().expect("text").is_empty(),
+            "{check}"
+        );
         worst = if status == "fail" || worst == "fail" {
             "fail"
         } else if is_fine {
@@ -62,40 +83,99 @@ pub(crate) fn diagnosis(command: &mut Command, code: i32) -> Value {
 #[track_caller]
 pub(crate) fn line(found: &Value, group: &str, name: &str, status: &str, words: &[&str]) {
     let checks = found["checks"].as_array().expect("a list");
-    let lines: Vec<&Value> = checks.iter().filter(|check| check["group"] == group && check["name"] == name).collect();
+    let lines: Vec<&Value> = checks
+        .iter()
+        .filter(|check| check["group"] == group && check["name"] == name)
+        .collect();
     let says = |check: &&&Value| {
-        let all = format!("{} {}", check["detail"].as_str().expect("text"), check["remedy"].as_str().unwrap_or_default());
+        let all = format!(
+            "{} {}",
+            check["detail"].as_str().expect("text"),
+            check["remedy"].as_str().unwrap_or_default()
+        );
         check["status"] == status && words.iter().all(|word| all.contains(word))
     };
-    assert!(lines.iter().any(|check| says(&check)), "no line {group}/{name} is `{status}` and says {words:?}: {lines:#?}");
+    assert!(
+        lines.iter().any(|check| says(&check)),
+        "no line {group}/{name} is `{status}` and says {words:?}: {lines:#?}"
+    );
 }
 
 #[test]
 fn without_an_engine_everything_else_is_still_looked_at() {
     let env = TestEnv::new();
     let found = diagnosis(&mut doctor(&env, &[]), 1);
-    line(&found, "engine", "connection", "fail", &["no such socket", "is Docker installed"]);
+    line(
+        &found,
+        "engine",
+        "connection",
+        "fail",
+        &["no such socket", "is Docker installed"],
+    );
     // What no engine is needed for.
-    line(&found, "isolation", "seccomp", "ok", &["the kernel can filter"]);
+    line(
+        &found,
+        "isolation",
+        "seccomp",
+        "ok",
+        &["the kernel can filter"],
+    );
     let names = |group: &str| {
         let checks = found["checks"].as_array().expect("a list");
-        checks.iter().filter(|check| check["group"] == group).map(|check| check["name"].clone()).collect::<Vec<_>>()
+        checks
+            .iter()
+            .filter(|check| check["group"] == group)
+            .map(|check| check["name"].clone())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(names("isolation"), ["seccomp", "security module", "landlock"]);
-    line(&found, "images", "images", "ok", &["not looked at: no engine answers"]);
+    assert_eq!(
+        names("isolation"),
+        ["seccomp", "security module", "landlock"]
+    );
+    line(
+        &found,
+        "images",
+        "images",
+        "ok",
+        &["not looked at: no engine answers"],
+    );
     line(&found, "settings", "files", "ok", &["none"]);
     line(&found, "state", "folder", "ok", &["not there yet"]);
-    line(&found, "model", "file", "warn", &["smollm2-135m", "podbay quickstart"]);
-    line(&found, "host", "terminal", "ok", &["standard input is none"]);
+    line(
+        &found,
+        "model",
+        "file",
+        "warn",
+        &["smollm2-135m", "podbay quickstart"],
+    );
+    line(
+        &found,
+        "host",
+        "terminal",
+        "ok",
+        &["standard input is none"],
+    );
     line(&found, "host", "clock", "ok", &["UTC"]);
     // Looking changes nothing.
     assert!(!env.state().exists());
     assert_eq!(fs::read_dir(env.home()).expect("a folder").count(), 0);
 
-    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE)).expect(1).text();
-    assert!(text.starts_with("engine\n  FAIL  connection ") && text.contains(" no container engine answers"), "{text}");
-    assert!(text.contains("-> is Docker installed") && text.contains("\none check failed; "), "{text}");
-    assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
+    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE))
+        .expect(1)
+        .text();
+    assert!(
+        text.starts_with("engine\n  FAIL  connection ")
+            && text.contains(" no container engine answers"),
+        "{text}"
+    );
+    assert!(
+        text.contains("-> is Docker installed") && text.contains("\none check failed; "),
+        "{text}"
+    );
+    assert!(
+        !text.contains('\u{1b}'),
+        "no colours where there is no terminal"
+    );
 }
 
 #[test]
@@ -105,9 +185,17 @@ fn an_engine_that_says_nothing_is_given_up() {
     // Its queue takes connections, and nobody reads them.
     let listener = UnixListener::bind(&path).expect("a socket");
     let mut command = doctor(&env, &[]);
-    command.env("DOCKER_HOST", format!("unix://{}", path.display())).env("PODBAY_ENGINE_TIMEOUT_S", "1");
+    command
+        .env("DOCKER_HOST", format!("unix://{}", path.display()))
+        .env("PODBAY_ENGINE_TIMEOUT_S", "1");
     let found = diagnosis(&mut command, 1);
-    line(&found, "engine", "connection", "fail", &["did not answer within 1 s", "hangs or is overloaded"]);
+    line(
+        &found,
+        "engine",
+        "connection",
+        "fail",
+        &["did not answer within 1 s", "hangs or is overloaded"],
+    );
     drop(listener);
 }
 
@@ -116,14 +204,32 @@ fn an_engine_that_takes_no_connection_any_more_is_given_up() {
     let env = TestEnv::new();
     let path = env.beside("full.sock");
     // Stopped, its queue fills: the next plain connect would wait for ever.
-    let listener = socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).expect("a socket");
-    socket::bind(std::os::fd::AsRawFd::as_raw_fd(&listener), &UnixAddr::new(&path).expect("an address")).expect("bound");
+    let listener = socket::socket(
+        AddressFamily::Unix,
+        SockType::Stream,
+        SockFlag::empty(),
+        None,
+    )
+    .expect("a socket");
+    socket::bind(
+        std::os::fd::AsRawFd::as_raw_fd(&listener),
+        &UnixAddr::new(&path).expect("an address"),
+    )
+    .expect("bound");
     socket::listen(&listener, Backlog::new(0).expect("a length")).expect("listening");
     let queued = UnixStream::connect(&path).expect("one fits");
     let mut command = doctor(&env, &[]);
-    command.env("DOCKER_HOST", format!("unix://{}", path.display())).env("PODBAY_ENGINE_TIMEOUT_S", "1");
+    command
+        .env("DOCKER_HOST", format!("unix://{}", path.display()))
+        .env("PODBAY_ENGINE_TIMEOUT_S", "1");
     let found = diagnosis(&mut command, 1);
-    line(&found, "engine", "connection", "fail", &["no container engine answers at"]);
+    line(
+        &found,
+        "engine",
+        "connection",
+        "fail",
+        &["no container engine answers at"],
+    );
     drop((queued, listener));
 }
 
@@ -136,7 +242,13 @@ fn an_engine_that_lets_nobody_in_names_the_group() {
     let mut command = doctor(&env, &[]);
     command.env("DOCKER_HOST", format!("unix://{}", path.display()));
     let found = diagnosis(&mut env.by_owner(&command), 1);
-    line(&found, "engine", "connection", "fail", &["does not let this user in", "group `docker`"]);
+    line(
+        &found,
+        "engine",
+        "connection",
+        "fail",
+        &["does not let this user in", "group `docker`"],
+    );
     drop(listener);
 }
 
@@ -144,7 +256,13 @@ fn an_engine_that_lets_nobody_in_names_the_group() {
 fn a_state_folder_that_is_no_good_fails_with_its_reason() {
     let env = TestEnv::new();
     fs::write(env.state(), "a file").expect("written");
-    line(&diagnosis(&mut doctor(&env, &[]), 1), "state", "folder", "fail", &["is no folder", "PODBAY_HOME"]);
+    line(
+        &diagnosis(&mut doctor(&env, &[]), 1),
+        "state",
+        "folder",
+        "fail",
+        &["is no folder", "PODBAY_HOME"],
+    );
     fs::remove_file(env.state()).expect("removed");
 
     fs::create_dir(env.state()).expect("made");
@@ -160,7 +278,13 @@ fn a_state_folder_that_is_no_good_fails_with_its_reason() {
 
     let mut command = doctor(&env, &[]);
     command.env_remove("PODBAY_HOME").env_remove("HOME");
-    line(&diagnosis(&mut command, 1), "state", "folder", "fail", &["none of PODBAY_HOME", "set PODBAY_HOME"]);
+    line(
+        &diagnosis(&mut command, 1),
+        "state",
+        "folder",
+        "fail",
+        &["none of PODBAY_HOME", "set PODBAY_HOME"],
+    );
 
     // A run could not make these; modes would let root do anything.
     for nowhere in ["/proc/nope/x", "/proc/version/x/y"] {
@@ -169,7 +293,13 @@ fn a_state_folder_that_is_no_good_fails_with_its_reason() {
     }
 
     if is_root("a state folder of another user") {
-        line(&diagnosis(&mut doctor(&env, &[]), 1), "state", "folder", "fail", &["belongs to uid", "and you are uid 0", "chown"]);
+        line(
+            &diagnosis(&mut doctor(&env, &[]), 1),
+            "state",
+            "folder",
+            "fail",
+            &["belongs to uid", "and you are uid 0", "chown"],
+        );
     }
 }
 
@@ -179,30 +309,72 @@ fn settings_are_judged_by_their_lines() {
     let folder = env.home().join(".config/podbay");
     fs::create_dir_all(&folder).expect("made");
     let file = folder.join("config.toml");
-    fs::write(&file, "[sandbox]\nmemroy = \"1GiB\"\n\"\\u001b[31mx\" = 1\n").expect("written");
+    fs::write(
+        &file,
+        "[sandbox]\nmemroy = \"1GiB\"\n\"\\u001b[31mx\" = 1\n",
+    )
+    .expect("written");
     let found = diagnosis(&mut doctor(&env, &[]), 1);
     line(&found, "settings", "files", "ok", &["config.toml"]);
-    line(&found, "settings", "unknown key", "warn", &["config.toml:2", "did you mean `sandbox.memory`?"]);
-    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE)).expect(1).text();
-    assert!(text.contains("config.toml:3") && !text.contains('\u{1b}'), "{text}");
+    line(
+        &found,
+        "settings",
+        "unknown key",
+        "warn",
+        &["config.toml:2", "did you mean `sandbox.memory`?"],
+    );
+    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE))
+        .expect(1)
+        .text();
+    assert!(
+        text.contains("config.toml:3") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 
     fs::write(&file, "[sandbox]\nmemory = \n").expect("written");
     let found = diagnosis(&mut doctor(&env, &[]), 1);
-    line(&found, "settings", "files", "fail", &["config.toml`: line 2", "no run starts like this"]);
+    line(
+        &found,
+        "settings",
+        "files",
+        "fail",
+        &["config.toml`: line 2", "no run starts like this"],
+    );
     fs::write(&file, "[sandbox]\nmemory = \"lots\"\n").expect("written");
     let found = diagnosis(&mut doctor(&env, &[]), 1);
-    line(&found, "settings", "files", "fail", &["config.toml:2", "`lots` is no size"]);
+    line(
+        &found,
+        "settings",
+        "files",
+        "fail",
+        &["config.toml:2", "`lots` is no size"],
+    );
     fs::remove_file(&file).expect("removed");
 
-    line(&diagnosis(&mut doctor(&env, &["--config", "absent.toml"]), 1), "settings", "files", "fail", &["absent.toml", "does not exist"]);
+    line(
+        &diagnosis(&mut doctor(&env, &["--config", "absent.toml"]), 1),
+        "settings",
+        "files",
+        "fail",
+        &["absent.toml", "does not exist"],
+    );
     let pipe = env.beside("pipe.toml");
     nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
-    let found = diagnosis(&mut doctor(&env, &["--config", pipe.to_str().expect("UTF-8")]), 1);
+    let found = diagnosis(
+        &mut doctor(&env, &["--config", pipe.to_str().expect("UTF-8")]),
+        1,
+    );
     line(&found, "settings", "files", "fail", &["no regular file"]);
     // Nobody writes into it: reading it would wait for ever.
     let (input, _open) = std::io::pipe().expect("a pipe");
     let found = diagnosis(doctor(&env, &["--config", "/dev/stdin"]).stdin(input), 1);
-    line(&found, "settings", "files", "fail", &["no answer within", "a pipe"]);
+    line(
+        &found,
+        "settings",
+        "files",
+        "fail",
+        &["no answer within", "a pipe"],
+    );
 }
 
 #[test]
@@ -213,16 +385,40 @@ fn the_project_and_its_own_settings_are_looked_at() {
     let project = project.to_str().expect("UTF-8");
     let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
     line(&found, "settings", "project", "ok", &[project]);
-    line(&found, "settings", "project's own", "warn", &["1 of the settings", "passed over", "podbay config trust"]);
+    line(
+        &found,
+        "settings",
+        "project's own",
+        "warn",
+        &["1 of the settings", "passed over", "podbay config trust"],
+    );
     env.write(".podbay/config.toml", "[sandbox]\nmemory = \"64MiB\"\n");
     let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
-    line(&found, "settings", "project's own", "ok", &["only makes things tighter"]);
+    line(
+        &found,
+        "settings",
+        "project's own",
+        "ok",
+        &["only makes things tighter"],
+    );
     env.write(".podbay/config.toml", "[sandbox]\nnetwork = \"open\"\n");
     let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
-    line(&found, "settings", "project's own", "fail", &["config.toml:2", "sandbox.network"]);
+    line(
+        &found,
+        "settings",
+        "project's own",
+        "fail",
+        &["config.toml:2", "sandbox.network"],
+    );
     let home = env.home();
     let found = diagnosis(&mut doctor(&env, &["-C", home.to_str().expect("UTF-8")]), 1);
-    line(&found, "settings", "project", "fail", &["it is your home folder", "name a project folder"]);
+    line(
+        &found,
+        "settings",
+        "project",
+        "fail",
+        &["it is your home folder", "name a project folder"],
+    );
     // Where none was named, a home folder is a good place to ask from.
     let found = diagnosis(doctor(&env, &[]).current_dir(home), 1);
     line(&found, "settings", "project", "ok", &["none: "]);
@@ -239,25 +435,67 @@ fn an_endpoint_is_asked_and_its_key_never_shown() {
         "fail",
         &["127.0.0.1:9", "is the model server running?"],
     );
-    line(&diagnosis(&mut doctor(&env, &["--endpoint", "nonsense"]), 1), "model", "endpoint", "fail", &["nonsense"]);
+    line(
+        &diagnosis(&mut doctor(&env, &["--endpoint", "nonsense"]), 1),
+        "model",
+        "endpoint",
+        "fail",
+        &["nonsense"],
+    );
 
     let model = ScriptedModel::new().key("sk-right-sesame").start_blocking();
     let address = model.endpoint();
     let asked = ["--endpoint", &address, "--api-key-env", "MY_KEY"];
     let found = diagnosis(doctor(&env, &asked).env("MY_KEY", "sk-right-sesame"), 1);
-    line(&found, "model", "endpoint", "ok", &["scripted", "32768 tokens", "tools native"]);
-    line(&found, "settings", "key", "ok", &["environment variable MY_KEY"]);
+    line(
+        &found,
+        "model",
+        "endpoint",
+        "ok",
+        &["scripted", "32768 tokens", "tools native"],
+    );
+    line(
+        &found,
+        "settings",
+        "key",
+        "ok",
+        &["environment variable MY_KEY"],
+    );
     assert!(!found.to_string().contains("sesame"), "{found}");
 
     let found = diagnosis(doctor(&env, &asked).env("MY_KEY", "sk-wrong-sesame"), 1);
     line(&found, "model", "endpoint", "fail", &["refused the key"]);
     assert!(!found.to_string().contains("sesame"), "{found}");
-    line(&diagnosis(&mut doctor(&env, &asked), 1), "settings", "key", "fail", &["MY_KEY", "is not set"]);
+    line(
+        &diagnosis(&mut doctor(&env, &asked), 1),
+        "settings",
+        "key",
+        "fail",
+        &["MY_KEY", "is not set"],
+    );
 
     // Reserved for documents: nobody is there, and nobody is asked, because the key may not travel.
-    let found = diagnosis(doctor(&env, &["--endpoint", "http://192.0.2.7/v1", "--api-key-env", "MY_KEY"]).env("MY_KEY", "sk-sesame"), 1);
+    let found = diagnosis(
+        doctor(
+            &env,
+            &[
+                "--endpoint",
+                "http://192.0.2.7/v1",
+                "--api-key-env",
+                "MY_KEY",
+            ],
+        )
+        .env("MY_KEY", "sk-sesame"),
+        1,
+    );
     line(&found, "model", "endpoint", "fail", &["plain HTTP"]);
-    line(&found, "model", "encryption", "warn", &["192.0.2.7", "https"]);
+    line(
+        &found,
+        "model",
+        "encryption",
+        "warn",
+        &["192.0.2.7", "https"],
+    );
 }
 
 #[test]
@@ -266,8 +504,17 @@ fn a_model_s_file_that_is_cut_short_fails() {
     let file = env.beside("short.gguf");
     fs::write(&file, b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0").expect("written");
     let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", &file), 1);
-    line(&found, "model", "file", "fail", &["truncated", "load it again"]);
-    let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", env.beside("absent.gguf")), 1);
+    line(
+        &found,
+        "model",
+        "file",
+        "fail",
+        &["truncated", "load it again"],
+    );
+    let found = diagnosis(
+        doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", env.beside("absent.gguf")),
+        1,
+    );
     line(&found, "model", "file", "fail", &["no such file"]);
     let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", "gpt-9"), 1);
     line(&found, "model", "file", "fail", &["gpt-9", "smollm2-135m"]);
@@ -281,36 +528,102 @@ fn able() -> ScriptedModel {
         .says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20")
         .calls("read_file", call.clone())
         .says(&json!({"tool": "read_file", "arguments": call}).to_string())
-        .says(&format!("<tool>{}</tool>", json!({"tool": "read_file", "arguments": call})))
+        .says(&format!(
+            "<tool>{}</tool>",
+            json!({"tool": "read_file", "arguments": call})
+        ))
         .calls("list_directory", json!({}))
-        .calls("write_file", json!({"path": "hello.py", "content": "print('hello')\n"}))
+        .calls(
+            "write_file",
+            json!({"path": "hello.py", "content": "print('hello')\n"}),
+        )
 }
 
 #[test]
 fn a_model_is_tried_one_thing_after_the_other() {
     let env = TestEnv::new();
     let model = able().start_blocking();
-    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+    let found = diagnosis(
+        &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+        1,
+    );
     line(&found, "trial", "connectivity", "ok", &["scripted"]);
     line(&found, "trial", "chat", "ok", &["\"Ready.\"", "ms)"]);
-    line(&found, "trial", "streaming", "ok", &["3 pieces, the first after"]);
-    line(&found, "trial", "native tools", "ok", &["it called read_file"]);
-    line(&found, "trial", "constrained tools", "ok", &["it called read_file"]);
-    line(&found, "trial", "text tools", "ok", &["it called read_file"]);
+    line(
+        &found,
+        "trial",
+        "streaming",
+        "ok",
+        &["3 pieces, the first after"],
+    );
+    line(
+        &found,
+        "trial",
+        "native tools",
+        "ok",
+        &["it called read_file"],
+    );
+    line(
+        &found,
+        "trial",
+        "constrained tools",
+        "ok",
+        &["it called read_file"],
+    );
+    line(
+        &found,
+        "trial",
+        "text tools",
+        "ok",
+        &["it called read_file"],
+    );
     line(&found, "trial", "mode of a run", "ok", &["native"]);
-    line(&found, "trial", "full prompt", "ok", &["tools it called list_directory"]);
-    line(&found, "trial", "code as a call", "ok", &["it called write_file at once"]);
+    line(
+        &found,
+        "trial",
+        "full prompt",
+        "ok",
+        &["tools it called list_directory"],
+    );
+    line(
+        &found,
+        "trial",
+        "code as a call",
+        "ok",
+        &["it called write_file at once"],
+    );
     let requests = model.requests();
     assert_eq!(requests.len(), 7);
     let last = requests[5].to_string();
-    assert!(last.contains("You are a coding agent") && last.contains("write_file"), "as a run asks: {last}");
-    assert!(requests[2]["tools"].is_array() && requests[3]["response_format"].is_object(), "{requests:#?}");
+    assert!(
+        last.contains("You are a coding agent") && last.contains("write_file"),
+        "as a run asks: {last}"
+    );
+    assert!(
+        requests[2]["tools"].is_array() && requests[3]["response_format"].is_object(),
+        "{requests:#?}"
+    );
 
     // Without tools in its template the other way is the one that counts.
     let model = able().without_tools().start_blocking();
-    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
-    line(&found, "trial", "native tools", "ok", &["not this way: it answered without a call"]);
-    line(&found, "trial", "mode of a run", "ok", &["constrained: the model's chat template has no tools"]);
+    let found = diagnosis(
+        &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+        1,
+    );
+    line(
+        &found,
+        "trial",
+        "native tools",
+        "ok",
+        &["not this way: it answered without a call"],
+    );
+    line(
+        &found,
+        "trial",
+        "mode of a run",
+        "ok",
+        &["constrained: the model's chat template has no tools"],
+    );
 }
 
 #[test]
@@ -320,12 +633,32 @@ fn a_model_that_shows_code_in_place_of_a_call_is_asked_once_more() {
     let write = json!({"path": "hello.py", "content": "print('hello')\n"});
     let six = |model: ScriptedModel| (0..6).fold(model, |model, _| model.says("Ready."));
     for (model, status, words, n_requests) in [
-        (six(ScriptedModel::new()).says(shown).calls("write_file", write), "ok", "called write_file when it was asked", 8),
-        (six(ScriptedModel::new()).says(shown).says(shown), "warn", "twice, and called nothing", 8),
-        (six(ScriptedModel::new()).says("I can do that."), "ok", "not seen: it answered with neither code nor a call", 7),
+        (
+            six(ScriptedModel::new())
+                .says(shown)
+                .calls("write_file", write),
+            "ok",
+            "called write_file when it was asked",
+            8,
+        ),
+        (
+            six(ScriptedModel::new()).says(shown).says(shown),
+            "warn",
+            "twice, and called nothing",
+            8,
+        ),
+        (
+            six(ScriptedModel::new()).says("I can do that."),
+            "ok",
+            "not seen: it answered with neither code nor a call",
+            7,
+        ),
     ] {
         let model = model.start_blocking();
-        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        let found = diagnosis(
+            &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+            1,
+        );
         line(&found, "trial", "code as a call", status, &[words]);
         assert_eq!(model.requests().len(), n_requests);
         drop(model.take_faults());
@@ -336,13 +669,39 @@ fn a_model_that_shows_code_in_place_of_a_call_is_asked_once_more() {
 fn who_else_has_the_servers_slots_is_said() {
     let env = TestEnv::new();
     for (n_slots, n_busy, status, words) in [
-        (1, Some(0), "ok", "1 conversation at a time, and nobody else asks"),
-        (4, Some(1), "ok", "4 conversations at a time, 1 of them for others"),
-        (2, None, "ok", "2 conversations at a time; whether others wait for it, it does not say"),
-        (1, Some(1), "warn", "1 conversation at a time, and other requests have them all"),
+        (
+            1,
+            Some(0),
+            "ok",
+            "1 conversation at a time, and nobody else asks",
+        ),
+        (
+            4,
+            Some(1),
+            "ok",
+            "4 conversations at a time, 1 of them for others",
+        ),
+        (
+            2,
+            None,
+            "ok",
+            "2 conversations at a time; whether others wait for it, it does not say",
+        ),
+        (
+            1,
+            Some(1),
+            "warn",
+            "1 conversation at a time, and other requests have them all",
+        ),
     ] {
-        let model = ScriptedModel::new().slots(n_slots, n_busy).status(500, "{}").start_blocking();
-        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        let model = ScriptedModel::new()
+            .slots(n_slots, n_busy)
+            .status(500, "{}")
+            .start_blocking();
+        let found = diagnosis(
+            &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+            1,
+        );
         line(&found, "trial", "slots", status, &[words]);
     }
 }
@@ -353,24 +712,73 @@ fn a_model_that_the_whole_prompt_is_too_much_for_is_asked_with_less() {
     let env = TestEnv::new();
     let call = json!({"path": "README.md"});
     let begun = || {
-        let model = ScriptedModel::new().says("Ready.").says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
-        model.calls("read_file", call.clone()).says("{}").says("no").says("I am a coding agent.")
+        let model = ScriptedModel::new()
+            .says("Ready.")
+            .says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
+        model
+            .calls("read_file", call.clone())
+            .says("{}")
+            .says("no")
+            .says("I am a coding agent.")
     };
     let tried = |model: ScriptedModel| {
         let model = model.start_blocking();
-        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        let found = diagnosis(
+            &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+            1,
+        );
         (found, model.requests())
     };
-    let (found, requests) = tried(begun().calls("read_file", call.clone()).says("no").says("no").says("no"));
-    let words = ["without a call", "it does call with the set of tools `small`", "--tools small"];
+    let (found, requests) = tried(
+        begun()
+            .calls("read_file", call.clone())
+            .says("no")
+            .says("no")
+            .says("no"),
+    );
+    let words = [
+        "without a call",
+        "it does call with the set of tools `small`",
+        "--tools small",
+    ];
     line(&found, "trial", "full prompt", "warn", &words);
-    let n_tools: Vec<usize> = requests[5..].iter().map(|request| request["tools"].as_array().map_or(0, Vec::len)).collect();
-    assert!(n_tools[0] > n_tools[1] && n_tools[1] > 1 && n_tools[2] == 1 && n_tools[3] == n_tools[0], "{n_tools:?}");
-    assert!(!requests[8].to_string().contains("You are a coding agent") && requests[9]["response_format"].is_object());
-    let (found, _) = tried(begun().says("no").says("no").says("no").says(&json!({"tool": "read_file", "arguments": call}).to_string()));
-    line(&found, "trial", "full prompt", "warn", &["the other way (constrained)", "llm.tool_mode = \"constrained\""]);
+    let n_tools: Vec<usize> = requests[5..]
+        .iter()
+        .map(|request| request["tools"].as_array().map_or(0, Vec::len))
+        .collect();
+    assert!(
+        n_tools[0] > n_tools[1] && n_tools[1] > 1 && n_tools[2] == 1 && n_tools[3] == n_tools[0],
+        "{n_tools:?}"
+    );
+    assert!(
+        !requests[8].to_string().contains("You are a coding agent")
+            && requests[9]["response_format"].is_object()
+    );
+    let (found, _) = tried(
+        begun()
+            .says("no")
+            .says("no")
+            .says("no")
+            .says(&json!({"tool": "read_file", "arguments": call}).to_string()),
+    );
+    line(
+        &found,
+        "trial",
+        "full prompt",
+        "warn",
+        &[
+            "the other way (constrained)",
+            "llm.tool_mode = \"constrained\"",
+        ],
+    );
     let (found, _) = tried(begun().says("no").says("no").says("no").says("no"));
-    line(&found, "trial", "full prompt", "warn", &["no part of it is the cause", "larger model"]);
+    line(
+        &found,
+        "trial",
+        "full prompt",
+        "warn",
+        &["no part of it is the cause", "larger model"],
+    );
 }
 
 #[test]
@@ -378,34 +786,93 @@ fn a_model_that_cannot_do_it_is_told_of() {
     let env = TestEnv::new();
     let tried = |model: ScriptedModel, code| {
         let model = model.start_blocking();
-        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), code);
+        let found = diagnosis(
+            &mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]),
+            code,
+        );
         drop(model.take_faults());
         found
     };
-    let talker = ScriptedModel::new().says("Ready.").says("One piece.").says("I cannot.").says("{\"answer\": \"no\"}");
+    let talker = ScriptedModel::new()
+        .says("Ready.")
+        .says("One piece.")
+        .says("I cannot.")
+        .says("{\"answer\": \"no\"}");
     let found = tried(talker, 1);
-    line(&found, "trial", "streaming", "warn", &["in one piece", "proxy"]);
-    line(&found, "trial", "native tools", "warn", &["without a call", "llm.tool_mode = \"constrained\""]);
-    line(&found, "trial", "constrained tools", "ok", &["not this way"]);
-    line(&found, "trial", "full prompt", "warn", &["without a call", "the lines above"]);
+    line(
+        &found,
+        "trial",
+        "streaming",
+        "warn",
+        &["in one piece", "proxy"],
+    );
+    line(
+        &found,
+        "trial",
+        "native tools",
+        "warn",
+        &["without a call", "llm.tool_mode = \"constrained\""],
+    );
+    line(
+        &found,
+        "trial",
+        "constrained tools",
+        "ok",
+        &["not this way"],
+    );
+    line(
+        &found,
+        "trial",
+        "full prompt",
+        "warn",
+        &["without a call", "the lines above"],
+    );
 
-    let found = tried(ScriptedModel::new().status(500, "{\"error\":{\"message\":\"out of memory\"}}"), 1);
+    let found = tried(
+        ScriptedModel::new().status(500, "{\"error\":{\"message\":\"out of memory\"}}"),
+        1,
+    );
     line(&found, "trial", "chat", "fail", &["out of memory"]);
-    let trials = found["checks"].as_array().expect("a list").iter().filter(|check| check["group"] == "trial").count();
-    assert_eq!(trials, 3, "the rest would only fail the same way: {found:#}");
-    line(&tried(ScriptedModel::new().html(), 1), "trial", "chat", "fail", &["web page"]);
+    let trials = found["checks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|check| check["group"] == "trial")
+        .count();
+    assert_eq!(
+        trials, 3,
+        "the rest would only fail the same way: {found:#}"
+    );
+    line(
+        &tried(ScriptedModel::new().html(), 1),
+        "trial",
+        "chat",
+        "fail",
+        &["web page"],
+    );
 
-    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", "http://127.0.0.1:9/v1"]), 1);
+    let found = diagnosis(
+        &mut doctor(&env, &["--model", "--endpoint", "http://127.0.0.1:9/v1"]),
+        1,
+    );
     line(&found, "trial", "connectivity", "fail", &["127.0.0.1:9"]);
     let found = diagnosis(&mut doctor(&env, &["--model"]), 1);
-    line(&found, "trial", "connectivity", "fail", &["needs a container engine"]);
+    line(
+        &found,
+        "trial",
+        "connectivity",
+        "fail",
+        &["needs a container engine"],
+    );
     assert!(!env.state().exists());
 }
 
 /// Returns the command with a sandbox that somebody else is said to keep.
 fn attached(env: &TestEnv, arguments: &[&str]) -> Command {
     let mut command = doctor(env, arguments);
-    command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
+    command
+        .env("PODBAY_SANDBOX_BACKEND", "attach")
+        .env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
     command
 }
 
@@ -421,8 +888,17 @@ fn with_attach_the_socket_is_looked_at_and_no_engine() {
     line(&found, "isolation", "landlock", "ok", &[]);
     line(&found, "settings", "project", "ok", &["/workspace"]);
     line(&found, "model", "endpoint", "ok", &["scripted"]);
-    line(&found, "sandbox", "socket", "fail", &["nobody answers", "guest.sock", "docker compose up"]);
-    assert!(!found.to_string().contains("/nonexistent/docker.sock"), "{found}");
+    line(
+        &found,
+        "sandbox",
+        "socket",
+        "fail",
+        &["nobody answers", "guest.sock", "docker compose up"],
+    );
+    assert!(
+        !found.to_string().contains("/nonexistent/docker.sock"),
+        "{found}"
+    );
 
     // Somebody answers who is no guest.
     let listener = UnixListener::bind(env.beside("guest.sock")).expect("a socket");
@@ -433,22 +909,62 @@ fn with_attach_the_socket_is_looked_at_and_no_engine() {
         listener
     });
     let found = diagnosis(&mut attached(&env, &asked), 1);
-    line(&found, "sandbox", "socket", "fail", &["cannot work in the sandbox at"]);
+    line(
+        &found,
+        "sandbox",
+        "socket",
+        "fail",
+        &["cannot work in the sandbox at"],
+    );
     drop(rude.join().expect("no panic"));
 
-    let found = diagnosis(&mut attached(&env, &["-C", env.project().to_str().expect("UTF-8")]), 1);
+    let found = diagnosis(
+        &mut attached(&env, &["-C", env.project().to_str().expect("UTF-8")]),
+        1,
+    );
     line(&found, "settings", "project", "fail", &["-C", "attach"]);
-    line(&found, "model", "endpoint", "fail", &["no model is named", "--endpoint"]);
-    let found = diagnosis(attached(&env, &["--model"]).env("PODBAY_SANDBOX_SOCKET", "guest.sock"), 1);
-    line(&found, "sandbox", "socket", "fail", &["sandbox.socket", "not an absolute path", "docs/guides/compose.md"]);
-    line(&found, "trial", "connectivity", "fail", &["no model is named"]);
+    line(
+        &found,
+        "model",
+        "endpoint",
+        "fail",
+        &["no model is named", "--endpoint"],
+    );
+    let found = diagnosis(
+        attached(&env, &["--model"]).env("PODBAY_SANDBOX_SOCKET", "guest.sock"),
+        1,
+    );
+    line(
+        &found,
+        "sandbox",
+        "socket",
+        "fail",
+        &[
+            "sandbox.socket",
+            "not an absolute path",
+            "docs/guides/compose.md",
+        ],
+    );
+    line(
+        &found,
+        "trial",
+        "connectivity",
+        "fail",
+        &["no model is named"],
+    );
 }
 
 #[test]
 fn a_backend_that_is_not_built_yet_fails() {
     let env = TestEnv::new();
     let found = diagnosis(doctor(&env, &[]).env("PODBAY_SANDBOX_BACKEND", "native"), 1);
-    line(&found, "settings", "sandbox", "fail", &["not built yet", "docker"]);
+    line(
+        &found,
+        "settings",
+        "sandbox",
+        "fail",
+        &["not built yet", "docker"],
+    );
 }
 
 /// What `run` would refuse fails here too, with the same words.
@@ -474,8 +990,17 @@ fn limits_that_no_sandbox_can_be_made_with_fail() {
         let variable = format!("PODBAY_SANDBOX_{name}");
         let found = diagnosis(doctor(&env, &[]).env(&variable, value), 1);
         let key = format!("sandbox.{}", name.to_ascii_lowercase());
-        line(&found, "settings", "sandbox", "fail", &[&key, words, "docs/configuration.md"]);
-        let refused = run(env.here(&["run", "--endpoint", "http://127.0.0.1:9", "look around"]).env(&variable, value)).expect(2);
+        line(
+            &found,
+            "settings",
+            "sandbox",
+            "fail",
+            &[&key, words, "docs/configuration.md"],
+        );
+        let refused = run(env
+            .here(&["run", "--endpoint", "http://127.0.0.1:9", "look around"])
+            .env(&variable, value))
+        .expect(2);
         assert!(
             refused.stderr.contains(words) && refused.stderr.contains("`podbay config` says where"),
             "{variable}={value}: {}",
@@ -483,14 +1008,36 @@ fn limits_that_no_sandbox_can_be_made_with_fail() {
         );
     }
     // What is no value at all does not even load.
-    for (name, value) in
-        [("MEMORY", "lots"), ("MEMORY", "-1"), ("MEMORY", "99999999TiB"), ("PIDS", "-1"), ("PIDS", "lots"), ("LEASE", "soon")]
-    {
-        let found = diagnosis(doctor(&env, &[]).env(format!("PODBAY_SANDBOX_{name}"), value), 1);
-        line(&found, "settings", "files", "fail", &[&format!("sandbox.{}", name.to_ascii_lowercase()), "no run starts like this"]);
+    for (name, value) in [
+        ("MEMORY", "lots"),
+        ("MEMORY", "-1"),
+        ("MEMORY", "99999999TiB"),
+        ("PIDS", "-1"),
+        ("PIDS", "lots"),
+        ("LEASE", "soon"),
+    ] {
+        let found = diagnosis(
+            doctor(&env, &[]).env(format!("PODBAY_SANDBOX_{name}"), value),
+            1,
+        );
+        line(
+            &found,
+            "settings",
+            "files",
+            "fail",
+            &[
+                &format!("sandbox.{}", name.to_ascii_lowercase()),
+                "no run starts like this",
+            ],
+        );
     }
     // All of them are named at once.
-    let found = diagnosis(doctor(&env, &[]).env("PODBAY_SANDBOX_MEMORY", "1m").env("PODBAY_SANDBOX_PIDS", "1"), 1);
+    let found = diagnosis(
+        doctor(&env, &[])
+            .env("PODBAY_SANDBOX_MEMORY", "1m")
+            .env("PODBAY_SANDBOX_PIDS", "1"),
+        1,
+    );
     line(&found, "settings", "sandbox", "fail", &["sandbox.memory"]);
     line(&found, "settings", "sandbox", "fail", &["sandbox.pids"]);
 }
@@ -509,19 +1056,34 @@ fn a_provider_of_the_settings_can_be_checked_by_its_name() {
     let address = model.endpoint();
     let folder = env.home().join(".config/podbay");
     fs::create_dir_all(&folder).expect("made");
-    fs::write(folder.join("config.toml"), format!("[providers.near]\nbase_url = \"{address}\"\n")).expect("written");
+    fs::write(
+        folder.join("config.toml"),
+        format!("[providers.near]\nbase_url = \"{address}\"\n"),
+    )
+    .expect("written");
     let found = diagnosis(&mut doctor(&env, &["--provider", "near"]), 1);
     line(&found, "model", "endpoint", "ok", &["scripted"]);
     let found = diagnosis(&mut doctor(&env, &["--provider", "far"]), 1);
-    line(&found, "settings", "files", "fail", &["there is no provider `far`; there are: near"]);
-    run(&mut env.podbay(&["doctor", "--provider", "near", "--endpoint", &address])).expect(2).says(&["cannot be used with"]);
+    line(
+        &found,
+        "settings",
+        "files",
+        "fail",
+        &["there is no provider `far`; there are: near"],
+    );
+    run(&mut env.podbay(&["doctor", "--provider", "near", "--endpoint", &address]))
+        .expect(2)
+        .says(&["cannot be used with"]);
 }
 
 /// What is named for one server goes to no other.
 #[test]
 fn a_provider_is_asked_with_its_own_key_model_and_sampling() {
     let env = TestEnv::new();
-    let (near, own) = (able().key("sk-near").start_blocking(), able().key("sk-own").start_blocking());
+    let (near, own) = (
+        able().key("sk-near").start_blocking(),
+        able().key("sk-own").start_blocking(),
+    );
     let folder = env.home().join(".config/podbay");
     fs::create_dir_all(&folder).expect("made");
     let settings = format!(
@@ -533,15 +1095,32 @@ fn a_provider_is_asked_with_its_own_key_model_and_sampling() {
     fs::write(folder.join("config.toml"), settings).expect("written");
     let ask = |provider: &str, code| {
         let mut command = doctor(&env, &["--model", "--provider", provider]);
-        diagnosis(command.env("OWN_KEY", "sk-own").env("NEAR_KEY", "sk-near"), code)
+        diagnosis(
+            command.env("OWN_KEY", "sk-own").env("NEAR_KEY", "sk-near"),
+            code,
+        )
     };
     line(&ask("near", 1), "trial", "chat", "ok", &["Ready."]);
     let requests = near.requests();
-    assert!(!requests.is_empty() && requests.iter().all(|request| request["model"] == "theirs"), "{requests:#?}");
+    assert!(
+        !requests.is_empty() && requests.iter().all(|request| request["model"] == "theirs"),
+        "{requests:#?}"
+    );
     assert!(own.raw_requests().is_empty());
     // The key of `[llm]` is none of a provider's, though the server would have taken it.
-    line(&ask("own", 1), "model", "endpoint", "fail", &["refused the key"]);
-    let seen: Vec<u8> = near.raw_requests().concat().into_iter().chain(own.raw_requests().concat()).collect();
+    line(
+        &ask("own", 1),
+        "model",
+        "endpoint",
+        "fail",
+        &["refused the key"],
+    );
+    let seen: Vec<u8> = near
+        .raw_requests()
+        .concat()
+        .into_iter()
+        .chain(own.raw_requests().concat())
+        .collect();
     assert!(!String::from_utf8_lossy(&seen).contains("sk-own"));
 }
 
@@ -550,13 +1129,22 @@ fn a_script_gets_its_object_also_where_nothing_could_be_attacked() {
     let env = TestEnv::new();
     for (arguments, code, words) in [
         (&["-C", "/nonexistent"][..], 2, "it does not exist"),
-        (&["--config", "/nonexistent"], 2, "read the configuration file"),
+        (
+            &["--config", "/nonexistent"],
+            2,
+            "read the configuration file",
+        ),
         (&[], 5, "container engine"),
     ] {
         let mut command = env.podbay(&["doctor", "--json", "--attack"]);
         command.args(arguments).env("DOCKER_HOST", NO_ENGINE);
         let done = run(&mut command).expect(code).says(&[words, "hint:"]);
-        assert_eq!(done.text().lines().count(), 1, "one object: {}", done.text());
+        assert_eq!(
+            done.text().lines().count(),
+            1,
+            "one object: {}",
+            done.text()
+        );
         let found = done.json();
         assert_eq!(found["status"], "error");
         assert!(found["error"].to_string().contains(words), "{found}");

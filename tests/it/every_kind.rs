@@ -1,4 +1,5 @@
-//! Every kind of event there is, with what a terminal would obey in each of its texts, on each way to a terminal.
+//! Every kind of event there is, with what a terminal would obey in each of its texts, on each way
+//! to a terminal.
 
 use std::fs;
 use std::io::Write;
@@ -44,10 +45,18 @@ fn bad() -> String {
 }
 
 fn held() -> Capability {
-    Capability::HeldWrite { path: bad(), change: WriteChange::Write, protected: true, program: bad(), file: bad(), directory: bad() }
+    Capability::HeldWrite {
+        path: bad(),
+        change: WriteChange::Write,
+        protected: true,
+        program: bad(),
+        file: bad(),
+        directory: bad(),
+    }
 }
 
-/// Makes one event of each kind. The match has an arm for each of them and no other, so that a kind that is left out does not compile.
+/// Makes one event of each kind. The match has an arm for each of them and no other, so that a kind
+/// that is left out does not compile.
 macro_rules! every_kind {
     ($($kind:ident { $($fields:tt)* })*) => {
         fn every_kind() -> Vec<Kind> {
@@ -160,20 +169,42 @@ every_kind! {
 
 #[track_caller]
 fn check(shown: &str) {
-    let raw: Vec<char> = shown.chars().filter(|&c| !matches!(c, '\n' | '\t') && podbay::event::is_hidden(c)).collect();
+    let raw: Vec<char> = shown
+        .chars()
+        .filter(|&c| !matches!(c, '\n' | '\t') && podbay::event::is_hidden(c))
+        .collect();
     assert!(raw.is_empty(), "{raw:?} in {shown:?}");
 }
 
 /// T-01, T-03: the screen of a run or a chat, however it is set.
 #[test]
 fn no_escape_reaches_the_terminal_whatever_the_source() {
-    let quiet = Look { paint: Paint::NONE, stream: false, tool_output: false, thinking: false };
-    let stream = Look { stream: true, ..quiet };
-    for look in [quiet, stream, Look { tool_output: true, thinking: true, ..stream }] {
+    let quiet = Look {
+        paint: Paint::NONE,
+        stream: false,
+        tool_output: false,
+        thinking: false,
+    };
+    let stream = Look {
+        stream: true,
+        ..quiet
+    };
+    for look in [
+        quiet,
+        stream,
+        Look {
+            tool_output: true,
+            thinking: true,
+            ..stream
+        },
+    ] {
         // In their order, in which they belong together, and each by itself.
-        for kinds in std::iter::once(every_kind()).chain(every_kind().into_iter().map(|kind| vec![kind])) {
+        for kinds in
+            std::iter::once(every_kind()).chain(every_kind().into_iter().map(|kind| vec![kind]))
+        {
             let (out, err) = (Shared::default(), Shared::default());
-            let mut plain = Plain::new(out.clone(), err.clone(), look, Progress::lines(err.clone()));
+            let mut plain =
+                Plain::new(out.clone(), err.clone(), look, Progress::lines(err.clone()));
             for kind in kinds {
                 plain.event(&Event::now(kind)).expect("memory takes all");
             }
@@ -212,9 +243,19 @@ fn no_escape_reaches_the_terminal_from_a_log() {
         }
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
-    for arguments in [&["list"][..], &["list", "--json"], &["show"], &["show", "--json"], &["export", "last"]] {
+    for arguments in [
+        &["list"][..],
+        &["list", "--json"],
+        &["show"],
+        &["show", "--json"],
+        &["export", "last"],
+    ] {
         let done = run(env.podbay(&["sessions"]).args(arguments)).expect(0);
-        assert!(done.text().contains("]52;c;x") || arguments[0] == "show" || arguments[0] == "export", "{}", done.text());
+        assert!(
+            done.text().contains("]52;c;x") || arguments[0] == "show" || arguments[0] == "export",
+            "{}",
+            done.text()
+        );
         check(&done.text());
         check(&done.stderr);
     }

@@ -1,4 +1,5 @@
-//! The filter on commands alone, without an engine's profile: what a sandbox that somebody else keeps may have nothing else of.
+//! The filter on commands alone, without an engine's profile: what a sandbox that somebody else
+//! keeps may have nothing else of.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +16,8 @@ use crate::support::probe::named;
 use crate::support::probe::read;
 use crate::support::probe::refused;
 
-/// What the filter refuses by number, whatever the arguments; those of the others in the probe's table are the profile's alone.
+/// What the filter refuses by number, whatever the arguments; those of the others in the probe's
+/// table are the profile's alone.
 const REFUSED: [&str; 27] = [
     "process_vm_readv",
     "process_vm_writev",
@@ -52,16 +54,27 @@ const FAMILIES: i32 = 46;
 async fn in_a_command(guest: &TestGuest, calls: &[Named]) -> Said {
     fs::write(guest.path("probe.py"), PROBE).expect("written");
     fs::write(guest.path("calls.json"), arguments(calls)).expect("written");
-    read(&guest.bash(bash("python3 probe.py \"$(cat calls.json)\"")).await.1)
+    read(
+        &guest
+            .bash(bash("python3 probe.py \"$(cat calls.json)\""))
+            .await
+            .1,
+    )
 }
 
 /// The same without any filter, on this machine.
 fn outside(guest: &TestGuest, calls: &[Named]) -> Said {
-    let plain = Command::new("python3").args(["-c", PROBE, &arguments(calls)]).current_dir(guest.workspace.path()).output();
-    read(&String::from_utf8_lossy(&plain.expect("the `python3` command").stdout))
+    let plain = Command::new("python3")
+        .args(["-c", PROBE, &arguments(calls)])
+        .current_dir(guest.workspace.path())
+        .output();
+    read(&String::from_utf8_lossy(
+        &plain.expect("the `python3` command").stdout,
+    ))
 }
 
-/// Says whether this process may do what a filter could refuse: then it is the filter that refuses, and nobody else.
+/// Says whether this process may do what a filter could refuse: then it is the filter that refuses,
+/// and nobody else.
 fn is_free() -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("readable");
     nix::unistd::geteuid().is_root() && status.lines().any(|line| line == "Seccomp:\t0")
@@ -71,34 +84,84 @@ fn is_free() -> bool {
 async fn the_filter_on_commands_refuses_by_itself_what_the_profile_refuses_for_all() {
     let guest = TestGuest::start().await;
     let table = refused();
-    let of_name = |name: &&str| table.iter().find(|(found, _)| found == name).map(|(name, numbers)| named(name, numbers));
-    let calls: Vec<Named> = REFUSED.iter().map(|name| of_name(name).unwrap_or_else(|| panic!("{name}"))).collect();
+    let of_name = |name: &&str| {
+        table
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(name, numbers)| named(name, numbers))
+    };
+    let calls: Vec<Named> = REFUSED
+        .iter()
+        .map(|name| of_name(name).unwrap_or_else(|| panic!("{name}")))
+        .collect();
     let said = in_a_command(&guest, &calls).await;
     for name in REFUSED {
         assert_eq!(said[name], "EPERM", "{name}");
     }
     if cfg!(target_arch = "x86_64") {
-        assert_eq!((said["32-bit"].as_str(), said["x32"].as_str()), (format!("signal {}", libc::SIGSYS).as_str(), "ENOSYS"));
+        assert_eq!(
+            (said["32-bit"].as_str(), said["x32"].as_str()),
+            (format!("signal {}", libc::SIGSYS).as_str(), "ENOSYS")
+        );
     }
     let plain = outside(&guest, &calls);
     let open = |name: &&&str| plain[**name] != "EPERM";
     assert!(REFUSED.iter().filter(open).count() > 5, "{plain:?}");
     if is_free() {
-        assert_eq!(REFUSED.iter().filter(open).count(), REFUSED.len(), "{plain:?}");
+        assert_eq!(
+            REFUSED.iter().filter(open).count(),
+            REFUSED.len(),
+            "{plain:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn commands_have_sockets_of_four_families_alone() {
     let guest = TestGuest::start().await;
-    let ours = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let kinds = [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET];
+    let ours = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+    ];
+    let kinds = [
+        libc::SOCK_STREAM,
+        libc::SOCK_DGRAM,
+        libc::SOCK_RAW,
+        libc::SOCK_SEQPACKET,
+    ];
     let socket = |family: i32, kind: i32, protocol: i32| {
-        (format!("{family} {kind} {protocol}"), vec![libc::SYS_socket, family.into(), kind.into(), protocol.into()])
+        (
+            format!("{family} {kind} {protocol}"),
+            vec![
+                libc::SYS_socket,
+                family.into(),
+                kind.into(),
+                protocol.into(),
+            ],
+        )
     };
-    let pair = |family: i32| (format!("pair {family}"), vec![libc::SYS_socketpair, family.into(), libc::SOCK_STREAM.into(), 0, 0]);
-    let odd: Vec<i32> = (0..FAMILIES).chain([-1, 1000]).filter(|family| !ours.contains(family)).collect();
-    let mut refused: Vec<Named> = odd.iter().flat_map(|&family| kinds.map(|kind| socket(family, kind, 0))).collect();
+    let pair = |family: i32| {
+        (
+            format!("pair {family}"),
+            vec![
+                libc::SYS_socketpair,
+                family.into(),
+                libc::SOCK_STREAM.into(),
+                0,
+                0,
+            ],
+        )
+    };
+    let odd: Vec<i32> = (0..FAMILIES)
+        .chain([-1, 1000])
+        .filter(|family| !ours.contains(family))
+        .collect();
+    let mut refused: Vec<Named> = odd
+        .iter()
+        .flat_map(|&family| kinds.map(|kind| socket(family, kind, 0)))
+        .collect();
     refused.extend(odd.iter().chain(&ours[1..]).map(|&family| pair(family)));
     // Of netlink, what does not tell of interfaces and routes.
     refused.extend((1..23).map(|protocol| socket(libc::AF_NETLINK, libc::SOCK_RAW, protocol)));
@@ -119,7 +182,11 @@ async fn commands_have_sockets_of_four_families_alone() {
     for (name, _) in &allowed {
         assert_eq!(said[name], "done", "{name}");
     }
-    assert_eq!(said[&pair(libc::AF_UNIX).0], "EFAULT", "the kernel is asked for it");
+    assert_eq!(
+        said[&pair(libc::AF_UNIX).0],
+        "EFAULT",
+        "the kernel is asked for it"
+    );
     // Some of them are there, and were refused by nobody else.
     let there = [
         socket(libc::AF_NETLINK, libc::SOCK_RAW, 4),
@@ -127,7 +194,10 @@ async fn commands_have_sockets_of_four_families_alone() {
         socket(libc::AF_PACKET, libc::SOCK_RAW, 0),
     ];
     let plain = outside(&guest, &there);
-    assert!(!is_free() || there.iter().all(|(name, _)| plain[name] == "done"), "{plain:?}");
+    assert!(
+        !is_free() || there.iter().all(|(name, _)| plain[name] == "done"),
+        "{plain:?}"
+    );
 }
 
 /// Each way to give a file a mode, with modes that have the bits and modes that have none.
@@ -185,11 +255,20 @@ async fn no_call_gives_a_file_a_set_id_mode() {
     let refused = "EPERM EPERM EPERM EPERM done done";
     let absent = "ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS ENOSYS";
     let mut expected = Vec::new();
-    for name in ["fchmod", "fchmodat", "mknodat", "openat", "openat without a name"] {
+    for name in [
+        "fchmod",
+        "fchmodat",
+        "mknodat",
+        "openat",
+        "openat without a name",
+    ] {
         expected.push(format!("{name} {refused}"));
     }
     if cfg!(target_arch = "x86_64") {
-        expected.extend(["chmod", "creat", "mknod", "open", "open without a name"].map(|name| format!("{name} {refused}")));
+        expected.extend(
+            ["chmod", "creat", "mknod", "open", "open without a name"]
+                .map(|name| format!("{name} {refused}")),
+        );
     }
     // Their modes lie in memory.
     expected.extend(["fchmodat2", "openat2"].map(|name| format!("{name} {absent}")));
@@ -197,11 +276,16 @@ async fn no_call_gives_a_file_a_set_id_mode() {
     expected.push("reads done".to_owned());
     assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
     // Where nobody refuses it, they do it.
-    let plain = Command::new("python3").args(["-c", SET_ID]).current_dir(guest.workspace.path()).output().expect("runs");
+    let plain = Command::new("python3")
+        .args(["-c", SET_ID])
+        .current_dir(guest.workspace.path())
+        .output()
+        .expect("runs");
     let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
     for name in ["fchmod", "fchmodat", "mknodat", "openat"] {
         assert!(
-            plain.contains(&format!("\n{name} done MARKED done MARKED")) || plain.starts_with(&format!("{name} done MARKED")),
+            plain.contains(&format!("\n{name} done MARKED done MARKED"))
+                || plain.starts_with(&format!("{name} done MARKED")),
             "{plain}"
         );
     }
@@ -215,8 +299,17 @@ async fn folders_get_the_group_mark_from_the_folder_they_are_made_in_and_not_by_
     let script = "mkdir team/made && mkdir -p team/deep/er && cp -r team/made team/copied && echo x > team/made/file && echo made; \
                   mkdir plain; chmod g+s plain 2>&1; chmod u+w team/made 2>&1";
     let (_, printed) = guest.bash(bash(script)).await;
-    assert!(printed.starts_with("made\n") && printed.matches("peration not permitted").count() == 2, "{printed}");
-    let mode = |name: &str| fs::metadata(guest.path(name)).expect(name).permissions().mode() & 0o7000;
+    assert!(
+        printed.starts_with("made\n") && printed.matches("peration not permitted").count() == 2,
+        "{printed}"
+    );
+    let mode = |name: &str| {
+        fs::metadata(guest.path(name))
+            .expect(name)
+            .permissions()
+            .mode()
+            & 0o7000
+    };
     for name in ["team/made", "team/deep", "team/deep/er", "team/copied"] {
         assert_eq!(mode(name), 0o2000, "{name}");
     }
@@ -226,7 +319,13 @@ async fn folders_get_the_group_mark_from_the_folder_they_are_made_in_and_not_by_
 #[tokio::test]
 async fn a_probe_finds_a_call_that_nobody_refuses() {
     let guest = TestGuest::start().await;
-    let calls = [named("getpid", &[libc::SYS_getpid]), named("close", &[libc::SYS_close, MINUS_ONE])];
+    let calls = [
+        named("getpid", &[libc::SYS_getpid]),
+        named("close", &[libc::SYS_close, MINUS_ONE]),
+    ];
     let said = in_a_command(&guest, &calls).await;
-    assert_eq!((said["getpid"].as_str(), said["close"].as_str()), ("done", "EBADF"));
+    assert_eq!(
+        (said["getpid"].as_str(), said["close"].as_str()),
+        ("done", "EBADF")
+    );
 }

@@ -1,4 +1,5 @@
-//! What `--help` looks like on a narrow terminal. `INSTA_UPDATE=always cargo test --test it help` writes the snapshots anew.
+//! What `--help` looks like on a narrow terminal. `INSTA_UPDATE=always cargo test --test it help`
+//! writes the snapshots anew.
 
 use std::process::Command;
 
@@ -12,9 +13,17 @@ fn the_help_of_every_command_fits_a_narrow_terminal() {
     assert!(pages.len() > 15, "only {} pages", pages.len());
     for (words, page) in pages {
         for line in page.lines() {
-            assert!(line.chars().count() <= WIDTH, "podbay {}: too wide: {line}", words.join(" "));
+            assert!(
+                line.chars().count() <= WIDTH,
+                "podbay {}: too wide: {line}",
+                words.join(" ")
+            );
         }
-        let name = if words.is_empty() { "podbay".to_owned() } else { format!("podbay-{}", words.join("-")) };
+        let name = if words.is_empty() {
+            "podbay".to_owned()
+        } else {
+            format!("podbay-{}", words.join("-"))
+        };
         insta::assert_snapshot!(name, page);
     }
 }
@@ -22,7 +31,13 @@ fn the_help_of_every_command_fits_a_narrow_terminal() {
 #[test]
 fn the_short_help_of_the_first_page_names_every_command_and_where_to_read_on() {
     let page = help(&[], "-h");
-    for words in ["quickstart", "run", "completions", "Start with: podbay quickstart", "--endpoint <URL>"] {
+    for words in [
+        "quickstart",
+        "run",
+        "completions",
+        "Start with: podbay quickstart",
+        "--endpoint <URL>",
+    ] {
         assert!(page.contains(words), "`{words}` is missing:\n{page}");
     }
     for words in ["Examples:", "--api-key ", "  man "] {
@@ -32,7 +47,11 @@ fn the_short_help_of_the_first_page_names_every_command_and_where_to_read_on() {
 
 fn collect(words: &[String], pages: &mut Vec<(Vec<String>, String)>) {
     let page = help(words, "--help");
-    let commands = page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
+    let commands = page
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "));
     let below: Vec<String> = commands
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
@@ -54,5 +73,9 @@ fn help(words: &[String], flag: &str) -> String {
         .output()
         .expect("podbay runs");
     assert!(output.status.success(), "podbay {} {flag}", words.join(" "));
-    String::from_utf8(output.stdout).expect("help is UTF-8").lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    String::from_utf8(output.stdout)
+        .expect("help is UTF-8")
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }

@@ -63,7 +63,12 @@ impl Evil {
     }
 
     async fn hello(&mut self, protocol: u32, build: &str) {
-        self.say(&ToHost::Hello(GuestHello { protocol, build: build.to_owned(), facts: Facts::default() })).await;
+        self.say(&ToHost::Hello(GuestHello {
+            protocol,
+            build: build.to_owned(),
+            facts: Facts::default(),
+        }))
+        .await;
     }
 }
 
@@ -73,7 +78,15 @@ fn pair() -> (DuplexStream, Evil) {
 }
 
 async fn connect(stream: DuplexStream) -> Result<Link, Error> {
-    Link::connect(stream, "build", DiskLimits::default(), Duration::from_secs(5), &CancellationToken::new()).await.map(|(link, _)| link)
+    Link::connect(
+        stream,
+        "build",
+        DiskLimits::default(),
+        Duration::from_secs(5),
+        &CancellationToken::new(),
+    )
+    .await
+    .map(|(link, _)| link)
 }
 
 async fn connected() -> (Link, Evil) {
@@ -85,11 +98,18 @@ async fn connected() -> (Link, Evil) {
 }
 
 fn chunk(id: u32, bytes: usize) -> ToHost {
-    ToHost::Chunk { id: CallId(id), stream: Stream::Stdout, data: Data(vec![0; bytes]) }
+    ToHost::Chunk {
+        id: CallId(id),
+        stream: Stream::Stdout,
+        data: Data(vec![0; bytes]),
+    }
 }
 
 fn done(id: u32) -> ToHost {
-    ToHost::Done { id: CallId(id), output: Output::Fault(Fault::Cancelled) }
+    ToHost::Done {
+        id: CallId(id),
+        output: Output::Fault(Fault::Cancelled),
+    }
 }
 
 /// Says something and returns why the link then ends.
@@ -99,32 +119,55 @@ async fn ends_after(said: &[ToHost]) -> Reason {
     for message in said {
         evil.say(message).await;
     }
-    tokio::time::timeout(PATIENCE, link.wait_ended()).await.expect("ends")
+    tokio::time::timeout(PATIENCE, link.wait_ended())
+        .await
+        .expect("ends")
 }
 
 #[track_caller]
 fn breaks_protocol(reason: &Reason, words: &str) {
-    assert!(matches!(reason, Reason::Protocol(text) if text.contains(words)), "{reason:?}");
+    assert!(
+        matches!(reason, Reason::Protocol(text) if text.contains(words)),
+        "{reason:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_hello_must_come_in_time_and_match() {
     let (ours, _evil) = pair();
-    let late = Link::connect(ours, "build", DiskLimits::default(), Duration::from_millis(50), &CancellationToken::new()).await;
+    let late = Link::connect(
+        ours,
+        "build",
+        DiskLimits::default(),
+        Duration::from_millis(50),
+        &CancellationToken::new(),
+    )
+    .await;
     assert!(matches!(late, Err(Error::NoHello { .. })));
 
     let (ours, mut evil) = pair();
     evil.hello(PROTOCOL + 1, "build").await;
-    assert!(matches!(connect(ours).await, Err(Error::Protocol { ours: PROTOCOL, .. })));
+    assert!(matches!(
+        connect(ours).await,
+        Err(Error::Protocol { ours: PROTOCOL, .. })
+    ));
 
     let (ours, mut evil) = pair();
     evil.hello(PROTOCOL, "other\x1b[2J").await;
     let error = connect(ours).await.expect_err("builds differ");
-    assert!(matches!(&error, Error::Build { theirs, .. } if theirs == "other\\u{1b}[2J"), "{error:?}");
+    assert!(
+        matches!(&error, Error::Build { theirs, .. } if theirs == "other\\u{1b}[2J"),
+        "{error:?}"
+    );
 
     let (ours, mut evil) = pair();
     evil.say(&chunk(0, 1)).await;
-    assert!(matches!(connect(ours).await, Err(Error::Greet { reason: Reason::Protocol(_) })));
+    assert!(matches!(
+        connect(ours).await,
+        Err(Error::Greet {
+            reason: Reason::Protocol(_)
+        })
+    ));
 
     let (ours, evil) = pair();
     drop(evil);
@@ -139,7 +182,10 @@ async fn a_hello_must_come_in_time_and_match() {
 
 #[tokio::test]
 async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
-    let find = Find { budget_ms: 1, ..Find::default() };
+    let find = Find {
+        budget_ms: 1,
+        ..Find::default()
+    };
     let looking = async |said: &[ToHost]| {
         let (ours, mut evil) = pair();
         evil.hello(PROTOCOL, "build").await;
@@ -148,24 +194,70 @@ async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
         }
         drop(evil);
         let cancel = CancellationToken::new();
-        let connected = Link::connect_looking(ours, "build", DiskLimits::default(), Some(find.clone()), PATIENCE, &cancel).await;
+        let connected = Link::connect_looking(
+            ours,
+            "build",
+            DiskLimits::default(),
+            Some(find.clone()),
+            PATIENCE,
+            &cancel,
+        )
+        .await;
         connected.map(|(_, _, found)| found)
     };
-    let secret = |path: &str| Secret { path: BytesPath::from_bytes(path), is_folder: false };
-    let found = Found { secrets: vec![secret(".env")], is_whole: true, ..Found::default() };
-    assert_eq!(looking(&[ToHost::Found(found.clone())]).await.expect("looked"), Some(found.clone()));
-    let many = Found { secrets: vec![secret("a"); MOST_HIDDEN + 1], ..Found::default() };
-    let long = Found { auto_run: vec![BytesPath::from_bytes(vec![b'a'; 5000])], ..Found::default() };
-    for (said, words) in [(ToHost::Found(many), "more was found"), (ToHost::Found(long), "more was found"), (done(0), "not what was found")]
-    {
+    let secret = |path: &str| Secret {
+        path: BytesPath::from_bytes(path),
+        is_folder: false,
+    };
+    let found = Found {
+        secrets: vec![secret(".env")],
+        is_whole: true,
+        ..Found::default()
+    };
+    assert_eq!(
+        looking(&[ToHost::Found(found.clone())])
+            .await
+            .expect("looked"),
+        Some(found.clone())
+    );
+    let many = Found {
+        secrets: vec![secret("a"); MOST_HIDDEN + 1],
+        ..Found::default()
+    };
+    let long = Found {
+        auto_run: vec![BytesPath::from_bytes(vec![b'a'; 5000])],
+        ..Found::default()
+    };
+    for (said, words) in [
+        (ToHost::Found(many), "more was found"),
+        (ToHost::Found(long), "more was found"),
+        (done(0), "not what was found"),
+    ] {
         let error = looking(&[said]).await.expect_err(words);
-        let Error::Greet { reason } = error else { panic!("{error:?}") };
+        let Error::Greet { reason } = error else {
+            panic!("{error:?}")
+        };
         breaks_protocol(&reason, words);
     }
-    let closing = looking(&[ToHost::Closing { reason: "look through the project".to_owned() }]).await.expect_err("it could not look");
-    assert!(closing.to_string().contains("look through the project"), "{closing}");
-    assert!(matches!(looking(&[]).await, Err(Error::Greet { reason: Reason::EndOfStream })));
-    breaks_protocol(&ends_after(&[ToHost::Found(found)]).await, "nobody looks for");
+    let closing = looking(&[ToHost::Closing {
+        reason: "look through the project".to_owned(),
+    }])
+    .await
+    .expect_err("it could not look");
+    assert!(
+        closing.to_string().contains("look through the project"),
+        "{closing}"
+    );
+    assert!(matches!(
+        looking(&[]).await,
+        Err(Error::Greet {
+            reason: Reason::EndOfStream
+        })
+    ));
+    breaks_protocol(
+        &ends_after(&[ToHost::Found(found)]).await,
+        "nobody looks for",
+    );
 }
 
 #[tokio::test]
@@ -177,7 +269,12 @@ async fn a_frame_over_the_limit_ends_the_link_before_its_bytes_come() {
 
 #[tokio::test]
 async fn what_is_no_message_ends_the_link() {
-    for bytes in [&b"\0\0\0\x04nope"[..], b"\0\0\0\0", b"\0\0\0\x02\xff\xfe", b"\0\0\0\x0f{\"type\":\"open\"}"] {
+    for bytes in [
+        &b"\0\0\0\x04nope"[..],
+        b"\0\0\0\0",
+        b"\0\0\0\x02\xff\xfe",
+        b"\0\0\0\x0f{\"type\":\"open\"}",
+    ] {
         let (link, mut evil) = connected().await;
         evil.raw(bytes).await;
         breaks_protocol(&link.wait_ended().await, "not what the protocol says");
@@ -194,7 +291,10 @@ async fn the_end_in_the_middle_of_a_frame_is_no_clean_end() {
     let (link, mut evil) = connected().await;
     evil.raw(b"\0\0\x01\0{\"type\"").await;
     drop(evil);
-    assert_eq!(link.wait_ended().await, Reason::Broken("it ended in the middle of a frame".to_owned()));
+    assert_eq!(
+        link.wait_ended().await,
+        Reason::Broken("it ended in the middle of a frame".to_owned())
+    );
 
     let (link, evil) = connected().await;
     drop(evil);
@@ -209,9 +309,23 @@ async fn output_beyond_the_credit_ends_the_link() {
     let drops: Vec<ToHost> = (0..=WINDOW / 64).map(|_| chunk(0, 1)).collect();
     breaks_protocol(&ends_after(&drops).await, "credit");
     breaks_protocol(&ends_after(&[chunk(0, 0)]).await, "a chunk of 0 bytes");
-    breaks_protocol(&ends_after(&[chunk(0, 49_153)]).await, "a chunk of 49153 bytes");
-    breaks_protocol(&ends_after(&[ToHost::Credit { id: CallId(0), bytes: u32::MAX }]).await, "credit");
-    let hello = ToHost::Hello(GuestHello { protocol: PROTOCOL, build: "build".to_owned(), facts: Facts::default() });
+    breaks_protocol(
+        &ends_after(&[chunk(0, 49_153)]).await,
+        "a chunk of 49153 bytes",
+    );
+    breaks_protocol(
+        &ends_after(&[ToHost::Credit {
+            id: CallId(0),
+            bytes: u32::MAX,
+        }])
+        .await,
+        "credit",
+    );
+    let hello = ToHost::Hello(GuestHello {
+        protocol: PROTOCOL,
+        build: "build".to_owned(),
+        facts: Facts::default(),
+    });
     breaks_protocol(&ends_after(&[hello]).await, "hello");
 }
 
@@ -232,9 +346,17 @@ async fn what_nobody_asked_for_is_dropped_until_it_is_too_much() {
 
 #[tokio::test]
 async fn the_words_of_a_guest_that_closes_are_made_harmless() {
-    let reason = ends_after(&[ToHost::Closing { reason: format!("\x1b]0;x\x07{}", "y".repeat(10_000)) }]).await;
-    let Reason::Closing(text) = reason else { panic!("{reason:?}") };
-    assert!(text.starts_with("\\u{1b}]0;x") && text.chars().count() < 600, "{text}");
+    let reason = ends_after(&[ToHost::Closing {
+        reason: format!("\x1b]0;x\x07{}", "y".repeat(10_000)),
+    }])
+    .await;
+    let Reason::Closing(text) = reason else {
+        panic!("{reason:?}")
+    };
+    assert!(
+        text.starts_with("\\u{1b}]0;x") && text.chars().count() < 600,
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -242,18 +364,37 @@ async fn a_guest_that_ignores_cancel_is_called_unresponsive() {
     let (link, _evil) = connected().await;
     let (cancelled, waiting) = (CancellationToken::new(), CancellationToken::new());
     cancelled.cancel();
-    let call = |cancel, deadline| link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, cancel, deadline);
-    let (stopped, late) = tokio::join!(call(&cancelled, PATIENCE), call(&waiting, Duration::from_millis(10)));
-    let (stopped, late) = (stopped.expect_err("no answer"), late.expect_err("no answer"));
+    let call =
+        |cancel, deadline| link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, cancel, deadline);
+    let (stopped, late) = tokio::join!(
+        call(&cancelled, PATIENCE),
+        call(&waiting, Duration::from_millis(10))
+    );
+    let (stopped, late) = (
+        stopped.expect_err("no answer"),
+        late.expect_err("no answer"),
+    );
     assert!(matches!(stopped, Error::Unresponsive { .. }), "{stopped}");
-    assert!(matches!(late, Error::Overdue { .. }) && late.to_string().contains("longer than its limit of"), "{late}");
+    assert!(
+        matches!(late, Error::Overdue { .. })
+            && late.to_string().contains("longer than its limit of"),
+        "{late}"
+    );
 }
 
 /// What was done is told as done, however late; only what the guest stopped came to nothing.
 #[tokio::test]
 async fn an_answer_that_comes_late_is_given_unless_the_call_was_stopped() {
-    let change = FileChange { path: "d".into(), change: Change::Deleted, entries: Some(3), ..FileChange::default() };
-    let done = Output::Changed(Changed { files: vec![change], ..Changed::default() });
+    let change = FileChange {
+        path: "d".into(),
+        change: Change::Deleted,
+        entries: Some(3),
+        ..FileChange::default()
+    };
+    let done = Output::Changed(Changed {
+        files: vec![change],
+        ..Changed::default()
+    });
     let ended = |end| Output::Command(CommandEnded::plain(end));
     let gone = Output::Fault(Fault::Changed { path: "d".into() });
     for (answer, is_given) in [
@@ -265,15 +406,27 @@ async fn an_answer_that_comes_late_is_given_unless_the_call_was_stopped() {
     ] {
         let (link, mut evil) = connected().await;
         let cancel = CancellationToken::new();
-        let call = link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, &cancel, Duration::from_millis(10));
+        let call = link.call(
+            Call::Bash(bash("true")),
+            |_, _: &[u8]| {},
+            &cancel,
+            Duration::from_millis(10),
+        );
         let answers = async {
             while !matches!(evil.hear().await, ToGuest::Cancel { .. }) {}
-            evil.say(&ToHost::Done { id: CallId(0), output: answer.clone() }).await;
+            evil.say(&ToHost::Done {
+                id: CallId(0),
+                output: answer.clone(),
+            })
+            .await;
         };
         let (given, ()) = tokio::join!(call, answers);
         match given {
             Ok(given) => assert!(is_given && given == answer, "{given:?}"),
-            Err(error) => assert!(!is_given && matches!(error, Error::TimedOut { .. }), "{error}"),
+            Err(error) => assert!(
+                !is_given && matches!(error, Error::TimedOut { .. }),
+                "{error}"
+            ),
         }
     }
 }
@@ -291,15 +444,22 @@ async fn a_guest_that_reads_nothing_cannot_make_the_host_queue_without_end() {
         }
     };
     let consume = async { while open.recv().await.is_some() {} };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(flood, consume) }).await.expect("ends");
+    tokio::time::timeout(PATIENCE, async { tokio::join!(flood, consume) })
+        .await
+        .expect("ends");
     breaks_protocol(&link.wait_ended().await, "unread");
 }
 
 #[tokio::test]
 async fn calls_and_their_length_are_bounded() {
     let (link, _evil) = connected().await;
-    let open: Vec<_> = (0..64).map(|_| link.open(Call::Bash(bash("true"))).expect("opens")).collect();
-    assert!(matches!(link.open(Call::Bash(bash("true"))), Err(Error::TooManyCalls { .. })));
+    let open: Vec<_> = (0..64)
+        .map(|_| link.open(Call::Bash(bash("true"))).expect("opens"))
+        .collect();
+    assert!(matches!(
+        link.open(Call::Bash(bash("true"))),
+        Err(Error::TooManyCalls { .. })
+    ));
     drop(open);
     let (link, _evil) = connected().await;
     let huge = Call::Bash(bash(&"x".repeat(frame::MAX_FRAME)));
@@ -311,27 +471,59 @@ async fn calls_and_their_length_are_bounded() {
 async fn the_end_of_the_link_ends_its_calls() {
     let (link, _evil) = connected().await;
     let cancel = CancellationToken::new();
-    let call = link.call(Call::Bash(bash("sleep 1")), |_, _: &[u8]| {}, &cancel, PATIENCE);
+    let call = link.call(
+        Call::Bash(bash("sleep 1")),
+        |_, _: &[u8]| {},
+        &cancel,
+        PATIENCE,
+    );
     let (result, ()) = tokio::join!(call, async { link.close() });
     let error = result.expect_err("has ended");
-    assert_eq!(error.to_string(), "run `sleep 1`: this end closed the stream");
-    assert!(matches!(link.open(Call::Bash(bash("true"))), Err(Error::Ended { reason: Reason::Closed, .. })));
+    assert_eq!(
+        error.to_string(),
+        "run `sleep 1`: this end closed the stream"
+    );
+    assert!(matches!(
+        link.open(Call::Bash(bash("true"))),
+        Err(Error::Ended {
+            reason: Reason::Closed,
+            ..
+        })
+    ));
 }
 
 #[tokio::test]
 async fn answers_in_any_order_find_their_calls() {
     let (link, mut evil) = connected().await;
-    let mut open: Vec<_> = (0..3).map(|_| link.open(Call::Bash(bash("true"))).expect("opens")).collect();
-    let said = |id: u32| Output::Fault(Fault::Invalid { field: "call".to_owned(), problem: id.to_string() });
+    let mut open: Vec<_> = (0..3)
+        .map(|_| link.open(Call::Bash(bash("true"))).expect("opens"))
+        .collect();
+    let said = |id: u32| {
+        Output::Fault(Fault::Invalid {
+            field: "call".to_owned(),
+            problem: id.to_string(),
+        })
+    };
     // Backwards, each twice, and the first again when it is long over.
     for id in [2, 2, 1, 0, 1, 0, 2] {
-        evil.say(&ToHost::Done { id: CallId(id), output: said(id) }).await;
+        evil.say(&ToHost::Done {
+            id: CallId(id),
+            output: said(id),
+        })
+        .await;
         evil.say(&chunk(id, 5)).await;
     }
     for (id, open) in open.iter_mut().enumerate() {
-        let update = tokio::time::timeout(PATIENCE, open.recv()).await.expect("in time");
-        assert!(matches!(&update, Some(CallUpdate::Done(output)) if *output == said(id as u32)), "{id}: {update:?}");
-        let after = tokio::time::timeout(PATIENCE, open.recv()).await.expect("in time");
+        let update = tokio::time::timeout(PATIENCE, open.recv())
+            .await
+            .expect("in time");
+        assert!(
+            matches!(&update, Some(CallUpdate::Done(output)) if *output == said(id as u32)),
+            "{id}: {update:?}"
+        );
+        let after = tokio::time::timeout(PATIENCE, open.recv())
+            .await
+            .expect("in time");
         assert!(after.is_none(), "{id}: {after:?}");
     }
     assert_eq!(link.ended(), None, "a few stray frames are no reason");
@@ -348,23 +540,50 @@ async fn a_hello_that_drips_is_given_up_in_time() {
         }
     });
     let cancel = CancellationToken::new();
-    let greeting = Link::connect(ours, "build", DiskLimits::default(), Duration::from_millis(300), &cancel);
-    let outcome = tokio::time::timeout(PATIENCE, greeting).await.expect("its time is over before that");
+    let greeting = Link::connect(
+        ours,
+        "build",
+        DiskLimits::default(),
+        Duration::from_millis(300),
+        &cancel,
+    );
+    let outcome = tokio::time::timeout(PATIENCE, greeting)
+        .await
+        .expect("its time is over before that");
     assert!(matches!(outcome, Err(Error::NoHello { .. })), "{outcome:?}");
     dripping.abort();
 }
 
 fn asks(id: u32, question: u32, word: &str) -> ToHost {
-    let program =
-        AskedProgram { argv: vec![word.into()], truncated: false, directory: "/".into(), file: "/x".into(), rule: "x".into(), write: None };
-    ToHost::Asks { id: CallId(id), question, program }
+    let program = AskedProgram {
+        argv: vec![word.into()],
+        truncated: false,
+        directory: "/".into(),
+        file: "/x".into(),
+        rule: "x".into(),
+        write: None,
+    };
+    ToHost::Asks {
+        id: CallId(id),
+        question,
+        program,
+    }
 }
 
 #[tokio::test]
 async fn a_guest_asks_one_bounded_question_at_a_time_and_not_without_end() {
-    breaks_protocol(&ends_after(&[asks(0, 0, "a"), asks(0, 1, "b")]).await, "more questions");
-    breaks_protocol(&ends_after(&[asks(0, 1_000_000, "a")]).await, "more questions");
-    breaks_protocol(&ends_after(&[asks(0, 0, &"a".repeat(100_000))]).await, "longer than it may be");
+    breaks_protocol(
+        &ends_after(&[asks(0, 0, "a"), asks(0, 1, "b")]).await,
+        "more questions",
+    );
+    breaks_protocol(
+        &ends_after(&[asks(0, 1_000_000, "a")]).await,
+        "more questions",
+    );
+    breaks_protocol(
+        &ends_after(&[asks(0, 0, &"a".repeat(100_000))]).await,
+        "longer than it may be",
+    );
     let (link, mut evil) = connected().await;
     let mut open = link.open(Call::Bash(bash("true"))).expect("opens");
     assert!(matches!(evil.hear().await, ToGuest::Call { .. }));
@@ -372,12 +591,21 @@ async fn a_guest_asks_one_bounded_question_at_a_time_and_not_without_end() {
     evil.say(&asks(9, 0, "a")).await;
     for n in 0..MAX_QUESTIONS {
         evil.say(&asks(0, n, "a")).await;
-        assert!(matches!(open.recv().await, Some(CallUpdate::Asked { question, .. }) if question == n));
+        assert!(
+            matches!(open.recv().await, Some(CallUpdate::Asked { question, .. }) if question == n)
+        );
         // An answer to another one is about nothing, and one that is given twice is given once.
         open.answer(n + 1, true);
         open.answer(n, n % 2 == 0);
         open.answer(n, true);
-        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: n, go_on: n % 2 == 0 });
+        assert_eq!(
+            evil.hear().await,
+            ToGuest::Answer {
+                id: CallId(0),
+                question: n,
+                go_on: n % 2 == 0
+            }
+        );
     }
     evil.say(&asks(0, MAX_QUESTIONS, "a")).await;
     breaks_protocol(&link.wait_ended().await, "more questions");
@@ -387,25 +615,57 @@ async fn a_guest_asks_one_bounded_question_at_a_time_and_not_without_end() {
 async fn where_nobody_can_be_asked_the_answer_is_no_and_after_a_cancel_none_is_waited_for() {
     let (link, mut evil) = connected().await;
     let cancel = CancellationToken::new();
-    let call = link.call(Call::Bash(bash("true")), |_, _: &[u8]| {}, &cancel, PATIENCE);
+    let call = link.call(
+        Call::Bash(bash("true")),
+        |_, _: &[u8]| {},
+        &cancel,
+        PATIENCE,
+    );
     let guest = async {
         assert!(matches!(evil.hear().await, ToGuest::Call { .. }));
         evil.say(&asks(0, 0, "a")).await;
-        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: 0, go_on: false });
+        assert_eq!(
+            evil.hear().await,
+            ToGuest::Answer {
+                id: CallId(0),
+                question: 0,
+                go_on: false
+            }
+        );
         cancel.cancel();
         assert!(matches!(evil.hear().await, ToGuest::Cancel { .. }));
         evil.say(&asks(0, 1, "a")).await;
-        assert_eq!(evil.hear().await, ToGuest::Answer { id: CallId(0), question: 1, go_on: false });
+        assert_eq!(
+            evil.hear().await,
+            ToGuest::Answer {
+                id: CallId(0),
+                question: 1,
+                go_on: false
+            }
+        );
         evil.say(&done(0)).await;
     };
     let (output, ()) = tokio::join!(call, guest);
-    assert!(matches!(output, Ok(Output::Fault(Fault::Cancelled))), "{output:?}");
+    assert!(
+        matches!(output, Ok(Output::Fault(Fault::Cancelled))),
+        "{output:?}"
+    );
 }
 
 #[test]
 fn a_guest_has_seven_words_and_asks_one_thing() {
-    // By the seventh it asks whether a program that waits in the box goes on there, and the answer can mean nothing else. Whoever adds a word here has to say why it asks the host for nothing; docs/protocol.md and docs/security-cases.md count on it.
-    let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#).expect_err("no such word");
-    let source = std::error::Error::source(&error).expect("the parser's words").to_string();
-    assert!(source.contains("expected one of `hello`, `found`, `chunk`, `credit`, `done`, `asks`, `closing`"), "{source}");
+    // By the seventh it asks whether a program that waits in the box goes on there, and the answer
+    // can mean nothing else. Whoever adds a word here has to say why it asks the host for nothing;
+    // docs/protocol.md and docs/security-cases.md count on it.
+    let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#)
+        .expect_err("no such word");
+    let source = std::error::Error::source(&error)
+        .expect("the parser's words")
+        .to_string();
+    assert!(
+        source.contains(
+            "expected one of `hello`, `found`, `chunk`, `credit`, `done`, `asks`, `closing`"
+        ),
+        "{source}"
+    );
 }

@@ -1,4 +1,7 @@
-#![expect(clippy::disallowed_methods, reason = "tests run our own program, and others to compare with")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests run our own program, and others to compare with"
+)]
 //! The whole path, without an engine and (in `docker/`) with one.
 mod agent;
 mod apart;

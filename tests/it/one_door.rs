@@ -1,4 +1,5 @@
-//! One way in: whatever is done in a sandbox passes the pipeline, or one of the few places that are named here with their reason.
+//! One way in: whatever is done in a sandbox passes the pipeline, or one of the few places that are
+//! named here with their reason.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +17,21 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
-/// A function that hands a call to a sandbox or gives a line to one, whatever stands in front of its name, and the only files of the rooms that see
-/// sandboxes which may use it.
+/// A function that hands a call to a sandbox or gives a line to one, whatever stands in front of
+/// its name, and the only files of the rooms that see sandboxes which may use it.
 const FUNCTIONS: &[(&str, &[&str])] = &[
-    // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own. The command `podbay call` has the same name.
+    // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own.
+    // The command `podbay call` has the same name.
     (
         "call",
-        &["app/doctor/attack/inside.rs", "app/doctor/attack/paths.rs", "app/mod.rs", "cli/call.rs", "cli/mod.rs", "tools/dispatch.rs"],
+        &[
+            "app/doctor/attack/inside.rs",
+            "app/doctor/attack/paths.rs",
+            "app/mod.rs",
+            "cli/call.rs",
+            "cli/mod.rs",
+            "tools/dispatch.rs",
+        ],
     ),
     ("call_asking", &["tools/dispatch.rs"]),
     ("call_with_haste", &[]),
@@ -30,26 +39,57 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("link", &["app/shell.rs"]),
 ];
 /// Modules whose `Cargo.toml` names no sandbox, and the one that sandboxes are of.
-const OTHER_ROOMS: [&str; 12] =
-    ["code", "config", "egress", "engine", "event", "guest", "llm", "policy", "sandbox", "session", "ui", "wire"];
+const OTHER_ROOMS: [&str; 12] = [
+    "code", "config", "egress", "engine", "event", "guest", "llm", "policy", "sandbox", "session",
+    "ui", "wire",
+];
 
-/// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that may use it.
+/// A name that leads to the sandbox or to the host's own hands, and the only files of `src/` that
+/// may use it.
 const NAMES: &[(&str, &[&str])] = &[
     // The pipeline, the images that a person names (judged as a `read_file`), and where it is made.
     // The command line has a function of its own of that name.
-    ("dispatch(", &["cli/mod.rs", "tools/dispatch.rs", "tools/look.rs", "tools/pipeline.rs"]),
-    ("dispatch_hook(", &["tools/dispatch.rs", "tools/hook/moment.rs"]),
-    // What a model is shown of a project before the first task, of which no model chose a word; rules are asked about it all the same.
+    (
+        "dispatch(",
+        &[
+            "cli/mod.rs",
+            "tools/dispatch.rs",
+            "tools/look.rs",
+            "tools/pipeline.rs",
+        ],
+    ),
+    (
+        "dispatch_hook(",
+        &["tools/dispatch.rs", "tools/hook/moment.rs"],
+    ),
+    // What a model is shown of a project before the first task, of which no model chose a word;
+    // rules are asked about it all the same.
     ("dispatch_peek(", &["tools/dispatch.rs", "tools/peek.rs"]),
-    ("call_asking(", &["sandbox/kept.rs", "sandbox/link/mod.rs", "tools/dispatch.rs"]),
+    (
+        "call_asking(",
+        &[
+            "sandbox/kept.rs",
+            "sandbox/link/mod.rs",
+            "tools/dispatch.rs",
+        ],
+    ),
     ("call_with_haste(", &["sandbox/link/mod.rs"]),
     // A person's own shell, with a terminal that no call of a tool has.
-    ("link.open(", &["app/doctor/attack/frames.rs", "app/shell.rs"]),
+    (
+        "link.open(",
+        &["app/doctor/attack/frames.rs", "app/shell.rs"],
+    ),
     ("by_hand(Exec", &["app/shell.rs"]),
     // An approval comes from policy alone.
     ("Approved::action(", &["policy/judge.rs"]),
-    ("Approved::by_name(", &["policy/judge.rs", "policy/question.rs"]),
-    ("fn action(mut action: Action) -> Self", &["policy/approved.rs"]),
+    (
+        "Approved::by_name(",
+        &["policy/judge.rs", "policy/question.rs"],
+    ),
+    (
+        "fn action(mut action: Action) -> Self",
+        &["policy/approved.rs"],
+    ),
     // Hands of the host: a hook's command, what is kept.
     (".run_hook(", &["tools/dispatch.rs", "tools/host.rs"]),
     ("host.serve(", &["tools/dispatch.rs"]),
@@ -76,13 +116,31 @@ fn check_users(table: &[(&str, &[&str])], without: &[&str], uses: impl Fn(&str, 
     assert!(files.len() > 100, "only {} files were found", files.len());
     let mut users = vec![Vec::new(); table.len()];
     for path in &files {
-        let file = path.strip_prefix(&root).expect("beneath it").to_str().expect("UTF-8");
-        if file.split('/').next().is_some_and(|room| without.contains(&room)) {
+        let file = path
+            .strip_prefix(&root)
+            .expect("beneath it")
+            .to_str()
+            .expect("UTF-8");
+        if file
+            .split('/')
+            .next()
+            .is_some_and(|room| without.contains(&room))
+        {
             continue;
         }
         let text = fs::read_to_string(path).expect("a readable source file");
-        let code: Vec<&str> = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().filter(is_code).collect();
-        let code: String = code.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let code: Vec<&str> = text
+            .split("\n#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default()
+            .lines()
+            .filter(is_code)
+            .collect();
+        let code: String = code
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         for ((name, _), users) in table.iter().zip(&mut users) {
             if uses(&code, name) {
                 users.push(file.to_owned());
@@ -91,11 +149,15 @@ fn check_users(table: &[(&str, &[&str])], without: &[&str], uses: impl Fn(&str, 
     }
     for ((name, may), mut found) in table.iter().zip(users) {
         found.sort();
-        assert_eq!(found, *may, "`{name}` is used elsewhere, or no longer where this table says");
+        assert_eq!(
+            found, *may,
+            "`{name}` is used elsewhere, or no longer where this table says"
+        );
     }
 }
 
-/// Returns whether a method or a function of a type that is called so is given anything, or is handed on to be called elsewhere.
+/// Returns whether a method or a function of a type that is called so is given anything, or is
+/// handed on to be called elsewhere.
 fn hands_something_to(code: &str, function: &str) -> bool {
     code.match_indices(function).any(|(at, _)| {
         let (before, behind) = (code[..at].trim_end(), &code[at + function.len()..]);
@@ -103,7 +165,10 @@ fn hands_something_to(code: &str, function: &str) -> bool {
             return false;
         }
         match behind.trim_start().strip_prefix('(') {
-            Some(arguments) => (before.ends_with('.') || before.ends_with("::")) && !arguments.trim_start().starts_with(')'),
+            Some(arguments) => {
+                (before.ends_with('.') || before.ends_with("::"))
+                    && !arguments.trim_start().starts_with(')')
+            }
             None => before.ends_with("::") && !behind.trim_start().starts_with("::"),
         }
     })
@@ -122,9 +187,14 @@ fn no_spelling_of_a_call_hides_it() {
     ] {
         assert!(hands_something_to(code, "call"), "{code}");
     }
-    for code in
-        ["early.call()", "self.call == other.call", "let call = call(", "use super::call::take;", "link.call_with_haste(call)", "recall(x)"]
-    {
+    for code in [
+        "early.call()",
+        "self.call == other.call",
+        "let call = call(",
+        "use super::call::take;",
+        "link.call_with_haste(call)",
+        "recall(x)",
+    ] {
         assert!(!hands_something_to(code, "call"), "{code}");
     }
 }
@@ -158,27 +228,43 @@ fn quiet() -> ScriptedModel {
     ScriptedModel::new().says("Done.")
 }
 
-/// All but `podbay call` and what is typed in a terminal, which need a sandbox of an engine: `a_denial_stops_a_call_and_a_command_typed_in_a_chat`.
+/// All but `podbay call` and what is typed in a terminal, which need a sandbox of an engine:
+/// `a_denial_stops_a_call_and_a_command_typed_in_a_chat`.
 const WAYS: [Way; 6] = [
     Way {
         name: "a call of the model's, in a run and in a chat",
         rule: "bash(touch *)",
         hooks: "",
-        model: || ScriptedModel::new().calls("bash", json!({"command": "touch made"})).says("Done."),
+        model: || {
+            ScriptedModel::new()
+                .calls("bash", json!({"command": "touch made"}))
+                .says("Done.")
+        },
         by_hand: None,
     },
     Way {
         name: "a call that begins while the model still speaks",
         rule: "read_file",
         hooks: "",
-        model: || ScriptedModel::new().calls("read_file", json!({"path": "made"})).says("Done."),
+        model: || {
+            ScriptedModel::new()
+                .calls("read_file", json!({"path": "made"}))
+                .says("Done.")
+        },
         by_hand: None,
     },
     Way {
         name: "a call through the generic tool",
         rule: "bash(touch *)",
         hooks: "",
-        model: || ScriptedModel::new().calls("more_tools", json!({"tool": "bash", "arguments": {"command": "touch made"}})).says("Done."),
+        model: || {
+            ScriptedModel::new()
+                .calls(
+                    "more_tools",
+                    json!({"tool": "bash", "arguments": {"command": "touch made"}}),
+                )
+                .says("Done.")
+        },
         by_hand: None,
     },
     Way {
@@ -191,26 +277,70 @@ const WAYS: [Way; 6] = [
         },
         by_hand: None,
     },
-    Way { name: "a hook's own command", rule: "hook(touch *)", hooks: "[[stop]]\nrun = \"touch made\"", model: quiet, by_hand: None },
-    Way { name: "a command that the person types", rule: "bash(touch *)", hooks: "", model: quiet, by_hand: Some("touch made") },
+    Way {
+        name: "a hook's own command",
+        rule: "hook(touch *)",
+        hooks: "[[stop]]\nrun = \"touch made\"",
+        model: quiet,
+        by_hand: None,
+    },
+    Way {
+        name: "a command that the person types",
+        rule: "bash(touch *)",
+        hooks: "",
+        model: quiet,
+        by_hand: Some("touch made"),
+    },
 ];
 
 #[tokio::test]
 async fn a_rule_that_denies_stops_whoever_comes() {
     for way in WAYS {
         for is_denied in [true, false] {
-            let deny = if is_denied { vec![way.rule.to_owned()] } else { Vec::new() };
-            let policy = policy::Options { deny, ..policy::Options::default() };
+            let deny = if is_denied {
+                vec![way.rule.to_owned()]
+            } else {
+                Vec::new()
+            };
+            let policy = policy::Options {
+                deny,
+                ..policy::Options::default()
+            };
             let hooks: HookOptions = toml::from_str(way.hooks).expect("hooks");
-            let desk = Desk::new((way.model)().start().await, Wishes { mode: Mode::Auto, policy, hooks, ..Wishes::default() }).await;
+            let desk = Desk::new(
+                (way.model)().start().await,
+                Wishes {
+                    mode: Mode::Auto,
+                    policy,
+                    hooks,
+                    ..Wishes::default()
+                },
+            )
+            .await;
             match way.by_hand {
                 Some(command) => {
-                    desk.agent.lock().await.run_by_hand(command, &desk.interrupt).await.expect("a sandbox");
+                    desk.agent
+                        .lock()
+                        .await
+                        .run_by_hand(command, &desk.interrupt)
+                        .await
+                        .expect("a sandbox");
                 }
                 None => drop(desk.work("work").await),
             }
-            assert_eq!(desk.reached().is_empty(), is_denied, "{}: {:?}", way.name, desk.reached());
-            assert_eq!(desk.guest.path("made").exists(), !is_denied && way.rule != "read_file", "{}", way.name);
+            assert_eq!(
+                desk.reached().is_empty(),
+                is_denied,
+                "{}: {:?}",
+                way.name,
+                desk.reached()
+            );
+            assert_eq!(
+                desk.guest.path("made").exists(),
+                !is_denied && way.rule != "read_file",
+                "{}",
+                way.name
+            );
         }
     }
 }
@@ -220,42 +350,121 @@ async fn a_rule_that_denies_stops_whoever_comes() {
 async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
     let hooks = "[[pre_tool_use]]\nrun = 'echo not now >&2; exit 1'\nif = { tool = 'bash', input_contains = 'later' }";
     let model = ScriptedModel::new().says("I see.").start().await;
-    let wishes = Wishes { mode: Mode::Ask, hooks: toml::from_str(hooks).expect("hooks"), ..Wishes::default() };
+    let wishes = Wishes {
+        mode: Mode::Ask,
+        hooks: toml::from_str(hooks).expect("hooks"),
+        ..Wishes::default()
+    };
     let desk = Desk::new(model, wishes).await;
-    let run = async |command: &str| desk.agent.lock().await.run_by_hand(command, &desk.interrupt).await.expect("a sandbox");
+    let run = async |command: &str| {
+        desk.agent
+            .lock()
+            .await
+            .run_by_hand(command, &desk.interrupt)
+            .await
+            .expect("a sandbox")
+    };
     let ran = run("echo found > a; cat a; seq 20000").await;
     assert_eq!(ran.status, CallStatus::Ok);
-    assert!(ran.text.starts_with("found\n") && ran.text.contains("read_file with path \"artifact:hand-1\""), "{}", ran.text);
-    assert!(desk.artifacts.page("hand-1", 1, 1).is_ok_and(|page| page.text == "found\n"));
+    assert!(
+        ran.text.starts_with("found\n")
+            && ran.text.contains("read_file with path \"artifact:hand-1\""),
+        "{}",
+        ran.text
+    );
+    assert!(
+        desk.artifacts
+            .page("hand-1", 1, 1)
+            .is_ok_and(|page| page.text == "found\n")
+    );
     let held = run("touch later").await;
-    assert!(held.status == CallStatus::Denied && held.text.contains("a hook of the person's holds it back: not now"), "{}", held.text);
+    assert!(
+        held.status == CallStatus::Denied
+            && held
+                .text
+                .contains("a hook of the person's holds it back: not now"),
+        "{}",
+        held.text
+    );
     assert_eq!(run("false").await.status, CallStatus::Failed);
     // Nobody is asked about their own words, and the log says whose they were.
     let kinds = desk.kinds();
-    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::PermissionAsked { .. })));
+    assert!(
+        !kinds
+            .iter()
+            .any(|kind| matches!(kind, Kind::PermissionAsked { .. }))
+    );
     let decided = |kind: &&Kind| matches!(kind, Kind::CallDecided { decision: Decision::Allow, reason, call, .. } if reason == "the person typed it" && call.starts_with("hand-"));
     assert_eq!(kinds.iter().filter(decided).count(), 3);
-    let begun = kinds.iter().filter(|kind| matches!(kind, Kind::CallStarted { name, .. } if name == "bash")).count();
-    let ended = kinds.iter().filter(|kind| matches!(kind, Kind::CallFinished { .. })).count();
+    let begun = kinds
+        .iter()
+        .filter(|kind| matches!(kind, Kind::CallStarted { name, .. } if name == "bash"))
+        .count();
+    let ended = kinds
+        .iter()
+        .filter(|kind| matches!(kind, Kind::CallFinished { .. }))
+        .count();
     assert_eq!((begun, ended), (2, 3));
     // The model reads it before the next words, and a log with it is gone on with.
     desk.work("what did I do?").await;
     let messages = desk.model.requests()[0]["messages"].to_string();
-    assert!(messages.contains("The person ran this in the sandbox themselves:\\n$ echo found > a; cat a"), "{messages}");
+    assert!(
+        messages
+            .contains("The person ran this in the sandbox themselves:\\n$ echo found > a; cat a"),
+        "{messages}"
+    );
     let past = podbay::session::Past::of(&desk.events());
-    let again = Desk::new(ScriptedModel::new().says("Still here.").start().await, Wishes { past, ..Wishes::default() }).await;
+    let again = Desk::new(
+        ScriptedModel::new().says("Still here.").start().await,
+        Wishes {
+            past,
+            ..Wishes::default()
+        },
+    )
+    .await;
     again.work("go on").await;
-    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")), "to the byte");
+    assert!(
+        again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")),
+        "to the byte"
+    );
     // What a person only looks at is a call like every other too, and says nothing to the model.
-    let look = async |path: &str| desk.agent.lock().await.tree_by_hand(path, &desk.interrupt).await.expect("a sandbox");
+    let look = async |path: &str| {
+        desk.agent
+            .lock()
+            .await
+            .tree_by_hand(path, &desk.interrupt)
+            .await
+            .expect("a sandbox")
+    };
     let shown = look("").await;
-    assert!(shown.status == CallStatus::Ok && shown.text.lines().any(|line| line.trim() == "a"), "{}", shown.text);
-    assert!(look("nowhere").await.text.starts_with("nowhere: no such file or directory"));
+    assert!(
+        shown.status == CallStatus::Ok && shown.text.lines().any(|line| line.trim() == "a"),
+        "{}",
+        shown.text
+    );
+    assert!(
+        look("nowhere")
+            .await
+            .text
+            .starts_with("nowhere: no such file or directory")
+    );
     let is_tree = |kind: &Kind| matches!(kind, Kind::CallStarted { name, .. } if name == "tree");
     assert_eq!(desk.kinds().iter().filter(|kind| is_tree(kind)).count(), 2);
     // In a mode that only reads the person's own hand only reads, too.
-    let wishes = Wishes { mode: Mode::Deny, ..Wishes::default() };
+    let wishes = Wishes {
+        mode: Mode::Deny,
+        ..Wishes::default()
+    };
     let silent = Desk::new(ScriptedModel::new().says("x").start().await, wishes).await;
-    let denied = silent.agent.lock().await.run_by_hand("touch a", &silent.interrupt).await.expect("a sandbox");
-    assert_eq!((denied.status, silent.reached().len()), (CallStatus::Denied, 0));
+    let denied = silent
+        .agent
+        .lock()
+        .await
+        .run_by_hand("touch a", &silent.interrupt)
+        .await
+        .expect("a sandbox");
+    assert_eq!(
+        (denied.status, silent.reached().len()),
+        (CallStatus::Denied, 0)
+    );
 }

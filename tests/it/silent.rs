@@ -35,7 +35,12 @@ use crate::support::test_env::within;
 /// Far more than the grace of a command and what a sandbox has beyond it.
 const BOUND: Duration = Duration::from_mins(1);
 
-const SIZE: Winsize = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+const SIZE: Winsize = Winsize {
+    ws_row: 40,
+    ws_col: 100,
+    ws_xpixel: 0,
+    ws_ypixel: 0,
+};
 
 /// Listens as a sandbox of which nothing more is heard once it has its call; tells when that is.
 fn silence(socket: &Path) -> Receiver<()> {
@@ -52,14 +57,24 @@ fn silence(socket: &Path) -> Receiver<()> {
 
 #[test]
 fn a_shell_in_a_silent_sandbox_ends_with_a_signal() {
-    let ways = [(Signal::SIGTERM, 143, 0), (Signal::SIGHUP, 129, 0), (Signal::SIGINT, 130, 0), (Signal::SIGTERM, 143, 2 << 20)];
+    let ways = [
+        (Signal::SIGTERM, 143, 0),
+        (Signal::SIGHUP, 129, 0),
+        (Signal::SIGINT, 130, 0),
+        (Signal::SIGTERM, 143, 2 << 20),
+    ];
     std::thread::scope(|scope| {
         for (signal, code, n_bytes) in ways {
             scope.spawn(move || {
                 let env = TestEnv::new();
                 let told = silence(&env.beside("guest.sock"));
                 let mut command = env.podbay(&["sh", "--", "cat"]);
-                attached(&env, command.env("PODBAY_SANDBOX_GRACE", "1s").stdin(Stdio::piped()));
+                attached(
+                    &env,
+                    command
+                        .env("PODBAY_SANDBOX_GRACE", "1s")
+                        .stdin(Stdio::piped()),
+                );
                 let mut shell = start(&mut command);
                 // Input that nobody takes holds nobody up either.
                 shell.feed(vec![b'x'; n_bytes]);
@@ -68,7 +83,10 @@ fn a_shell_in_a_silent_sandbox_ends_with_a_signal() {
                     std::thread::sleep(Duration::from_millis(500));
                 }
                 shell.signal(signal);
-                shell.wait().expect(code).says(&["the sandbox does not answer"]);
+                shell
+                    .wait()
+                    .expect(code)
+                    .says(&["the sandbox does not answer"]);
             });
         }
     });
@@ -95,7 +113,14 @@ impl Seat {
         let before = tcgetattr(&pty.slave).expect("a mode");
         let end = || Stdio::from(pty.slave.try_clone().expect("clones"));
         let mut command = env.podbay(&["sh"]);
-        attached(env, command.env("PODBAY_SANDBOX_GRACE", grace).stdin(end()).stdout(end()).stderr(end()));
+        attached(
+            env,
+            command
+                .env("PODBAY_SANDBOX_GRACE", grace)
+                .stdin(end())
+                .stdout(end())
+                .stderr(end()),
+        );
         let child = command.spawn().expect("starts");
         told.recv_timeout(PATIENCE).expect("it calls");
         let screen = Arc::new(Mutex::new(String::new()));
@@ -105,11 +130,23 @@ impl Seat {
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = eyes.read(&mut buffer) {
-                seen.lock().expect("not poisoned").push_str(&String::from_utf8_lossy(&buffer[..n]));
+                seen.lock()
+                    .expect("not poisoned")
+                    .push_str(&String::from_utf8_lossy(&buffer[..n]));
             }
         });
-        let seat = Self { child, hands, terminal: pty.slave, before, screen };
-        assert!(until(|| !seat.mode().local_flags.contains(LocalFlags::ICANON)), "keys are handed through: {}", seat.text());
+        let seat = Self {
+            child,
+            hands,
+            terminal: pty.slave,
+            before,
+            screen,
+        };
+        assert!(
+            until(|| !seat.mode().local_flags.contains(LocalFlags::ICANON)),
+            "keys are handed through: {}",
+            seat.text()
+        );
         seat
     }
 
@@ -122,7 +159,9 @@ impl Seat {
     }
 
     fn types(&mut self, keys: &str) {
-        self.hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        self.hands
+            .write_all(keys.as_bytes())
+            .expect("the terminal takes keys");
     }
 
     fn signal(&self, signal: Signal) {
@@ -140,7 +179,12 @@ impl Seat {
         if !ended {
             let _ = self.child.kill();
         }
-        assert_eq!(status.and_then(|status| status.code()), Some(code), "{}", self.text());
+        assert_eq!(
+            status.and_then(|status| status.code()),
+            Some(code),
+            "{}",
+            self.text()
+        );
         assert_eq!(self.mode(), self.before, "{}", self.text());
     }
 }
@@ -174,9 +218,19 @@ fn ctrl_c_that_a_silent_sandbox_does_not_take_leaves_it() {
     let mut seat = Seat::take(&env);
     seat.types("ls\n\x03\x03\x03");
     std::thread::sleep(Duration::from_millis(2500));
-    assert!(seat.child.try_wait().expect("our own child").is_none(), "a busy sandbox has its time: {}", seat.text());
+    assert!(
+        seat.child.try_wait().expect("our own child").is_none(),
+        "a busy sandbox has its time: {}",
+        seat.text()
+    );
     seat.types("\x03");
-    assert!(until(|| seat.text().contains("the sandbox does not answer; Ctrl-C once more leaves it")), "{}", seat.text());
+    assert!(
+        until(|| seat
+            .text()
+            .contains("the sandbox does not answer; Ctrl-C once more leaves it")),
+        "{}",
+        seat.text()
+    );
     seat.types("\x03");
     seat.ends(125);
 }
@@ -191,15 +245,40 @@ fn ctrl_c_behind_more_than_a_silent_sandbox_has_room_for_leaves_it() {
     let pasted = std::thread::spawn(move || hands.write_all(&b"x".repeat(1 << 20)));
     let is_read = within(BOUND, || pasted.is_finished());
     assert!(is_read, "what is pasted is read: {}", seat.text());
-    assert!(begun.elapsed() > Duration::from_secs(1), "a busy sandbox has its time: {:?}", begun.elapsed());
-    assert!(until(|| seat.text().contains("the command takes no more input")), "{}", seat.text());
+    assert!(
+        begun.elapsed() > Duration::from_secs(1),
+        "a busy sandbox has its time: {:?}",
+        begun.elapsed()
+    );
+    assert!(
+        until(|| seat.text().contains("the command takes no more input")),
+        "{}",
+        seat.text()
+    );
     seat.types("\x03");
     std::thread::sleep(Duration::from_millis(2500));
-    assert!(seat.child.try_wait().expect("our own child").is_none(), "{}", seat.text());
+    assert!(
+        seat.child.try_wait().expect("our own child").is_none(),
+        "{}",
+        seat.text()
+    );
     seat.types("\x03");
-    assert!(until(|| seat.text().contains("the sandbox does not answer; Ctrl-C once more leaves it")), "{}", seat.text());
+    assert!(
+        until(|| seat
+            .text()
+            .contains("the sandbox does not answer; Ctrl-C once more leaves it")),
+        "{}",
+        seat.text()
+    );
     seat.types("\x03");
-    assert_eq!(seat.text().matches("the command takes no more input").count(), 1, "{}", seat.text());
+    assert_eq!(
+        seat.text()
+            .matches("the command takes no more input")
+            .count(),
+        1,
+        "{}",
+        seat.text()
+    );
     seat.ends(125);
 }
 
@@ -207,7 +286,16 @@ fn ctrl_c_behind_more_than_a_silent_sandbox_has_room_for_leaves_it() {
 fn a_terminal_that_does_not_say_its_size_is_one() {
     let env = TestEnv::new();
     // It waits until keys are handed through.
-    let seat = Seat::at(&env, Winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 }, "1s");
+    let seat = Seat::at(
+        &env,
+        Winsize {
+            ws_row: 0,
+            ws_col: 0,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+        "1s",
+    );
     seat.signal(Signal::SIGTERM);
     seat.ends(143);
 }
@@ -216,7 +304,14 @@ fn a_terminal_that_does_not_say_its_size_is_one() {
 fn a_terminal_that_is_closed_ends_a_silent_shell() {
     let env = TestEnv::new();
     let told = silence(&env.beside("guest.sock"));
-    let pty = native_pty_system().openpty(PtySize { rows: 40, cols: 100, pixel_width: 0, pixel_height: 0 }).expect("a pty");
+    let pty = native_pty_system()
+        .openpty(PtySize {
+            rows: 40,
+            cols: 100,
+            pixel_width: 0,
+            pixel_height: 0,
+        })
+        .expect("a pty");
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_podbay"));
     let mut like = env.podbay(&[]);
     attached(&env, like.env("PODBAY_SANDBOX_GRACE", "1s"));

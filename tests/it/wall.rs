@@ -38,10 +38,14 @@ const EXITED: End = End::Exited { code: 0 };
 async fn the_hello_tells_which_files_the_box_sees_and_whether_it_has_a_network() {
     let guest = TestGuest::start().await;
     // The kernel's own listing is another way to the same answer: bit 0 is up, bit 3 loopback.
-    let is_networked = fs::read_dir("/sys/class/net").expect("listed").flatten().any(|interface| {
-        let flags = fs::read_to_string(interface.path().join("flags")).unwrap_or_default();
-        u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 0b1001 == 1)
-    });
+    let is_networked = fs::read_dir("/sys/class/net")
+        .expect("listed")
+        .flatten()
+        .any(|interface| {
+            let flags = fs::read_to_string(interface.path().join("flags")).unwrap_or_default();
+            u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16)
+                .is_ok_and(|flags| flags & 0b1001 == 1)
+        });
     assert_eq!(guest.facts.networked, is_networked);
     let metadata = fs::metadata(guest.workspace.path()).expect("metadata");
     assert_eq!(guest.facts.workspace, (metadata.dev(), metadata.ino()));
@@ -55,10 +59,23 @@ async fn another_build_is_refused_by_both_ends() {
     let (ours, theirs) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(theirs);
     let served = tokio::spawn(podbay::guest::serve(reader, writer, setup));
-    let error =
-        Link::connect(ours, "another", DiskLimits::default(), PATIENCE, &CancellationToken::new()).await.expect_err("builds differ");
-    assert!(matches!(&error, Error::Build { ours, .. } if ours == "another"), "{error}");
-    let ended = served.await.expect("does not panic").expect_err("builds differ");
+    let error = Link::connect(
+        ours,
+        "another",
+        DiskLimits::default(),
+        PATIENCE,
+        &CancellationToken::new(),
+    )
+    .await
+    .expect_err("builds differ");
+    assert!(
+        matches!(&error, Error::Build { ours, .. } if ours == "another"),
+        "{error}"
+    );
+    let ended = served
+        .await
+        .expect("does not panic")
+        .expect_err("builds differ");
     assert!(ended.to_string().contains("another"), "{ended}");
     assert!(spawner.wait().expect("ends").success());
 }
@@ -66,10 +83,15 @@ async fn another_build_is_refused_by_both_ends() {
 #[tokio::test]
 async fn output_comes_in_written_order_with_the_exit_code() {
     let guest = TestGuest::start().await;
-    let (ended, printed) = guest.bash(bash("echo one; echo two >&2; echo three; exit 7")).await;
+    let (ended, printed) = guest
+        .bash(bash("echo one; echo two >&2; echo three; exit 7"))
+        .await;
     assert_eq!(printed, "one\ntwo\nthree\n");
     assert_eq!(ended.end, End::Exited { code: 7 });
-    assert_eq!((ended.output_bytes, ended.omitted_bytes, ended.limit), (14, 0, None));
+    assert_eq!(
+        (ended.output_bytes, ended.omitted_bytes, ended.limit),
+        (14, 0, None)
+    );
 }
 
 #[tokio::test]
@@ -77,8 +99,12 @@ async fn the_environment_holds_nothing_but_the_list() {
     let guest = TestGuest::start().await;
     let (_, printed) =
         guest.bash(bash("env | cut -d= -f1 | sort | tr '\\n' ' '; echo; tty; cat; echo \"$# $0\"; ls /proc/self/fd | wc -l")).await;
-    // PWD, SHLVL and _ are the shell's own; `ls` has the standard three, the report pipe and the folder it lists.
-    assert_eq!(printed, "HOME LANG PATH PWD SHLVL TERM _ \nnot a tty\n0 bash\n5\n");
+    // PWD, SHLVL and _ are the shell's own; `ls` has the standard three, the report pipe and the
+    // folder it lists.
+    assert_eq!(
+        printed,
+        "HOME LANG PATH PWD SHLVL TERM _ \nnot a tty\n0 bash\n5\n"
+    );
 }
 
 #[tokio::test]
@@ -87,8 +113,14 @@ async fn a_command_that_shows_its_steps_shows_its_own_alone() {
     fs::create_dir(guest.path("a")).expect("folder");
     let (ended, printed) = guest.bash(bash("set -x; cd a; false")).await;
     // Two signs: it is given to the shell's own `eval`.
-    assert_eq!((printed.as_str(), ended.end), ("++ cd a\n++ false\n", End::Exited { code: 1 }));
-    assert_eq!(ended.working_directory, Some(BytesPath::from(guest.path("a"))));
+    assert_eq!(
+        (printed.as_str(), ended.end),
+        ("++ cd a\n++ false\n", End::Exited { code: 1 })
+    );
+    assert_eq!(
+        ended.working_directory,
+        Some(BytesPath::from(guest.path("a")))
+    );
 }
 
 #[tokio::test]
@@ -96,17 +128,31 @@ async fn the_directory_is_kept_and_nothing_else() {
     let guest = TestGuest::start().await;
     fs::create_dir_all(guest.path("a/b")).expect("folders");
     let (ended, _) = guest.bash(bash("cd a/b; export KEPT=no; exit 3")).await;
-    assert_eq!(ended.working_directory, Some(BytesPath::from(guest.path("a/b"))));
+    assert_eq!(
+        ended.working_directory,
+        Some(BytesPath::from(guest.path("a/b")))
+    );
     let (_, printed) = guest.bash(bash("pwd; echo \"[$KEPT]\"")).await;
     assert_eq!(printed, format!("{}\n[]\n", guest.path("a/b").display()));
 
-    let elsewhere = Bash { working_directory: Some("a".into()), ..bash("pwd") };
-    assert_eq!(guest.bash(elsewhere).await.1, format!("{}\n", guest.path("a").display()));
+    let elsewhere = Bash {
+        working_directory: Some("a".into()),
+        ..bash("pwd")
+    };
+    assert_eq!(
+        guest.bash(elsewhere).await.1,
+        format!("{}\n", guest.path("a").display())
+    );
 
     fs::remove_dir_all(guest.path("a")).expect("removed");
     let (ended, printed) = guest.bash(bash("pwd")).await;
     assert_eq!(printed, format!("{}\n", guest.workspace.path().display()));
-    assert!(ended.note.expect("says so").contains("cannot be used any more"));
+    assert!(
+        ended
+            .note
+            .expect("says so")
+            .contains("cannot be used any more")
+    );
 }
 
 #[tokio::test]
@@ -114,14 +160,28 @@ async fn a_directory_outside_of_the_workspace_is_refused() {
     let guest = TestGuest::start().await;
     std::os::unix::fs::symlink("/", guest.path("out")).expect("link");
     for path in ["..", "/etc", "out", "out/etc", "/proc/self/cwd"] {
-        let call = Call::Bash(Bash { working_directory: Some(path.into()), ..bash("pwd") });
+        let call = Call::Bash(Bash {
+            working_directory: Some(path.into()),
+            ..bash("pwd")
+        });
         let output = guest.call(call, &mut Vec::new()).await.expect("answers");
-        assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
+        assert!(
+            matches!(output, Output::Fault(Fault::Outside { .. })),
+            "{path}: {output:?}"
+        );
     }
     // The control: whoever enters a folder by its name is led out.
     for (path, leads_to) in [("out/etc", "/etc"), ("/etc", "/etc"), ("out", "/")] {
-        let entered = Command::new("pwd").arg("-P").current_dir(guest.path(path)).output().expect("runs");
-        assert_eq!(String::from_utf8_lossy(&entered.stdout).trim_end(), leads_to, "{path}");
+        let entered = Command::new("pwd")
+            .arg("-P")
+            .current_dir(guest.path(path))
+            .output()
+            .expect("runs");
+        assert_eq!(
+            String::from_utf8_lossy(&entered.stdout).trim_end(),
+            leads_to,
+            "{path}"
+        );
     }
 }
 
@@ -148,9 +208,13 @@ async fn a_reader_that_is_slow_makes_the_command_wait() {
     }
     let guest = TestGuest::start().await;
     let before = resident_bytes();
-    let bash = Bash { stream_bytes: u64::MAX, ..bash("head -c 50000000 /dev/zero; touch printed") };
+    let bash = Bash {
+        stream_bytes: u64::MAX,
+        ..bash("head -c 50000000 /dev/zero; touch printed")
+    };
     let mut open = guest.link.open(Call::Bash(bash)).expect("opens");
-    // Nothing is read here for a while; the command must be stuck with what fits the window and its pipe.
+    // Nothing is read here for a while; the command must be stuck with what fits the window and its
+    // pipe.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!guest.path("printed").exists());
     let mut n_bytes = 0;
@@ -163,24 +227,54 @@ async fn a_reader_that_is_slow_makes_the_command_wait() {
         }
         most = most.max(resident_bytes());
     };
-    let Output::Command(ended) = output else { panic!("{output:?}") };
-    assert_eq!((n_bytes, ended.end, ended.omitted_bytes), (50_000_000, EXITED, 0));
+    let Output::Command(ended) = output else {
+        panic!("{output:?}")
+    };
+    assert_eq!(
+        (n_bytes, ended.end, ended.omitted_bytes),
+        (50_000_000, EXITED, 0)
+    );
     assert!(most < before + 24_000_000, "{before} grew to {most}");
 }
 
 fn resident_bytes() -> usize {
     let text = fs::read_to_string("/proc/self/statm").expect("statm");
-    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number") * 4096
+    text.split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<usize>().ok())
+        .expect("a number")
+        * 4096
 }
 
 #[tokio::test]
 async fn of_a_long_output_start_and_end_are_kept() {
     let guest = TestGuest::start().await;
-    let bash = Bash { stream_bytes: 1000, tail_bytes: 100, ..bash("seq 1000000") };
+    let bash = Bash {
+        stream_bytes: 1000,
+        tail_bytes: 100,
+        ..bash("seq 1000000")
+    };
     let (mut head, mut tail) = (Vec::<u8>::new(), Vec::<u8>::new());
-    let on_chunk = |stream, data: &[u8]| if stream == Stream::Tail { tail.extend(data) } else { head.extend(data) };
-    let output = guest.link.call(Call::Bash(bash), on_chunk, &CancellationToken::new(), PATIENCE).await.expect("answers");
-    let Output::Command(ended) = output else { panic!("{output:?}") };
+    let on_chunk = |stream, data: &[u8]| {
+        if stream == Stream::Tail {
+            tail.extend(data)
+        } else {
+            head.extend(data)
+        }
+    };
+    let output = guest
+        .link
+        .call(
+            Call::Bash(bash),
+            on_chunk,
+            &CancellationToken::new(),
+            PATIENCE,
+        )
+        .await
+        .expect("answers");
+    let Output::Command(ended) = output else {
+        panic!("{output:?}")
+    };
     assert_eq!((head.len(), tail.len()), (1000, 100));
     assert!(tail.ends_with(b"999999\n1000000\n"));
     assert_eq!(ended.output_bytes, 6_888_896);
@@ -195,14 +289,21 @@ async fn cancel_ends_all_that_a_command_started() {
         "trap '' TERM; setsid sleep {time} & (setsid nohup sleep {time} & ) ; (trap '' TERM; sleep {time}) & touch running; sleep {time}; sleep {time}"
     );
     let cancel = CancellationToken::new();
-    let call = guest.link.call(Call::Bash(bash(&command)), |_, _: &[u8]| {}, &cancel, PATIENCE);
+    let call = guest.link.call(
+        Call::Bash(bash(&command)),
+        |_, _: &[u8]| {},
+        &cancel,
+        PATIENCE,
+    );
     let cancelled = async {
         until(|| guest.path("running").exists()).await;
         assert!(is_running(&time));
         cancel.cancel();
     };
     let (output, ()) = tokio::join!(call, cancelled);
-    let Output::Command(ended) = output.expect("answers") else { panic!("no command") };
+    let Output::Command(ended) = output.expect("answers") else {
+        panic!("no command")
+    };
     assert_eq!(ended.end, End::Cancelled);
     // Not "soon": when the answer is there, all of it is gone.
     assert!(!is_running(&time));
@@ -219,23 +320,43 @@ async fn until(condition: impl Fn() -> bool) {
 #[tokio::test]
 async fn time_runs_out_for_a_command_that_drips() {
     let guest = TestGuest::start().await;
-    let drip = Bash { timeout_ms: 300, ..bash("while :; do printf .; sleep 0.05; done") };
+    let drip = Bash {
+        timeout_ms: 300,
+        ..bash("while :; do printf .; sleep 0.05; done")
+    };
     let (ended, printed) = guest.bash(drip).await;
     assert_eq!(ended.limit, Some(Limit::Time { ms: 300 }));
     assert_eq!(ended.end, End::Signaled { signal: 15 });
-    assert!(printed.starts_with("..") && ended.duration_ms < 5000, "{ended:?}");
+    assert!(
+        printed.starts_with("..") && ended.duration_ms < 5000,
+        "{ended:?}"
+    );
 
-    let deaf = Bash { timeout_ms: 100, grace_ms: 100, ..bash("trap '' TERM; while :; do :; done") };
+    let deaf = Bash {
+        timeout_ms: 100,
+        grace_ms: 100,
+        ..bash("trap '' TERM; while :; do :; done")
+    };
     let (ended, _) = guest.bash(deaf).await;
-    assert_eq!((ended.limit, ended.end), (Some(Limit::Time { ms: 100 }), End::Signaled { signal: 9 }));
+    assert_eq!(
+        (ended.limit, ended.end),
+        (Some(Limit::Time { ms: 100 }), End::Signaled { signal: 9 })
+    );
 }
 
 #[tokio::test]
 async fn a_daemon_that_holds_the_output_does_not_hold_the_call() {
     let guest = TestGuest::start().await;
     let time = marker();
-    let (ended, printed) = guest.bash(bash(&format!("setsid sleep {time} & (sleep {time} &); echo done"))).await;
-    assert_eq!((ended.end, printed.as_str(), ended.n_survivors), (EXITED, "done\n", 2));
+    let (ended, printed) = guest
+        .bash(bash(&format!(
+            "setsid sleep {time} & (sleep {time} &); echo done"
+        )))
+        .await;
+    assert_eq!(
+        (ended.end, printed.as_str(), ended.n_survivors),
+        (EXITED, "done\n", 2)
+    );
     assert!(ended.duration_ms < 5000, "{ended:?}");
     assert!(!is_running(&time));
 }
@@ -243,7 +364,9 @@ async fn a_daemon_that_holds_the_output_does_not_hold_the_call() {
 #[tokio::test]
 async fn what_ends_by_itself_is_waited_for() {
     let guest = TestGuest::start().await;
-    let (ended, printed) = guest.bash(bash("printf 'b\\na\\n' > >(sort; sleep 0.05; echo end)")).await;
+    let (ended, printed) = guest
+        .bash(bash("printf 'b\\na\\n' > >(sort; sleep 0.05; echo end)"))
+        .await;
     assert_eq!((printed.as_str(), ended.n_survivors), ("a\nb\nend\n", 0));
 }
 
@@ -251,12 +374,26 @@ async fn what_ends_by_itself_is_waited_for() {
 async fn a_background_command_outlives_its_call_and_not_the_stream() {
     let guest = TestGuest::start().await;
     let time = marker();
-    let (ended, _) = guest.bash(Bash { background: true, ..bash(&format!("echo up; exec sleep {time}")) }).await;
-    let End::Running { pid } = ended.end else { panic!("{ended:?}") };
+    let (ended, _) = guest
+        .bash(Bash {
+            background: true,
+            ..bash(&format!("echo up; exec sleep {time}"))
+        })
+        .await;
+    let End::Running { pid } = ended.end else {
+        panic!("{ended:?}")
+    };
     let log = guest.path("podbay-background-0.log");
-    assert!(ended.note.expect("says where").contains("podbay-background-0.log"));
+    assert!(
+        ended
+            .note
+            .expect("says where")
+            .contains("podbay-background-0.log")
+    );
     assert_eq!(fs::read_to_string(log).expect("log"), "up\n");
-    let (_, printed) = guest.bash(bash(&format!("kill -0 {pid} && echo alive"))).await;
+    let (_, printed) = guest
+        .bash(bash(&format!("kill -0 {pid} && echo alive")))
+        .await;
     assert_eq!(printed, "alive\n");
     guest.link.close();
     assert!(vanishes(&time).await);
@@ -265,28 +402,51 @@ async fn a_background_command_outlives_its_call_and_not_the_stream() {
 #[tokio::test]
 async fn a_background_command_that_fails_at_once_says_so() {
     let guest = TestGuest::start().await;
-    let (ended, printed) = guest.bash(Bash { background: true, ..bash("echo no such server; exit 3") }).await;
-    assert_eq!((ended.end, printed.as_str(), ended.output_bytes), (End::Exited { code: 3 }, "no such server\n", 15));
+    let (ended, printed) = guest
+        .bash(Bash {
+            background: true,
+            ..bash("echo no such server; exit 3")
+        })
+        .await;
+    assert_eq!(
+        (ended.end, printed.as_str(), ended.output_bytes),
+        (End::Exited { code: 3 }, "no such server\n", 15)
+    );
 }
 
 #[tokio::test]
 async fn a_background_command_that_stops_who_starts_commands_does_not_hold_up_the_next() {
     let guest = TestGuest::start().await;
     let stop = "kill -STOP $(awk '/^PPid/ {print $2}' /proc/$PPID/status); echo done > stopped; exec sleep 600";
-    let (ended, _) = guest.bash(Bash { background: true, ..bash(stop) }).await;
+    let (ended, _) = guest
+        .bash(Bash {
+            background: true,
+            ..bash(stop)
+        })
+        .await;
     assert!(matches!(ended.end, End::Running { .. }), "{ended:?}");
     until(|| guest.path("stopped").exists()).await;
     let began = Instant::now();
     let (ended, printed) = guest.bash(bash("echo next")).await;
     assert_eq!((ended.end, printed.as_str()), (EXITED, "next\n"));
-    assert!(began.elapsed() < Duration::from_mins(5), "it does not wait for the first: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_mins(5),
+        "it does not wait for the first: {:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn all_bytes_pass_both_ways_exactly() {
     let guest = TestGuest::start().await;
-    let sent: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).chain(0..=255).collect();
-    let mut open = guest.link.open(Call::Exec(exec(&["sh", "-c", "cat; echo err >&2; exit 4"]))).expect("opens");
+    let sent: Vec<u8> = (0..300_000_u32)
+        .map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .chain(0..=255)
+        .collect();
+    let mut open = guest
+        .link
+        .open(Call::Exec(exec(&["sh", "-c", "cat; echo err >&2; exit 4"])))
+        .expect("opens");
     let input = open.input_handle();
     let feed = async {
         input.send(&sent).await.expect("is taken");
@@ -297,7 +457,10 @@ async fn all_bytes_pass_both_ways_exactly() {
     let read = async {
         loop {
             match open.recv().await.expect("goes on") {
-                CallUpdate::Chunk { stream: Stream::Stdout, data } => received.extend(data),
+                CallUpdate::Chunk {
+                    stream: Stream::Stdout,
+                    data,
+                } => received.extend(data),
                 CallUpdate::Chunk { data, .. } => errors.extend(data),
                 CallUpdate::Asked { program, .. } => panic!("{program:?}"),
                 CallUpdate::Done(output) => break output,
@@ -305,19 +468,35 @@ async fn all_bytes_pass_both_ways_exactly() {
         }
     };
     let ((), output) = tokio::join!(feed, read);
-    let Output::Command(ended) = output else { panic!("{output:?}") };
+    let Output::Command(ended) = output else {
+        panic!("{output:?}")
+    };
     assert_eq!(ended.end, End::Exited { code: 4 });
-    assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
+    assert!(
+        received == sent,
+        "{} of {} bytes",
+        received.len(),
+        sent.len()
+    );
     assert_eq!(errors, b"err\n");
 }
 
 #[tokio::test]
 async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
     let guest = TestGuest::start().await;
-    let terminal = Terminal { rows: 30, columns: 90, kind: "xterm-256color".to_owned() };
+    let terminal = Terminal {
+        rows: 30,
+        columns: 90,
+        kind: "xterm-256color".to_owned(),
+    };
     let script = "stty size; echo $TERM; read line; stty size; cat";
-    let mut open =
-        guest.link.open(Call::Exec(podbay::wire::Exec { terminal: Some(terminal), ..exec(&["bash", "-c", script]) })).expect("opens");
+    let mut open = guest
+        .link
+        .open(Call::Exec(podbay::wire::Exec {
+            terminal: Some(terminal),
+            ..exec(&["bash", "-c", script])
+        }))
+        .expect("opens");
     let mut printed = String::new();
     let mut stage = 0;
     let output = loop {
@@ -336,18 +515,38 @@ async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
             stage = 2;
         }
     };
-    let Output::Command(ended) = output else { panic!("{output:?}") };
+    let Output::Command(ended) = output else {
+        panic!("{output:?}")
+    };
     assert_eq!((ended.end, stage), (EXITED, 2), "{printed}");
 }
 
 #[tokio::test]
 async fn arguments_that_are_too_long_for_a_program_are_refused_with_what_to_do() {
     let guest = TestGuest::start().await;
-    let output = guest.call(Call::Exec(exec(&["echo", &"x".repeat(200_000)])), &mut Vec::new()).await.expect("answers");
-    let Output::Fault(fault) = output else { panic!("{output:?}") };
-    assert!(fault.to_string().contains("longer than 120 KiB") && fault.to_string().contains("write the text to a file"), "{fault}");
+    let output = guest
+        .call(
+            Call::Exec(exec(&["echo", &"x".repeat(200_000)])),
+            &mut Vec::new(),
+        )
+        .await
+        .expect("answers");
+    let Output::Fault(fault) = output else {
+        panic!("{output:?}")
+    };
+    assert!(
+        fault.to_string().contains("longer than 120 KiB")
+            && fault.to_string().contains("write the text to a file"),
+        "{fault}"
+    );
     let mut printed = Vec::new();
-    guest.call(Call::Exec(exec(&["echo", &"x".repeat(100_000)])), &mut printed).await.expect("answers");
+    guest
+        .call(
+            Call::Exec(exec(&["echo", &"x".repeat(100_000)])),
+            &mut printed,
+        )
+        .await
+        .expect("answers");
     assert_eq!(printed.len(), 100_001);
 }
 
@@ -355,8 +554,16 @@ async fn arguments_that_are_too_long_for_a_program_are_refused_with_what_to_do()
 #[tokio::test]
 async fn a_command_that_is_too_long_beside_the_environment_is_refused_with_what_to_do() {
     let guest = TestGuest::with(&[format!("LARGE={}", "x".repeat(100_000))]).await;
-    let output = guest.call(Call::Bash(bash(&format!("true {}", "x".repeat(110_000)))), &mut Vec::new()).await.expect("answers");
-    let Output::Fault(fault) = output else { panic!("{output:?}") };
+    let output = guest
+        .call(
+            Call::Bash(bash(&format!("true {}", "x".repeat(110_000)))),
+            &mut Vec::new(),
+        )
+        .await
+        .expect("answers");
+    let Output::Fault(fault) = output else {
+        panic!("{output:?}")
+    };
     let expected = "the command cannot be started: its arguments and its environment are too long together; write the text to a file";
     assert!(fault.to_string().starts_with(expected), "{fault}");
     assert_eq!(guest.bash(bash("echo ${#LARGE}")).await.1, "100000\n");
@@ -365,11 +572,24 @@ async fn a_command_that_is_too_long_beside_the_environment_is_refused_with_what_
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let guest = TestGuest::start().await;
-    let output = guest.call(Call::Exec(exec(&["no-such-program"])), &mut Vec::new()).await.expect("answers");
-    assert_eq!(output, Output::Fault(Fault::NotFound { path: "no-such-program".into(), similar: Vec::new(), beside: Vec::new() }));
+    let output = guest
+        .call(Call::Exec(exec(&["no-such-program"])), &mut Vec::new())
+        .await
+        .expect("answers");
+    assert_eq!(
+        output,
+        Output::Fault(Fault::NotFound {
+            path: "no-such-program".into(),
+            similar: Vec::new(),
+            beside: Vec::new()
+        })
+    );
     let long = Call::Bash(bash(&"x".repeat(130_000)));
     let output = guest.call(long, &mut Vec::new()).await.expect("answers");
-    assert!(matches!(&output, Output::Fault(Fault::Invalid { field, .. }) if field == "command"), "{output:?}");
+    assert!(
+        matches!(&output, Output::Fault(Fault::Invalid { field, .. }) if field == "command"),
+        "{output:?}"
+    );
     let close = bash(&format!(": {}; echo fits", "x".repeat(120_000)));
     assert_eq!(guest.bash(close).await.1, "fits\n");
 }
@@ -379,9 +599,14 @@ async fn a_command_that_kills_its_supervisor_takes_only_itself_along() {
     let guest = TestGuest::start().await;
     let time = marker();
     let mut printed = Vec::new();
-    let call = Call::Bash(bash(&format!("setsid sleep {time} & kill -9 $PPID; sleep {time}")));
+    let call = Call::Bash(bash(&format!(
+        "setsid sleep {time} & kill -9 $PPID; sleep {time}"
+    )));
     let output = guest.call(call, &mut printed).await.expect("answers");
-    assert!(matches!(&output, Output::Fault(Fault::Io { problem, .. }) if problem.contains("supervisor")), "{output:?}");
+    assert!(
+        matches!(&output, Output::Fault(Fault::Io { problem, .. }) if problem.contains("supervisor")),
+        "{output:?}"
+    );
     assert!(vanishes(&time).await);
     assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
 }
@@ -390,8 +615,14 @@ async fn a_command_that_kills_its_supervisor_takes_only_itself_along() {
 async fn a_stopped_supervisor_does_not_save_a_command() {
     let guest = TestGuest::start().await;
     let time = marker();
-    let (ended, _) =
-        guest.bash(Bash { timeout_ms: 300, ..bash(&format!("kill -STOP $PPID; trap '' TERM; sleep {time}; sleep {time}")) }).await;
+    let (ended, _) = guest
+        .bash(Bash {
+            timeout_ms: 300,
+            ..bash(&format!(
+                "kill -STOP $PPID; trap '' TERM; sleep {time}; sleep {time}"
+            ))
+        })
+        .await;
     assert_eq!(ended.limit, Some(Limit::Time { ms: 300 }));
     assert!(!is_running(&time));
 }
@@ -400,13 +631,21 @@ async fn a_stopped_supervisor_does_not_save_a_command() {
 async fn a_command_that_stopped_everything_ends_when_it_is_over() {
     let guest = TestGuest::start().await;
     let began = Instant::now();
-    // The processes that it would reach with -1 are those of this machine, so it names the two of ours.
+    // The processes that it would reach with -1 are those of this machine, so it names the two of
+    // ours.
     let script = "kill -STOP $PPID $(awk '/^PPid/ {print $2}' /proc/$PPID/status); echo alive";
     let (ended, printed) = guest.bash(bash(script)).await;
-    assert_eq!((ended.end, ended.limit, printed.as_str()), (EXITED, None, "alive\n"));
+    assert_eq!(
+        (ended.end, ended.limit, printed.as_str()),
+        (EXITED, None, "alive\n")
+    );
     let (ended, printed) = guest.bash(bash("echo next")).await;
     assert_eq!((ended.end, printed.as_str()), (EXITED, "next\n"));
-    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_mins(1),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -414,9 +653,20 @@ async fn the_death_of_the_spawner_ends_the_box_with_a_reason() {
     let mut guest = TestGuest::start().await;
     guest.spawner.kill().expect("kills");
     let reason = guest.link.wait_ended().await;
-    assert!(matches!(&reason, Reason::Closing(text) if text.contains("killed from inside")), "{reason}");
-    let error = guest.call(Call::Bash(bash("true")), &mut Vec::new()).await.expect_err("is over");
-    assert!(error.to_string().starts_with("run `true`: the sandbox ended itself"), "{error}");
+    assert!(
+        matches!(&reason, Reason::Closing(text) if text.contains("killed from inside")),
+        "{reason}"
+    );
+    let error = guest
+        .call(Call::Bash(bash("true")), &mut Vec::new())
+        .await
+        .expect_err("is over");
+    assert!(
+        error
+            .to_string()
+            .starts_with("run `true`: the sandbox ended itself"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -444,15 +694,25 @@ print("plain", reserve(0), "hole", reserve(0x03, 4096))
     let guest = TestGuest::start().await;
     fs::write(guest.path("probe.py"), SCRIPT).expect("written");
     let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
-    let mut expected: String =
-        ["0x1", "0x11", "0x40", "0x41", "0x40305828", "0x4030582a", "0x40305839"].map(|name| format!("{name} ENOTSUP\n")).concat();
+    let mut expected: String = [
+        "0x1",
+        "0x11",
+        "0x40",
+        "0x41",
+        "0x40305828",
+        "0x4030582a",
+        "0x40305839",
+    ]
+    .map(|name| format!("{name} ENOTSUP\n"))
+    .concat();
     expected.push_str("small True\nplain done hole done\n");
     assert_eq!(printed, expected);
 }
 
 #[tokio::test]
 async fn no_mark_is_put_on_a_file_and_no_snapshot_is_made() {
-    // The same with and without the filter, but for the answers; what reads is asked too, and works with both.
+    // The same with and without the filter, but for the answers; what reads is asked too, and works
+    // with both.
     const SCRIPT: &str = r#"
 import ctypes, errno, fcntl, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -474,13 +734,32 @@ for number in [444, 445, 446, 469]:
     let guest = TestGuest::start().await;
     fs::write(guest.path("probe.py"), SCRIPT).expect("written");
     let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
-    let requests = ["0x401c5820", "0x40086602", "0x40046602", "0x50009401", "0x5000940e", "0x50009417", "0x50009418"];
+    let requests = [
+        "0x401c5820",
+        "0x40086602",
+        "0x40046602",
+        "0x50009401",
+        "0x5000940e",
+        "0x50009417",
+        "0x50009418",
+    ];
     let expected: String = requests.map(|name| format!("{name} ENOTSUP\n")).concat();
-    assert_eq!(printed, expected + "reads True done\n444 ENOSYS\n445 ENOSYS\n446 ENOSYS\n469 ENOSYS\n");
-    // No file system and no kernel gives all of these answers by itself: it is the filter that does.
-    let plain = Command::new("python3").args(["-c", SCRIPT]).current_dir(guest.workspace.path()).output().expect("runs");
+    assert_eq!(
+        printed,
+        expected + "reads True done\n444 ENOSYS\n445 ENOSYS\n446 ENOSYS\n469 ENOSYS\n"
+    );
+    // No file system and no kernel gives all of these answers by itself: it is the filter that
+    // does.
+    let plain = Command::new("python3")
+        .args(["-c", SCRIPT])
+        .current_dir(guest.workspace.path())
+        .output()
+        .expect("runs");
     let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
-    assert!(plain.contains("reads True done") && !plain.contains("0x50009401 ENOTSUP"), "{plain}");
+    assert!(
+        plain.contains("reads True done") && !plain.contains("0x50009401 ENOTSUP"),
+        "{plain}"
+    );
 }
 
 #[tokio::test]
@@ -505,8 +784,7 @@ for flags in [4, 5, 1]:
     let guest = TestGuest::start().await;
     fs::write(guest.path("probe.py"), SCRIPT).expect("written");
     let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
-    let expected =
-        "0o20000 EPERM\n0o60000 EPERM\n0o10000 made\n0o100000 made\n0o140000 made\nrename 4 EPERM\nrename 5 EPERM\nrename 1 done\n";
+    let expected = "0o20000 EPERM\n0o60000 EPERM\n0o10000 made\n0o100000 made\n0o140000 made\nrename 4 EPERM\nrename 5 EPERM\nrename 1 done\n";
     assert_eq!(printed, expected);
 }
 
@@ -518,16 +796,30 @@ async fn commands_cannot_make_calls_that_the_filter_denies() {
                   unshare -Ur true 2>&1; python3 -c 'import os; os.open(\"new\", os.O_CREAT | os.O_WRONLY, 0o4755)' 2>&1 | tail -1; \
                   grep -E '^(SigBlk|SigIgn|NoNewPrivs|Seccomp):' /proc/self/status | tr '\\t\\n' '  '; cat /proc/self/oom_score_adj; ulimit -c";
     let (_, printed) = guest.bash(bash(script)).await;
-    assert_eq!(printed.matches("peration not permitted").count(), 4, "{printed}");
+    assert_eq!(
+        printed.matches("peration not permitted").count(),
+        4,
+        "{printed}"
+    );
     assert!(printed.contains("made\nplain\n"), "{printed}");
-    assert!(printed.ends_with("SigBlk: 0000000000000000 SigIgn: 0000000000000000 NoNewPrivs: 1 Seccomp: 2 1000\n0\n"), "{printed}");
+    assert!(
+        printed.ends_with(
+            "SigBlk: 0000000000000000 SigIgn: 0000000000000000 NoNewPrivs: 1 Seccomp: 2 1000\n0\n"
+        ),
+        "{printed}"
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_for_its_caller_is_stopped() {
     let guest = TestGuest::start().await;
     let cancel = CancellationToken::new();
-    let call = guest.link.call(Call::Bash(bash("sleep 1000")), |_, _: &[u8]| {}, &cancel, Duration::from_millis(200));
+    let call = guest.link.call(
+        Call::Bash(bash("sleep 1000")),
+        |_, _: &[u8]| {},
+        &cancel,
+        Duration::from_millis(200),
+    );
     let error = call.await.expect_err("takes too long");
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
     assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
@@ -536,7 +828,9 @@ async fn a_call_that_takes_too_long_for_its_caller_is_stopped() {
 #[tokio::test]
 async fn searches_without_end_keep_neither_a_read_nor_a_cancel_waiting() {
     let guest = TestGuest::start().await;
-    fs::File::create(guest.path("endless")).and_then(|file| file.set_len(200 << 30)).expect("made");
+    fs::File::create(guest.path("endless"))
+        .and_then(|file| file.set_len(200 << 30))
+        .expect("made");
     fs::write(guest.path("a"), "one\n").expect("written");
     let (cancelled, searching) = (CancellationToken::new(), CancellationToken::new());
     cancelled.cancel();
@@ -545,21 +839,38 @@ async fn searches_without_end_keep_neither_a_read_nor_a_cancel_waiting() {
             "type": "grep", "pattern": "x", "path": "endless", "glob": null, "context": 0, "case_insensitive": false,
             "output": "content", "max_results": 9, "timeout_ms": 600_000, "protected": false,
         });
-        guest.link.call(serde_json::from_value(grep).expect("a call"), |_, _: &[u8]| {}, cancel, PATIENCE)
+        guest.link.call(
+            serde_json::from_value(grep).expect("a call"),
+            |_, _: &[u8]| {},
+            cancel,
+            PATIENCE,
+        )
     };
     let read = serde_json::json!({
         "type": "read_file", "path": "a", "offset": 1, "limit": 9, "max_bytes": 999, "cursor": null, "max_files": 1, "protected": false,
     });
     let searches = futures::future::join_all((0..8).map(|_| search(&searching)));
     let others = async {
-        let one = guest.call(serde_json::from_value(read).expect("a call"), &mut Vec::new()).await.expect("is read meanwhile");
+        let one = guest
+            .call(
+                serde_json::from_value(read).expect("a call"),
+                &mut Vec::new(),
+            )
+            .await
+            .expect("is read meanwhile");
         assert!(matches!(one, Output::Read(_)), "{one:?}");
         let waiting = search(&cancelled).await.expect("the box stays");
-        assert!(matches!(waiting, Output::Fault(Fault::Cancelled)), "{waiting:?}");
+        assert!(
+            matches!(waiting, Output::Fault(Fault::Cancelled)),
+            "{waiting:?}"
+        );
         searching.cancel();
     };
     for output in tokio::join!(searches, others).0 {
-        assert!(matches!(&output, Ok(Output::Fault(Fault::Cancelled))), "{output:?}");
+        assert!(
+            matches!(&output, Ok(Output::Fault(Fault::Cancelled))),
+            "{output:?}"
+        );
     }
     assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
 }
@@ -568,7 +879,12 @@ async fn searches_without_end_keep_neither_a_read_nor_a_cancel_waiting() {
 async fn a_dropped_call_is_cancelled() {
     let guest = TestGuest::start().await;
     let time = marker();
-    let open = guest.link.open(Call::Bash(bash(&format!("touch running; while :; do echo flood; done; sleep {time}")))).expect("opens");
+    let open = guest
+        .link
+        .open(Call::Bash(bash(&format!(
+            "touch running; while :; do echo flood; done; sleep {time}"
+        ))))
+        .expect("opens");
     until(|| guest.path("running").exists()).await;
     drop(open);
     assert!(vanishes(&time).await);
@@ -579,7 +895,10 @@ async fn a_dropped_call_is_cancelled() {
 async fn a_command_that_ends_with_its_time_has_one_end() {
     let guest = TestGuest::start().await;
     let calls = (0..48_u64).map(|n| {
-        let bash = Bash { timeout_ms: 170 + n, ..bash("sleep 0.19; echo done") };
+        let bash = Bash {
+            timeout_ms: 170 + n,
+            ..bash("sleep 0.19; echo done")
+        };
         let guest = &guest;
         // The link gives out one end or panics; here it is whichever came first, and whole.
         async move { guest.bash(bash).await }
@@ -608,12 +927,17 @@ async fn thousands_of_orphans_are_taken_and_the_next_call_works() {
     assert_eq!((ended.end, printed.as_str()), (EXITED, "made\n"));
     let spawner = guest.spawner.id();
     let is_ours = |stat: &str| {
-        let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .map(|(_, rest)| rest.split_whitespace().collect())
+            .unwrap_or_default();
         fields.first() == Some(&"Z") && fields.get(1) == Some(&spawner.to_string().as_str())
     };
     let zombies = || {
         let all = fs::read_dir("/proc").expect("/proc").flatten();
-        all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok()).filter(|stat| is_ours(stat)).count()
+        all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+            .filter(|stat| is_ours(stat))
+            .count()
     };
     until(|| zombies() == 0).await;
     assert_eq!(guest.bash(bash("echo next")).await.1, "next\n");
@@ -623,10 +947,15 @@ async fn thousands_of_orphans_are_taken_and_the_next_call_works() {
 async fn thousands_of_calls_leave_the_spawner_as_it_was() {
     let guest = TestGuest::start().await;
     fs::write(guest.path("file"), "content\n").expect("written");
-    let descriptors = || fs::read_dir(format!("/proc/{}/fd", guest.spawner.id())).map_or(0, Iterator::count);
+    let descriptors =
+        || fs::read_dir(format!("/proc/{}/fd", guest.spawner.id())).map_or(0, Iterator::count);
     let pages = || {
-        let text = fs::read_to_string(format!("/proc/{}/statm", guest.spawner.id())).expect("it runs");
-        text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number")
+        let text =
+            fs::read_to_string(format!("/proc/{}/statm", guest.spawner.id())).expect("it runs");
+        text.split(' ')
+            .nth(1)
+            .and_then(|pages| pages.parse::<usize>().ok())
+            .expect("a number")
     };
     let commands = async |count: usize| {
         for _ in 0..count {
@@ -649,9 +978,17 @@ async fn thousands_of_calls_leave_the_spawner_as_it_was() {
         })
     };
     for _ in 0..4000 {
-        assert!(matches!(guest.call(list(), &mut Vec::new()).await, Ok(Output::Listing(_))));
+        assert!(matches!(
+            guest.call(list(), &mut Vec::new()).await,
+            Ok(Output::Listing(_))
+        ));
     }
     // What ended last may still be on its way.
     until(|| descriptors() <= before.0).await;
-    assert!(pages() <= before.1 + 64, "{} pages became {}", before.1, pages());
+    assert!(
+        pages() <= before.1 + 64,
+        "{} pages became {}",
+        before.1,
+        pages()
+    );
 }

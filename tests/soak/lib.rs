@@ -15,10 +15,13 @@ pub fn is_whole() -> bool {
     std::env::var("PODBAY_TEST_SOAK").is_ok_and(|value| value == "1")
 }
 
-/// Returns how often a loop kills something: as often as it says itself, at most a tenth of what `just soak` does, in every other run.
+/// Returns how often a loop kills something: as often as it says itself, at most a tenth of what
+/// `just soak` does, in every other run.
 pub fn n_kills(part: u32) -> u32 {
     debug_assert!(part <= N_KILLS / 10);
-    let asked = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok());
+    let asked = std::env::var("PODBAY_TEST_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     asked.unwrap_or(whole_or(N_KILLS, part))
 }
 
@@ -27,7 +30,8 @@ pub fn whole_or<T>(whole: T, part: T) -> T {
     if is_whole() { whole } else { part }
 }
 
-/// Keeps all items where nothing is left out, and one in `part`, at least one, in every other run. Which ones the seed says.
+/// Keeps all items where nothing is left out, and one in `part`, at least one, in every other run.
+/// Which ones the seed says.
 pub fn sample<T>(items: impl IntoIterator<Item = T>, part: usize) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     if is_whole() {
@@ -48,12 +52,15 @@ pub fn sample<T>(items: impl IntoIterator<Item = T>, part: usize) -> Vec<T> {
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with the seed of this run, and says which that is: the test harness shows it with a test that fails.
+    /// Begins with the seed of this run, and says which that is: the test harness shows it with a
+    /// test that fails.
     #[expect(clippy::print_stderr, reason = "whoever repeats a failure needs it")]
     pub fn seeded() -> Self {
         static SEED: OnceLock<u64> = OnceLock::new();
         let seed = *SEED.get_or_init(|| {
-            let asked = std::env::var("PODBAY_TEST_SEED").ok().and_then(|text| text.parse().ok());
+            let asked = std::env::var("PODBAY_TEST_SEED")
+                .ok()
+                .and_then(|text| text.parse().ok());
             asked.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()))
         });
         eprintln!("PODBAY_TEST_SEED={seed} takes the same sample again");
@@ -62,7 +69,10 @@ impl Random {
 
     /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }

@@ -1,7 +1,8 @@
 //! The engine's archive of images, which may come from anybody.
 //!
-//! An engine tags whatever such an archive names, and there are several places in it where names can stand. So none of its lists is
-//! passed on: layers and configurations go to the engine as they are, under names that are hashes, and the list is written anew.
+//! An engine tags whatever such an archive names, and there are several places in it where names
+//! can stand. So none of its lists is passed on: layers and configurations go to the engine as they
+//! are, under names that are hashes, and the list is written anew.
 
 use std::collections::HashMap;
 use std::io;
@@ -80,18 +81,25 @@ impl Archive {
         for (at, entry) in archive.entries()?.enumerate() {
             let mut entry = entry?;
             if at >= MOST_ENTRIES {
-                return odd(format!("the archive of images has more than {MOST_ENTRIES} entries"));
+                return odd(format!(
+                    "the archive of images has more than {MOST_ENTRIES} entries"
+                ));
             }
             let path = path_of(&entry)?;
             let Some(role) = role(&path, entry.header().entry_type()) else {
-                return odd(format!("the archive of images has the entry `{}`", path.escape_debug()));
+                return odd(format!(
+                    "the archive of images has the entry `{}`",
+                    path.escape_debug()
+                ));
             };
             let link = match entry.header().entry_type() {
                 EntryType::Symlink => Some(target(&entry)?),
                 _ => None,
             };
             if seen.insert(path.clone(), link).is_some() {
-                return odd(format!("the archive of images has the entry `{path}` twice"));
+                return odd(format!(
+                    "the archive of images has the entry `{path}` twice"
+                ));
             }
             match role {
                 Role::List => list = Some(read_json(&mut entry)?),
@@ -99,25 +107,36 @@ impl Archive {
                     let mut hasher = Sha256::new();
                     io::copy(&mut entry, &mut Hashing(&mut hasher))?;
                     if hex(&hasher.finalize()) != name {
-                        return odd(format!("the bytes of `{path}` in the archive of images do not have that hash"));
+                        return odd(format!(
+                            "the bytes of `{path}` in the archive of images do not have that hash"
+                        ));
                     }
                 }
                 Role::Layer | Role::Dropped => {}
             }
         }
         io::copy(&mut read, &mut io::sink())?;
-        let Some(list) = list else { return odd("the archive of images has no list of them") };
-        let mut listed: Vec<Listed> =
-            serde_json::from_slice(&list).or_else(|_| odd("the list of images in the archive is not as an engine writes it"))?;
+        let Some(list) = list else {
+            return odd("the archive of images has no list of them");
+        };
+        let mut listed: Vec<Listed> = serde_json::from_slice(&list)
+            .or_else(|_| odd("the list of images in the archive is not as an engine writes it"))?;
         for image in &mut listed {
-            if !matches!(role(&image.config, EntryType::Regular), Some(Role::Hashed(_))) || !seen.contains_key(&image.config) {
+            if !matches!(
+                role(&image.config, EntryType::Regular),
+                Some(Role::Hashed(_))
+            ) || !seen.contains_key(&image.config)
+            {
                 return odd("an image's configuration is not in the archive");
             }
             for layer in &mut image.layers {
                 if let Some(Some(target)) = seen.get(layer.as_str()) {
                     layer.clone_from(target);
                 }
-                let is_layer = matches!(role(layer, EntryType::Regular), Some(Role::Layer | Role::Hashed(_)));
+                let is_layer = matches!(
+                    role(layer, EntryType::Regular),
+                    Some(Role::Layer | Role::Hashed(_))
+                );
                 if !is_layer || !matches!(seen.get(layer.as_str()), Some(None)) {
                     return odd("an image's layer is not in the archive");
                 }
@@ -130,32 +149,45 @@ impl Archive {
     pub(super) fn images(&self) -> Result<Vec<Image>, Problem> {
         let mut images = Vec::new();
         for listed in &self.listed {
-            let Some(Role::Hashed(config)) = role(&listed.config, EntryType::Regular) else { continue };
+            let Some(Role::Hashed(config)) = role(&listed.config, EntryType::Regular) else {
+                continue;
+            };
             let names = listed.repo_tags.as_deref().unwrap_or_default();
             if names.is_empty() {
                 return odd("the archive has an image without a name");
             }
-            images.extend(names.iter().map(|name| Image { name: name.clone(), config: config.to_owned() }));
+            images.extend(names.iter().map(|name| Image {
+                name: name.clone(),
+                config: config.to_owned(),
+            }));
         }
         images.sort();
         Ok(images)
     }
 
-    /// Writes the archive for the engine: every layer and configuration as it is, and a list of our own.
+    /// Writes the archive for the engine: every layer and configuration as it is, and a list of our
+    /// own.
     pub(super) fn rewrite(&self, read: &mut impl Read, write: impl Write) -> io::Result<()> {
         let mut out = tar::Builder::new(write);
         let mut archive = tar::Archive::new(&mut *read);
         for entry in archive.entries()? {
             let mut entry = entry?;
-            let path = path_of(&entry).map_err(|_| io::Error::other("the archive has changed meanwhile"))?;
+            let path = path_of(&entry)
+                .map_err(|_| io::Error::other("the archive has changed meanwhile"))?;
             let kind = entry.header().entry_type();
-            if kind == EntryType::Regular && matches!(role(&path, kind), Some(Role::Hashed(_) | Role::Layer)) {
+            if kind == EntryType::Regular
+                && matches!(role(&path, kind), Some(Role::Hashed(_) | Role::Layer))
+            {
                 out.append_data(&mut header(entry.size()), &path, &mut entry)?;
             }
         }
         io::copy(read, &mut io::sink())?;
         let list = serde_json::to_vec(&self.listed)?;
-        out.append_data(&mut header(list.len() as u64), "manifest.json", list.as_slice())?;
+        out.append_data(
+            &mut header(list.len() as u64),
+            "manifest.json",
+            list.as_slice(),
+        )?;
         out.into_inner()?.flush()
     }
 }
@@ -183,7 +215,8 @@ fn role(path: &str, kind: EntryType) -> Option<Role<'_>> {
     match kind {
         EntryType::Directory => {
             let folder = folder.unwrap_or(path);
-            (is_hash(folder) || ["blobs", "blobs/sha256"].contains(&folder)).then_some(Role::Dropped)
+            (is_hash(folder) || ["blobs", "blobs/sha256"].contains(&folder))
+                .then_some(Role::Dropped)
         }
         EntryType::Regular | EntryType::Symlink => {
             let is_file = kind == EntryType::Regular;
@@ -191,12 +224,17 @@ fn role(path: &str, kind: EntryType) -> Option<Role<'_>> {
                 "manifest.json" => is_file.then_some(Role::List),
                 "repositories" | "index.json" | "oci-layout" => is_file.then_some(Role::Dropped),
                 _ => {
-                    if let Some(hash) = path.strip_suffix(".json").or_else(|| path.strip_prefix("blobs/sha256/")) {
+                    if let Some(hash) = path
+                        .strip_suffix(".json")
+                        .or_else(|| path.strip_prefix("blobs/sha256/"))
+                    {
                         return (is_file && is_hash(hash)).then_some(Role::Hashed(hash));
                     }
                     match path.split_once('/') {
                         Some((hash, "layer.tar")) if is_hash(hash) => Some(Role::Layer),
-                        Some((hash, "VERSION" | "json")) if is_hash(hash) && is_file => Some(Role::Dropped),
+                        Some((hash, "VERSION" | "json")) if is_hash(hash) && is_file => {
+                            Some(Role::Dropped)
+                        }
                         _ => None,
                     }
                 }
@@ -209,17 +247,26 @@ fn role(path: &str, kind: EntryType) -> Option<Role<'_>> {
 /// Returns the layer that a link leads to: older engines write one where two images share a layer.
 fn target(entry: &tar::Entry<'_, impl Read>) -> Result<String, Problem> {
     let link = entry.link_name_bytes().unwrap_or_default();
-    let target = std::str::from_utf8(&link).ok().and_then(|link| link.strip_prefix("../"));
+    let target = std::str::from_utf8(&link)
+        .ok()
+        .and_then(|link| link.strip_prefix("../"));
     match target.filter(|target| role(target, EntryType::Symlink) == Some(Role::Layer)) {
         Some(target) => Ok(target.to_owned()),
-        None => odd(format!("the archive of images has a link to `{}`", String::from_utf8_lossy(&link).escape_debug())),
+        None => odd(format!(
+            "the archive of images has a link to `{}`",
+            String::from_utf8_lossy(&link).escape_debug()
+        )),
     }
 }
 
 fn read_json(entry: &mut impl Read) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     entry.take(MOST_JSON + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_JSON { odd("the list of images is too long") } else { Ok(bytes) }
+    if bytes.len() as u64 > MOST_JSON {
+        odd("the list of images is too long")
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// Feeds a hash with what is written.
@@ -246,12 +293,18 @@ mod tests {
     fn archive(change: impl FnOnce(&mut Vec<(String, Vec<u8>)>)) -> Vec<u8> {
         let config = br#"{"rootfs":{}}"#.to_vec();
         let name = hex(&Sha256::digest(&config));
-        let list = format!(r#"[{{"Config":"{name}.json","RepoTags":["a:1"],"Layers":["{0}/layer.tar"]}}]"#, "1".repeat(64));
+        let list = format!(
+            r#"[{{"Config":"{name}.json","RepoTags":["a:1"],"Layers":["{0}/layer.tar"]}}]"#,
+            "1".repeat(64)
+        );
         let mut files = vec![
             (format!("{}/layer.tar", "1".repeat(64)), LAYER.to_vec()),
             (format!("{name}.json"), config),
             ("manifest.json".to_owned(), list.into_bytes()),
-            ("repositories".to_owned(), br#"{"evil":{"latest":"1"}}"#.to_vec()),
+            (
+                "repositories".to_owned(),
+                br#"{"evil":{"latest":"1"}}"#.to_vec(),
+            ),
         ];
         change(&mut files);
         let mut out = tar::Builder::new(Vec::new());
@@ -279,7 +332,9 @@ mod tests {
         let found = Archive::inspect(bytes.as_slice()).expect("whole");
         assert_eq!(found.images().expect("named").len(), 1);
         let mut out = Vec::new();
-        found.rewrite(&mut bytes.as_slice(), &mut out).expect("written");
+        found
+            .rewrite(&mut bytes.as_slice(), &mut out)
+            .expect("written");
         let mut names = Vec::new();
         for entry in tar::Archive::new(out.as_slice()).entries().expect("a tar") {
             let mut entry = entry.expect("an entry");
@@ -289,34 +344,68 @@ mod tests {
             names.push(entry.path().expect("a path").to_string_lossy().into_owned());
         }
         assert_eq!(names.len(), 3, "{names:?}");
-        assert!(!names.contains(&"repositories".to_owned()) && names.contains(&"manifest.json".to_owned()), "{names:?}");
+        assert!(
+            !names.contains(&"repositories".to_owned())
+                && names.contains(&"manifest.json".to_owned()),
+            "{names:?}"
+        );
     }
 
     #[test]
     fn keys_that_an_engine_reads_in_another_case_are_not_passed_on() {
         let bytes = archive(|files| {
             let list = String::from_utf8(files[2].1.clone()).expect("text");
-            files[2].1 = list.replace(r#""Layers""#, r#""repotags":["evil:latest"],"Layers""#).into_bytes();
+            files[2].1 = list
+                .replace(r#""Layers""#, r#""repotags":["evil:latest"],"Layers""#)
+                .into_bytes();
         });
         let found = Archive::inspect(bytes.as_slice()).expect("whole");
         let mut out = Vec::new();
-        found.rewrite(&mut bytes.as_slice(), &mut out).expect("written");
+        found
+            .rewrite(&mut bytes.as_slice(), &mut out)
+            .expect("written");
         assert!(!String::from_utf8_lossy(&out).contains("evil"));
     }
 
     #[test]
     fn what_no_engine_writes_is_refused() {
-        for path in ["../up", "/etc/passwd", "a/../b", "hooks/pre", "./manifest.json", "blobs/sha256/../x"] {
-            refused(&archive(|files| files.push((path.to_owned(), vec![1]))), "has the entry");
+        for path in [
+            "../up",
+            "/etc/passwd",
+            "a/../b",
+            "hooks/pre",
+            "./manifest.json",
+            "blobs/sha256/../x",
+        ] {
+            refused(
+                &archive(|files| files.push((path.to_owned(), vec![1]))),
+                "has the entry",
+            );
         }
         refused(&archive(|files| files.push(files[0].clone())), "twice");
-        refused(&archive(|files| files[1].1.push(b' ')), "do not have that hash");
-        refused(&archive(|files| drop(files.remove(2))), "no list");
-        refused(&archive(|files| drop(files.remove(1))), "configuration is not in the archive");
-        refused(&archive(|files| drop(files.remove(0))), "layer is not in the archive");
-        refused(&archive(|files| files[2].1 = b"{".to_vec()), "not as an engine writes it");
         refused(
-            &archive(|files| files[2].1 = String::from_utf8_lossy(&files[2].1).replace("[\"a:1\"]", "null").into_bytes()),
+            &archive(|files| files[1].1.push(b' ')),
+            "do not have that hash",
+        );
+        refused(&archive(|files| drop(files.remove(2))), "no list");
+        refused(
+            &archive(|files| drop(files.remove(1))),
+            "configuration is not in the archive",
+        );
+        refused(
+            &archive(|files| drop(files.remove(0))),
+            "layer is not in the archive",
+        );
+        refused(
+            &archive(|files| files[2].1 = b"{".to_vec()),
+            "not as an engine writes it",
+        );
+        refused(
+            &archive(|files| {
+                files[2].1 = String::from_utf8_lossy(&files[2].1)
+                    .replace("[\"a:1\"]", "null")
+                    .into_bytes()
+            }),
             "without a name",
         );
     }
@@ -328,17 +417,23 @@ mod tests {
             let mut header = tar::Header::new_gnu();
             header.set_entry_type(EntryType::Symlink);
             header.set_size(0);
-            out.append_link(&mut header, format!("{}/layer.tar", "2".repeat(64)), to).expect("written");
+            out.append_link(&mut header, format!("{}/layer.tar", "2".repeat(64)), to)
+                .expect("written");
             out.into_inner().expect("written")
         };
         refused(&with_link("/etc/passwd"), "a link to `/etc/passwd`");
         refused(&with_link("../../x"), "a link to");
-        refused(&with_link(&format!("../{}/layer.tar", "1".repeat(64))), "no list");
+        refused(
+            &with_link(&format!("../{}/layer.tar", "1".repeat(64))),
+            "no list",
+        );
         let mut device = tar::Builder::new(Vec::new());
         let mut node = tar::Header::new_gnu();
         node.set_entry_type(EntryType::Char);
         node.set_size(0);
-        device.append_data(&mut node, "manifest.json", io::empty()).expect("written");
+        device
+            .append_data(&mut node, "manifest.json", io::empty())
+            .expect("written");
         refused(&device.into_inner().expect("written"), "has the entry");
     }
 }

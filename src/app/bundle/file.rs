@@ -1,4 +1,5 @@
-//! The bundle's own tar: fixed order, plain headers, and reading that counts, hashes and can be stopped.
+//! The bundle's own tar: fixed order, plain headers, and reading that counts, hashes and can be
+//! stopped.
 
 use std::fs::File;
 use std::io;
@@ -34,13 +35,19 @@ pub(super) const BLOCK: u64 = 512;
 const MARGIN: u64 = 64 << 20;
 
 pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    digest.iter().fold(String::with_capacity(64), |text, byte| {
+        text + &format!("{byte:02x}")
+    })
 }
 
 /// Returns an error about a path.
 pub(super) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<> {
     let path = path.to_owned();
-    move |source| Error::File { doing, path: path.clone(), source }
+    move |source| Error::File {
+        doing,
+        path: path.clone(),
+        source,
+    }
 }
 
 /// Returns the header of one entry, as bytes.
@@ -58,11 +65,16 @@ pub(super) fn span(size: u64) -> u64 {
 
 /// Checks that so many bytes fit into a folder's disk.
 pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
-    let disk = nix::sys::statvfs::statvfs(folder).map_err(|source| failed("look at", folder)(source.into()))?;
+    let disk = nix::sys::statvfs::statvfs(folder)
+        .map_err(|source| failed("look at", folder)(source.into()))?;
     let free = disk.blocks_available().saturating_mul(disk.fragment_size());
     let needed = needed.saturating_add(MARGIN);
     if free < needed {
-        return Err(Error::NoSpace { folder: folder.to_owned(), needed: ByteSize::new(needed), free: ByteSize::new(free) });
+        return Err(Error::NoSpace {
+            folder: folder.to_owned(),
+            needed: ByteSize::new(needed),
+            free: ByteSize::new(free),
+        });
     }
     Ok(())
 }
@@ -70,14 +82,21 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
 /// Opens a file without waiting for anybody, as a named pipe would have it, and says what it is.
 pub(super) fn regular(path: &Path) -> Result<(File, std::fs::Metadata), Error> {
     let mut options = std::fs::OpenOptions::new();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed("open", path))?;
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(failed("open", path))?;
     let facts = file.metadata().map_err(failed("look at", path))?;
     Ok((file, facts))
 }
 
 /// Reads the manifest and checks that the rest of the file is as long as it says.
 pub(super) fn open(path: &Path) -> Result<(File, Manifest, u64), Error> {
-    let none = |problem: &str| Error::NotABundle { path: path.to_owned(), problem: problem.to_owned() };
+    let none = |problem: &str| Error::NotABundle {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    };
     let (mut file, facts) = regular(path)?;
     if !facts.is_file() {
         return Err(none("it is not a regular file"));
@@ -89,39 +108,86 @@ pub(super) fn open(path: &Path) -> Result<(File, Manifest, u64), Error> {
     };
     let mut text = vec![0; size as usize];
     let found = facts.len();
-    let cut = |_| Error::Truncated { path: path.to_owned(), expected: span(size), found };
+    let cut = |_| Error::Truncated {
+        path: path.to_owned(),
+        expected: span(size),
+        found,
+    };
     file.read_exact(&mut text).map_err(cut)?;
-    let broken = |error| Error::Damaged { path: path.to_owned(), problem: format!("its manifest {}", json_fault(&error)) };
+    let broken = |error| Error::Damaged {
+        path: path.to_owned(),
+        problem: format!("its manifest {}", json_fault(&error)),
+    };
     let value = serde_json::from_slice(&text).map_err(broken)?;
-    let odd = |problem| Error::Refused { path: path.to_owned(), problem: format!("in its manifest {problem}") };
+    let odd = |problem| Error::Refused {
+        path: path.to_owned(),
+        problem: format!("in its manifest {problem}"),
+    };
     let (found_format, made_by) = shape::head(&value).map_err(odd)?;
     if found_format != FORMAT {
-        let made_by = made_by.chars().filter(|c| !c.is_control()).take(40).collect();
-        return Err(Error::Version { path: path.to_owned(), found: found_format, made_by, reads: FORMAT });
+        let made_by = made_by
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(40)
+            .collect();
+        return Err(Error::Version {
+            path: path.to_owned(),
+            found: found_format,
+            made_by,
+            reads: FORMAT,
+        });
     }
     let manifest = shape::manifest(&value).map_err(odd)?;
-    manifest.check().map_err(|problem| Error::Refused { path: path.to_owned(), problem })?;
+    manifest.check().map_err(|problem| Error::Refused {
+        path: path.to_owned(),
+        problem,
+    })?;
     let begin = span(size);
-    let expected = begin + manifest.entries().iter().map(|entry| span(entry.1)).sum::<u64>() + 2 * BLOCK;
+    let expected = begin
+        + manifest
+            .entries()
+            .iter()
+            .map(|entry| span(entry.1))
+            .sum::<u64>()
+        + 2 * BLOCK;
     match found.cmp(&expected) {
-        std::cmp::Ordering::Less => Err(Error::Truncated { path: path.to_owned(), expected, found }),
-        std::cmp::Ordering::Greater => {
-            Err(Error::Refused { path: path.to_owned(), problem: format!("{} bytes follow its end", found - expected) })
-        }
+        std::cmp::Ordering::Less => Err(Error::Truncated {
+            path: path.to_owned(),
+            expected,
+            found,
+        }),
+        std::cmp::Ordering::Greater => Err(Error::Refused {
+            path: path.to_owned(),
+            problem: format!("{} bytes follow its end", found - expected),
+        }),
         std::cmp::Ordering::Equal => Ok((file, manifest, begin)),
     }
 }
 
-/// Goes to an entry and checks that it is the one that has to come there. The file then stands at its first byte.
-pub(super) fn go_to(file: &mut File, at: u64, name: &str, size: u64, path: &Path) -> Result<(), Error> {
-    file.seek(SeekFrom::Start(at)).map_err(failed("read", path))?;
+/// Goes to an entry and checks that it is the one that has to come there. The file then stands at
+/// its first byte.
+pub(super) fn go_to(
+    file: &mut File,
+    at: u64,
+    name: &str,
+    size: u64,
+    path: &Path,
+) -> Result<(), Error> {
+    file.seek(SeekFrom::Start(at))
+        .map_err(failed("read", path))?;
     match read_header(file).map_err(failed("read", path))? {
         Some((found, n)) if found == name.as_bytes() && n == size => Ok(()),
         Some((found, _)) => {
             let found = String::from_utf8_lossy(&found).escape_debug().to_string();
-            Err(Error::Refused { path: path.to_owned(), problem: format!("where `{name}` should be there is `{found}`") })
+            Err(Error::Refused {
+                path: path.to_owned(),
+                problem: format!("where `{name}` should be there is `{found}`"),
+            })
         }
-        None => Err(Error::Damaged { path: path.to_owned(), problem: format!("the header of `{name}` is broken") }),
+        None => Err(Error::Damaged {
+            path: path.to_owned(),
+            problem: format!("the header of `{name}` is broken"),
+        }),
     }
 }
 
@@ -134,11 +200,23 @@ fn read_header(file: &mut File) -> io::Result<Option<(Vec<u8>, u64)>> {
         Err(error) => return Err(error),
     }
     let header = tar::Header::from_byte_slice(&block);
-    let sum: u32 = block.iter().enumerate().map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) }).sum();
+    let sum: u32 = block
+        .iter()
+        .enumerate()
+        .map(|(at, &byte)| {
+            if (148..156).contains(&at) {
+                32
+            } else {
+                u32::from(byte)
+            }
+        })
+        .sum();
     if header.cksum().ok() != Some(sum) || header.entry_type() != tar::EntryType::Regular {
         return Ok(None);
     }
-    let Ok(size) = header.entry_size() else { return Ok(None) };
+    let Ok(size) = header.entry_size() else {
+        return Ok(None);
+    };
     Ok(Some((header.path_bytes().into_owned(), size)))
 }
 
@@ -152,8 +230,18 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(task: impl Into<String>, total: Option<u64>, progress: &ProgressSink) -> Self {
-        Self { task: task.into(), total, done: 0, progress: progress.clone(), shown: Instant::now() }
+    pub(super) fn new(
+        task: impl Into<String>,
+        total: Option<u64>,
+        progress: &ProgressSink,
+    ) -> Self {
+        Self {
+            task: task.into(),
+            total,
+            done: 0,
+            progress: progress.clone(),
+            shown: Instant::now(),
+        }
     }
 
     pub(super) fn add(&mut self, n: u64) {
@@ -193,7 +281,13 @@ pub(super) struct Watched<R> {
 
 impl<R: Read> Watched<R> {
     pub(super) fn new(inner: R, meter: Meter, cancel: &CancellationToken) -> Self {
-        Self { inner, hasher: Sha256::new(), n: 0, meter, cancel: cancel.clone() }
+        Self {
+            inner,
+            hasher: Sha256::new(),
+            n: 0,
+            meter,
+            cancel: cancel.clone(),
+        }
     }
 
     /// Returns how many bytes came, and their hash.
@@ -240,17 +334,38 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("b.tar");
         for (text, words, remedy) in [
-            ("{\"format\":1,", "is damaged: its manifest ends in the middle", "copy it again"),
-            ("{\"format\":1;}", "is damaged: its manifest is no JSON from line 1, column 12 on", "copy it again"),
-            ("{\"format\":1,\"podbay\":\"1\"}", "is refused: in its manifest `archive` is missing", "do not use this file"),
-            ("[]", "is refused: in its manifest it is a list", "do not use this file"),
+            (
+                "{\"format\":1,",
+                "is damaged: its manifest ends in the middle",
+                "copy it again",
+            ),
+            (
+                "{\"format\":1;}",
+                "is damaged: its manifest is no JSON from line 1, column 12 on",
+                "copy it again",
+            ),
+            (
+                "{\"format\":1,\"podbay\":\"1\"}",
+                "is refused: in its manifest `archive` is missing",
+                "do not use this file",
+            ),
+            (
+                "[]",
+                "is refused: in its manifest it is a list",
+                "do not use this file",
+            ),
             ("{\"format\":9}", "has format 9", "make it anew"),
         ] {
-            let mut bytes = entry(MANIFEST, text.len() as u64).expect("a header").to_vec();
+            let mut bytes = entry(MANIFEST, text.len() as u64)
+                .expect("a header")
+                .to_vec();
             bytes.extend_from_slice(text.as_bytes());
             std::fs::write(&path, &bytes).expect("written");
             let error = open(&path).expect_err("it is none");
-            assert!(error.to_string().contains(words) && error.hint().contains(remedy), "{error}");
+            assert!(
+                error.to_string().contains(words) && error.hint().contains(remedy),
+                "{error}"
+            );
         }
     }
 }

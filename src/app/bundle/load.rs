@@ -60,8 +60,8 @@ struct Verified {
 
 /// Loads a bundle: all of it, or nothing.
 ///
-/// Every byte is compared with the manifest before the engine or the folder of models gets to see any of it. Then come the images, then
-/// the models get their names.
+/// Every byte is compared with the manifest before the engine or the folder of models gets to see
+/// any of it. Then come the images, then the models get their names.
 #[boxed]
 pub async fn load_bundle(
     config: &Config,
@@ -74,13 +74,22 @@ pub async fn load_bundle(
     let (_, manifest, _) = file::open(&path)?;
     let here = std::env::consts::ARCH;
     if manifest.architecture != here {
-        return Err(Error::Architecture { path, found: shown(&manifest.architecture), here }.into());
+        return Err(Error::Architecture {
+            path,
+            found: shown(&manifest.architecture),
+            here,
+        }
+        .into());
     }
     let paths = Paths::new(state.root());
     let folder = paths.models();
     let store = Store::new(&config.inference, &paths, true).map_err(app::Error::Inference)?;
     check_known(&manifest, &store, &path)?;
-    let places: Vec<PathBuf> = manifest.models.iter().map(|model| store.place(&model.name, &model.file, &model.sha256)).collect();
+    let places: Vec<PathBuf> = manifest
+        .models
+        .iter()
+        .map(|model| store.place(&model.name, &model.file, &model.sha256))
+        .collect();
     let mut notes = app::model_mistakes(config);
     if manifest.podbay != env!("CARGO_PKG_VERSION") {
         let text = format!(
@@ -90,22 +99,56 @@ pub async fn load_bundle(
         notes.push(text);
     }
     // What is here is asked before gigabytes are read.
-    let engine = if request.check { None } else { Some(Engine::connect(&config.engine, cancel).await.map_err(app::Error::Engine)?) };
+    let engine = if request.check {
+        None
+    } else {
+        Some(
+            Engine::connect(&config.engine, cancel)
+                .await
+                .map_err(app::Error::Engine)?,
+        )
+    };
     let mut wanted = Vec::new();
     if let Some(engine) = &engine {
         wanted = missing(engine, &manifest, request.force, progress, cancel).await?;
-        check_room(engine.facts(cancel).await.map_err(app::Error::Engine)?, &manifest, &folder)?;
+        check_room(
+            engine.facts(cancel).await.map_err(app::Error::Engine)?,
+            &manifest,
+            &folder,
+        )?;
     }
     let work = {
-        let (request, progress, cancel, places) = (request.clone(), progress.clone(), cancel.clone(), places.clone());
+        let (request, progress, cancel, places) = (
+            request.clone(),
+            progress.clone(),
+            cancel.clone(),
+            places.clone(),
+        );
         move || verify(&request, &manifest, &folder, &places, &progress, &cancel)
     };
-    let verified = tokio::task::spawn_blocking(work).await.expect("reading a file does not panic")?;
-    let mut bundled = Bundled { size: fs::metadata(&path).map_err(failed("look at", &path))?.len(), notes, ..Bundled::default() };
-    bundled.images = verified.manifest.images.iter().map(|image| (image.name.clone(), id(image))).collect();
-    let names = verified.manifest.models.iter().map(|model| store.name_brought(&model.name, &model.file, &model.sha256));
+    let verified = tokio::task::spawn_blocking(work)
+        .await
+        .expect("reading a file does not panic")?;
+    let mut bundled = Bundled {
+        size: fs::metadata(&path).map_err(failed("look at", &path))?.len(),
+        notes,
+        ..Bundled::default()
+    };
+    bundled.images = verified
+        .manifest
+        .images
+        .iter()
+        .map(|image| (image.name.clone(), id(image)))
+        .collect();
+    let names = verified
+        .manifest
+        .models
+        .iter()
+        .map(|model| store.name_brought(&model.name, &model.file, &model.sha256));
     bundled.models = names.zip(places).collect();
-    let Some(engine) = engine else { return Ok(bundled) };
+    let Some(engine) = engine else {
+        return Ok(bundled);
+    };
     if !wanted.is_empty() {
         load_images(&engine, &path, &verified, progress, cancel).await?;
         confirm(&engine, &wanted, cancel).await?;
@@ -113,9 +156,17 @@ pub async fn load_bundle(
     for (model, temporary) in verified.models {
         let to = store.place(&model.name, &model.file, &model.sha256);
         let folder = to.parent().expect("the folder of models, or one below it");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
-        temporary.persist(&to).map_err(|error| failed("write", &to)(error.error))?;
-        store.adopt(&model.name, &model.file, &model.sha256).map_err(app::Error::Inference)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(failed("make the folder", folder))?;
+        temporary
+            .persist(&to)
+            .map_err(|error| failed("write", &to)(error.error))?;
+        store
+            .adopt(&model.name, &model.file, &model.sha256)
+            .map_err(app::Error::Inference)?;
     }
     Ok(bundled)
 }
@@ -132,14 +183,21 @@ fn shown(text: &str) -> String {
 fn check_known(manifest: &Manifest, store: &Store, path: &Path) -> Result<(), Error> {
     for model in &manifest.models {
         if store.contradicts(&model.name, &model.file, model.size, &model.sha256) {
-            let problem = format!("`{}` is not the model that Podbay knows by that name: its hash is another", model.file);
-            return Err(Error::Refused { path: path.to_owned(), problem });
+            let problem = format!(
+                "`{}` is not the model that Podbay knows by that name: its hash is another",
+                model.file
+            );
+            return Err(Error::Refused {
+                path: path.to_owned(),
+                problem,
+            });
         }
     }
     Ok(())
 }
 
-/// Returns the images that are not here; a name that means another image is not taken from it unasked.
+/// Returns the images that are not here; a name that means another image is not taken from it
+/// unasked.
 async fn missing(
     engine: &Engine,
     manifest: &Manifest,
@@ -149,14 +207,22 @@ async fn missing(
 ) -> Result<Vec<Image>, app::Error> {
     let (mut missing, mut others) = (Vec::new(), Vec::new());
     for image in &manifest.images {
-        match engine.image(&image.name, cancel).await.map_err(app::Error::Engine)? {
+        match engine
+            .image(&image.name, cancel)
+            .await
+            .map_err(app::Error::Engine)?
+        {
             None => missing.push(image.clone()),
             Some(facts) if facts.id == id(image) => {}
             Some(_) => others.push(image.clone()),
         }
     }
     // Where ids do not tell, the same image looks like another one.
-    let has_other_ids = engine.facts(cancel).await.map_err(app::Error::Engine)?.containerd_images;
+    let has_other_ids = engine
+        .facts(cancel)
+        .await
+        .map_err(app::Error::Engine)?
+        .containerd_images;
     if has_other_ids && !force && !others.is_empty() {
         let names: Vec<&str> = others.iter().map(|image| image.name.as_str()).collect();
         let here = packed::look(engine, &names, progress, cancel).await?;
@@ -165,12 +231,23 @@ async fn missing(
     if force {
         missing.append(&mut others);
     }
-    if others.is_empty() { Ok(missing) } else { Err(Error::Taken { what: others.into_iter().map(|image| image.name).collect() }.into()) }
+    if others.is_empty() {
+        Ok(missing)
+    } else {
+        Err(Error::Taken {
+            what: others.into_iter().map(|image| image.name).collect(),
+        }
+        .into())
+    }
 }
 
 /// Checks the disks: the engine unpacks the archive beside what it makes of it.
 fn check_room(engine: &Facts, manifest: &Manifest, folder: &Path) -> Result<(), Error> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(failed("make the folder", folder))?;
     file::check_space(folder, manifest.models.iter().map(|model| model.size).sum())?;
     // Its folder is only ours to look at where it is on this machine.
     if engine.local && !engine.desktop && engine.root.is_dir() {
@@ -190,20 +267,29 @@ fn verify(
 ) -> Result<Verified, app::Error> {
     let path = &request.file;
     let (mut file, manifest, begin) = file::open(path)?;
-    let changed = || Error::Damaged { path: path.clone(), problem: "it was changed while it was read".to_owned() };
+    let changed = || Error::Damaged {
+        path: path.clone(),
+        problem: "it was changed while it was read".to_owned(),
+    };
     if manifest != *expected {
         return Err(changed().into());
     }
     let read = |source| stopped(failed("read", path)(source).into(), cancel);
-    let wrong =
-        |name: &str| Error::Damaged { path: path.clone(), problem: format!("`{name}` does not have the hash that the manifest gives") };
+    let wrong = |name: &str| Error::Damaged {
+        path: path.clone(),
+        problem: format!("`{name}` does not have the hash that the manifest gives"),
+    };
     let mut at = begin;
     let mut models = Vec::new();
     let mut archive = None;
     for (index, (name, size, sha256)) in manifest.entries().into_iter().enumerate() {
         file::go_to(&mut file, at, &name, size, path)?;
         let meter = Meter::new(format!("checking {name}"), Some(size), progress);
-        let mut reader = Watched::new(io::BufReader::with_capacity(1 << 20, &mut file).take(size), meter, cancel);
+        let mut reader = Watched::new(
+            io::BufReader::with_capacity(1 << 20, &mut file).take(size),
+            meter,
+            cancel,
+        );
         if index == 0 {
             let found = Archive::inspect(&mut reader);
             // Where the hash is wrong, whatever else is wrong comes from there.
@@ -223,7 +309,8 @@ fn verify(
                 Some(to) => Target::File(to),
                 None => Target::Nowhere,
             };
-            io::copy(&mut reader, &mut target).map_err(|source| stopped(failed("write", folder)(source).into(), cancel))?;
+            io::copy(&mut reader, &mut target)
+                .map_err(|source| stopped(failed("write", folder)(source).into(), cancel))?;
             if reader.end() != (size, sha256.to_owned()) {
                 return Err(wrong(&name).into());
             }
@@ -241,26 +328,48 @@ fn verify(
         Err(problem) => Err(problem),
     };
     let (archive, images) = archive.map_err(|problem| match problem {
-        // The disk gave every byte, and they are those that were meant: it is the archive that is no archive.
-        Problem::Read(source) => Error::Refused { path: path.clone(), problem: format!("its archive of images cannot be read: {source}") },
-        Problem::Odd(problem) => Error::Refused { path: path.clone(), problem },
+        // The disk gave every byte, and they are those that were meant: it is the archive that is
+        // no archive.
+        Problem::Read(source) => Error::Refused {
+            path: path.clone(),
+            problem: format!("its archive of images cannot be read: {source}"),
+        },
+        Problem::Odd(problem) => Error::Refused {
+            path: path.clone(),
+            problem,
+        },
     })?;
     let mut listed = manifest.images.clone();
     listed.sort();
     if images != listed {
         let names: Vec<String> = images.iter().map(|image| shown(&image.name)).collect();
-        let problem = format!("its archive has other images than its manifest says: {}", names.join(", "));
-        return Err(Error::Refused { path: path.clone(), problem }.into());
+        let problem = format!(
+            "its archive has other images than its manifest says: {}",
+            names.join(", ")
+        );
+        return Err(Error::Refused {
+            path: path.clone(),
+            problem,
+        }
+        .into());
     }
-    Ok(Verified { archive, begin, manifest, models })
+    Ok(Verified {
+        archive,
+        begin,
+        manifest,
+        models,
+    })
 }
 
-/// Checks that an entry which has the right hash is a model at all: nobody but `save` says that it is.
+/// Checks that an entry which has the right hash is a model at all: nobody but `save` says that it
+/// is.
 fn check_model(path: &Path, at: u64, name: &str, size: u64) -> Result<(), Error> {
     let (mut file, _) = file::regular(path)?;
     file::go_to(&mut file, at, name, size, path)?;
-    inference::check_model(file, size)
-        .map_err(|problem| Error::Refused { path: path.to_owned(), problem: format!("`{name}` in it is no model: {problem}") })
+    inference::check_model(file, size).map_err(|problem| Error::Refused {
+        path: path.to_owned(),
+        problem: format!("`{name}` in it is no model: {problem}"),
+    })
 }
 
 /// Returns where a model's bytes go; `None` where they are here already, or nothing is to be kept.
@@ -279,10 +388,16 @@ fn keep(
             return Ok(None);
         }
         if !request.force {
-            return Err(Error::Taken { what: vec![to.display().to_string()] }.into());
+            return Err(Error::Taken {
+                what: vec![to.display().to_string()],
+            }
+            .into());
         }
     }
-    let made = tempfile::Builder::new().prefix(".bundle-").permissions(fs::Permissions::from_mode(0o644)).tempfile_in(folder);
+    let made = tempfile::Builder::new()
+        .prefix(".bundle-")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder);
     Ok(Some(made.map_err(failed("write", folder))?))
 }
 
@@ -290,7 +405,8 @@ fn hash(path: &Path, cancel: &CancellationToken) -> Result<String, app::Error> {
     let (file, _) = file::regular(path)?;
     let silent: ProgressSink = std::sync::Arc::new(|_| {});
     let mut reader = Watched::new(file, Meter::new("", None, &silent), cancel);
-    io::copy(&mut reader, &mut io::sink()).map_err(|source| stopped(failed("read", path)(source).into(), cancel))?;
+    io::copy(&mut reader, &mut io::sink())
+        .map_err(|source| stopped(failed("read", path)(source).into(), cancel))?;
     Ok(reader.end().1)
 }
 
@@ -316,8 +432,9 @@ impl Write for Target {
     }
 }
 
-/// Sends the archive to the engine, written anew. The file is compared once more on the way: should somebody have changed it since, the
-/// archive breaks off before its end, and the engine takes nothing of it.
+/// Sends the archive to the engine, written anew. The file is compared once more on the way: should
+/// somebody have changed it since, the archive breaks off before its end, and the engine takes
+/// nothing of it.
 async fn load_images(
     engine: &Engine,
     path: &Path,
@@ -328,15 +445,32 @@ async fn load_images(
     let (send, mut receive) = mpsc::channel::<io::Result<Bytes>>(4);
     let part = verified.manifest.archive.clone();
     let (mut file, _) = file::regular(path)?;
-    file::go_to(&mut file, verified.begin, super::manifest::IMAGES, part.size, path)?;
+    file::go_to(
+        &mut file,
+        verified.begin,
+        super::manifest::IMAGES,
+        part.size,
+        path,
+    )?;
     let meter = Meter::new("loading the images", Some(part.size), progress);
-    let mut reader = Watched::new(io::BufReader::with_capacity(1 << 20, file).take(part.size), meter, cancel);
+    let mut reader = Watched::new(
+        io::BufReader::with_capacity(1 << 20, file).take(part.size),
+        meter,
+        cancel,
+    );
     let archive = verified.archive.clone();
     let feeding = tokio::task::spawn_blocking(move || {
-        let mut pieces = Pieces { send: send.clone(), piece: Vec::with_capacity(PIECE) };
+        let mut pieces = Pieces {
+            send: send.clone(),
+            piece: Vec::with_capacity(PIECE),
+        };
         let outcome = archive.rewrite(&mut reader, &mut pieces).and_then(|()| {
             let changed = || io::Error::other("the bundle was changed while it was read");
-            if reader.end() == (part.size, part.sha256) { Ok(()) } else { Err(changed()) }
+            if reader.end() == (part.size, part.sha256) {
+                Ok(())
+            } else {
+                Err(changed())
+            }
         });
         // The last piece has the end of the archive in it, so it goes only when all was right.
         let outcome = outcome.and_then(|()| pieces.send_piece());
@@ -362,7 +496,9 @@ struct Pieces {
 impl Pieces {
     fn send_piece(&mut self) -> io::Result<()> {
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
-        self.send.blocking_send(Ok(piece.into())).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+        self.send
+            .blocking_send(Ok(piece.into()))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
     }
 }
 
@@ -382,22 +518,40 @@ impl Write for Pieces {
 }
 
 /// Checks that the names mean now what the manifest says.
-async fn confirm(engine: &Engine, wanted: &[Image], cancel: &CancellationToken) -> Result<(), app::Error> {
-    let has_other_ids = engine.facts(cancel).await.map_err(app::Error::Engine)?.containerd_images;
+async fn confirm(
+    engine: &Engine,
+    wanted: &[Image],
+    cancel: &CancellationToken,
+) -> Result<(), app::Error> {
+    let has_other_ids = engine
+        .facts(cancel)
+        .await
+        .map_err(app::Error::Engine)?
+        .containerd_images;
     for image in wanted {
-        let found = engine.image(&image.name, cancel).await.map_err(app::Error::Engine)?;
-        if let Some(problem) = problem(image, found.as_ref().map(|facts| facts.id.as_str()), has_other_ids) {
+        let found = engine
+            .image(&image.name, cancel)
+            .await
+            .map_err(app::Error::Engine)?;
+        if let Some(problem) = problem(
+            image,
+            found.as_ref().map(|facts| facts.id.as_str()),
+            has_other_ids,
+        ) {
             return Err(Error::NotLoaded { problem }.into());
         }
     }
     Ok(())
 }
 
-/// Says what is wrong with what a name means now. Where the engine gives images other ids, only the name can be looked for.
+/// Says what is wrong with what a name means now. Where the engine gives images other ids, only the
+/// name can be looked for.
 fn problem(wanted: &Image, found: Option<&str>, has_other_ids: bool) -> Option<String> {
     match found {
         None => Some(format!("`{}` is not there", wanted.name)),
-        Some(found) if !has_other_ids && found != id(wanted) => Some(format!("`{}` is {found}", wanted.name)),
+        Some(found) if !has_other_ids && found != id(wanted) => {
+            Some(format!("`{}` is {found}", wanted.name))
+        }
         Some(_) => None,
     }
 }
@@ -408,11 +562,23 @@ mod tests {
 
     #[test]
     fn an_image_that_became_another_is_told_of_where_ids_can_be_compared() {
-        let wanted = Image { name: "a:1".to_owned(), config: "ab".to_owned() };
-        assert_eq!(problem(&wanted, None, false).as_deref(), Some("`a:1` is not there"));
-        assert_eq!(problem(&wanted, None, true).as_deref(), Some("`a:1` is not there"));
+        let wanted = Image {
+            name: "a:1".to_owned(),
+            config: "ab".to_owned(),
+        };
+        assert_eq!(
+            problem(&wanted, None, false).as_deref(),
+            Some("`a:1` is not there")
+        );
+        assert_eq!(
+            problem(&wanted, None, true).as_deref(),
+            Some("`a:1` is not there")
+        );
         assert_eq!(problem(&wanted, Some("sha256:ab"), false), None);
-        assert_eq!(problem(&wanted, Some("sha256:cd"), false).as_deref(), Some("`a:1` is sha256:cd"));
+        assert_eq!(
+            problem(&wanted, Some("sha256:cd"), false).as_deref(),
+            Some("`a:1` is sha256:cd")
+        );
         assert_eq!(problem(&wanted, Some("sha256:cd"), true), None);
     }
 }

@@ -68,19 +68,37 @@ pub(super) struct Model {
 impl Manifest {
     /// Returns each entry behind the manifest: its path, its size and its hash.
     pub(super) fn entries(&self) -> Vec<(String, u64, &str)> {
-        let archive = (IMAGES.to_owned(), self.archive.size, self.archive.sha256.as_str());
-        let models = self.models.iter().map(|model| (format!("{MODELS}{}", model.file), model.size, model.sha256.as_str()));
+        let archive = (
+            IMAGES.to_owned(),
+            self.archive.size,
+            self.archive.sha256.as_str(),
+        );
+        let models = self.models.iter().map(|model| {
+            (
+                format!("{MODELS}{}", model.file),
+                model.size,
+                model.sha256.as_str(),
+            )
+        });
         std::iter::once(archive).chain(models).collect()
     }
 
     /// Looks for what no bundle of ours has.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.images.is_empty() || self.images.len() > MOST_ENTRIES || self.models.len() > MOST_ENTRIES {
-            return Err(format!("it lists {} images and {} models", self.images.len(), self.models.len()));
+        if self.images.is_empty()
+            || self.images.len() > MOST_ENTRIES
+            || self.models.len() > MOST_ENTRIES
+        {
+            return Err(format!(
+                "it lists {} images and {} models",
+                self.images.len(),
+                self.models.len()
+            ));
         }
         let mut names = BTreeSet::new();
         for image in &self.images {
-            let has_tag = podbay_engine::with_tag(&image.name).is_some_and(|full| full == image.name);
+            let has_tag =
+                podbay_engine::with_tag(&image.name).is_some_and(|full| full == image.name);
             if !is_image_name(&image.name) || !has_tag || !is_hash(&image.config) {
                 return Err(format!("`{}` is no image with a tag", image.name));
             }
@@ -100,7 +118,11 @@ impl Manifest {
                 return Err(format!("the file `{}` is there twice", model.file));
             }
         }
-        if let Some(name) = ambiguous(self.models.iter().map(|model| (model.name.as_str(), model.file.as_str()))) {
+        if let Some(name) = ambiguous(
+            self.models
+                .iter()
+                .map(|model| (model.name.as_str(), model.file.as_str())),
+        ) {
             return Err(format!("`{name}` names two models"));
         }
         for (path, size, hash) in self.entries() {
@@ -117,7 +139,9 @@ pub(super) fn ambiguous<'a>(models: impl Iterator<Item = (&'a str, &'a str)>) ->
     let mut whole: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for (name, file) in models {
         let file = Path::new(file);
-        let known = whole.entry(name.to_ascii_lowercase()).or_insert_with(|| parts(file));
+        let known = whole
+            .entry(name.to_ascii_lowercase())
+            .or_insert_with(|| parts(file));
         if !known.iter().any(|part| part == file) {
             return Some(name);
         }
@@ -127,20 +151,29 @@ pub(super) fn ambiguous<'a>(models: impl Iterator<Item = (&'a str, &'a str)>) ->
 
 /// Returns whether a text is a SHA-256 as we write it.
 pub(super) fn is_hash(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// Returns whether a file of this name may be put into the folder of models.
 pub(super) fn is_model_file(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
     // A tar's own header holds a hundred bytes of a name.
-    (6..=90).contains(&name.len()) && name.strip_suffix(".gguf").is_some() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
+    (6..=90).contains(&name.len())
+        && name.strip_suffix(".gguf").is_some()
+        && !name.starts_with(['.', '-'])
+        && name.chars().all(is_plain)
 }
 
 /// Returns whether a text can be the name of a model: it is shown, and typed by a person.
 fn is_model_name(name: &str) -> bool {
     let is_odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
-    (1..=200).contains(&name.len()) && name.trim() == name && !name.starts_with(['.', '-']) && !name.contains(is_odd)
+    (1..=200).contains(&name.len())
+        && name.trim() == name
+        && !name.starts_with(['.', '-'])
+        && !name.contains(is_odd)
 }
 
 #[cfg(test)]
@@ -153,16 +186,30 @@ mod tests {
             format: FORMAT,
             podbay: "0.1.0".to_owned(),
             architecture: "x86_64".to_owned(),
-            images: vec![Image { name: "podbay/workspace:latest".to_owned(), config: hash.clone() }],
-            archive: Part { size: 1, sha256: hash.clone() },
-            models: vec![Model { name: "a".to_owned(), file: "a.gguf".to_owned(), size: 1, sha256: hash }],
+            images: vec![Image {
+                name: "podbay/workspace:latest".to_owned(),
+                config: hash.clone(),
+            }],
+            archive: Part {
+                size: 1,
+                sha256: hash.clone(),
+            },
+            models: vec![Model {
+                name: "a".to_owned(),
+                file: "a.gguf".to_owned(),
+                size: 1,
+                sha256: hash,
+            }],
         }
     }
 
     #[test]
     fn the_parts_of_one_model_share_its_name() {
         let mut manifest = whole();
-        let part = |at: u32| Model { file: format!("m-0000{at}-of-00002.gguf"), ..manifest.models[0].clone() };
+        let part = |at: u32| Model {
+            file: format!("m-0000{at}-of-00002.gguf"),
+            ..manifest.models[0].clone()
+        };
         manifest.models = vec![part(1), part(2)];
         manifest.check().expect("one model");
         manifest.models[1].file = "n-00002-of-00002.gguf".to_owned();
@@ -181,19 +228,68 @@ mod tests {
     fn what_no_bundle_of_ours_has_is_refused() {
         whole().check().expect("this one is whole");
         refused(|m| m.images.clear(), "0 images");
-        refused(|m| m.images[0].name = "podbay/workspace".to_owned(), "no image with a tag");
-        refused(|m| m.images[0].name = "../x:1".to_owned(), "no image with a tag");
-        refused(|m| m.images[0].config = "F".repeat(64), "no image with a tag");
+        refused(
+            |m| m.images[0].name = "podbay/workspace".to_owned(),
+            "no image with a tag",
+        );
+        refused(
+            |m| m.images[0].name = "../x:1".to_owned(),
+            "no image with a tag",
+        );
+        refused(
+            |m| m.images[0].config = "F".repeat(64),
+            "no image with a tag",
+        );
         refused(|m| m.images.push(m.images[0].clone()), "twice");
-        refused(|m| m.models.push(Model { file: "A.gguf".to_owned(), ..m.models[0].clone() }), "twice");
-        refused(|m| m.models.push(Model { name: "A".to_owned(), file: "b.gguf".to_owned(), ..m.models[0].clone() }), "names two models");
-        for name in ["../../../y", "/y", "-y", "", " ", "a\u{1b}[2J", &"y".repeat(201)] {
-            refused(|m| m.models[0].name = name.to_owned(), "no name for a model");
+        refused(
+            |m| {
+                m.models.push(Model {
+                    file: "A.gguf".to_owned(),
+                    ..m.models[0].clone()
+                })
+            },
+            "twice",
+        );
+        refused(
+            |m| {
+                m.models.push(Model {
+                    name: "A".to_owned(),
+                    file: "b.gguf".to_owned(),
+                    ..m.models[0].clone()
+                })
+            },
+            "names two models",
+        );
+        for name in [
+            "../../../y",
+            "/y",
+            "-y",
+            "",
+            " ",
+            "a\u{1b}[2J",
+            &"y".repeat(201),
+        ] {
+            refused(
+                |m| m.models[0].name = name.to_owned(),
+                "no name for a model",
+            );
         }
         refused(|m| m.archive.size = u64::MAX, "images.tar");
         refused(|m| m.models[0].sha256.clear(), "models/a.gguf");
-        for name in ["../a.gguf", "/a.gguf", "a/b.gguf", ".a.gguf", "-a.gguf", "a.sh", "a\n.gguf", &format!("{}.gguf", "a".repeat(90))] {
-            refused(|m| m.models[0].file = name.to_owned(), "no name for a model's file");
+        for name in [
+            "../a.gguf",
+            "/a.gguf",
+            "a/b.gguf",
+            ".a.gguf",
+            "-a.gguf",
+            "a.sh",
+            "a\n.gguf",
+            &format!("{}.gguf", "a".repeat(90)),
+        ] {
+            refused(
+                |m| m.models[0].file = name.to_owned(),
+                "no name for a model's file",
+            );
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Images and models in one file, for machines without a network.
 //!
-//! The file is a tar with a fixed order: the manifest, the engine's archive of all images, then each model's file. A bundle counts as
-//! hostile: everything in it is checked against the manifest before any of it is used, the archive of images is written anew on its way
-//! to the engine, and nothing that is here is replaced unless the person says so. Start with [`save_bundle`] and [`load_bundle`].
+//! The file is a tar with a fixed order: the manifest, the engine's archive of all images, then
+//! each model's file. A bundle counts as hostile: everything in it is checked against the manifest
+//! before any of it is used, the archive of images is written anew on its way to the engine, and
+//! nothing that is here is replaced unless the person says so. Start with [`save_bundle`] and
+//! [`load_bundle`].
 
 mod archive;
 mod error;

@@ -1,5 +1,6 @@
-//! What the images here are, for engines whose ids do not tell: containerd's image store calls an image by a manifest that every engine
-//! writes anew, so the same image has another id on each machine. What it packs up holds the configuration, whose hash is the same everywhere.
+//! What the images here are, for engines whose ids do not tell: containerd's image store calls an
+//! image by a manifest that every engine writes anew, so the same image has another id on each
+//! machine. What it packs up holds the configuration, whose hash is the same everywhere.
 
 use std::io;
 use std::io::Read;
@@ -18,7 +19,8 @@ use crate as app;
 use podbay_engine::Engine;
 use podbay_event::ProgressSink;
 
-/// Returns images that are here with the hashes of their configurations. The engine packs them up for it, and nothing of that is kept.
+/// Returns images that are here with the hashes of their configurations. The engine packs them up
+/// for it, and nothing of that is kept.
 pub(super) async fn look(
     engine: &Engine,
     names: &[&str],
@@ -43,12 +45,19 @@ pub(super) async fn look(
             Problem::Read(source) => source.to_string(),
             Problem::Odd(problem) => problem,
         };
-        Error::NotLoaded { problem: format!("what is here cannot be compared: {problem}") }.into()
+        Error::NotLoaded {
+            problem: format!("what is here cannot be compared: {problem}"),
+        }
+        .into()
     })
 }
 
 fn read(receive: mpsc::Receiver<Bytes>) -> Result<Vec<Image>, Problem> {
-    Archive::inspect(Pieces { receive, piece: Bytes::new() })?.images()
+    Archive::inspect(Pieces {
+        receive,
+        piece: Bytes::new(),
+    })?
+    .images()
 }
 
 /// What comes in pieces, as one file.
@@ -84,10 +93,19 @@ mod tests {
     fn an_archive_in_pieces_tells_the_images_by_their_configurations() {
         let (config, layer) = (br#"{"rootfs":{}}"#.to_vec(), b"a layer".to_vec());
         let blob = |bytes: &[u8]| format!("blobs/sha256/{}", hex(&Sha256::digest(bytes)));
-        let list = format!(r#"[{{"Config":"{}","RepoTags":["a:1"],"Layers":["{}"]}}]"#, blob(&config), blob(&layer));
+        let list = format!(
+            r#"[{{"Config":"{}","RepoTags":["a:1"],"Layers":["{}"]}}]"#,
+            blob(&config),
+            blob(&layer)
+        );
         let mut out = tar::Builder::new(Vec::new());
-        for (path, content) in [(blob(&layer), layer), (blob(&config), config.clone()), ("manifest.json".to_owned(), list.into_bytes())] {
-            out.append_data(&mut header(content.len() as u64), path, content.as_slice()).expect("written");
+        for (path, content) in [
+            (blob(&layer), layer),
+            (blob(&config), config.clone()),
+            ("manifest.json".to_owned(), list.into_bytes()),
+        ] {
+            out.append_data(&mut header(content.len() as u64), path, content.as_slice())
+                .expect("written");
         }
         let archive = out.into_inner().expect("written");
         let told = |archive: &[u8]| {
@@ -99,7 +117,10 @@ mod tests {
             drop(send);
             read(receive)
         };
-        let expected = Image { name: "a:1".to_owned(), config: hex(&Sha256::digest(&config)) };
+        let expected = Image {
+            name: "a:1".to_owned(),
+            config: hex(&Sha256::digest(&config)),
+        };
         assert_eq!(told(&archive).expect("an archive"), [expected]);
         assert!(told(&archive[..1400]).is_err(), "half of it tells nothing");
     }

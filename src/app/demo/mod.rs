@@ -1,8 +1,10 @@
-//! A whole run with neither a model nor an engine: what it looks like, and a test of the set-up that works anywhere.
+//! A whole run with neither a model nor an engine: what it looks like, and a test of the set-up
+//! that works anywhere.
 //!
-//! The loop, the pipeline, the policy, the log and the HTTP client are the real ones. The model is a script behind a unix socket
-//! ([`script`], [`server`]), the project an example that lives in memory ([`files`]): nothing is read from the disk, nothing is written
-//! to it but the session's log, and no command is run anywhere.
+//! The loop, the pipeline, the policy, the log and the HTTP client are the real ones. The model is
+//! a script behind a unix socket ([`script`], [`server`]), the project an example that lives in
+//! memory ([`files`]): nothing is read from the disk, nothing is written to it but the session's
+//! log, and no command is run anywhere.
 
 mod files;
 mod script;
@@ -40,7 +42,8 @@ use podbay_tools::Pipeline;
 use podbay_tools::Set;
 use server::Server;
 
-/// What the log of a demonstration calls its project. No folder is called so, hence no session of a real project is ever taken for one.
+/// What the log of a demonstration calls its project. No folder is called so, hence no session of a
+/// real project is ever taken for one.
 pub(super) const PROJECT: &str = "demonstration (in memory)";
 
 /// What is worked on where the person says nothing.
@@ -75,13 +78,28 @@ pub async fn demo(place: &Place, task: Option<&str>, front: &Front, begun: Insta
     report
 }
 
-async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, begun: Instant) -> Result<Report, Error> {
+async fn show(
+    place: &Place,
+    task: &str,
+    front: &Front,
+    recorder: &Recorder,
+    begun: Instant,
+) -> Result<Report, Error> {
     let config = &place.config;
     let cancel = front.interrupt.run();
-    let policy = rules::policy(place.mode, &config.policy, |message| (front.sink)(Kind::Warning { message }.into()))?;
-    let server = Server::start().map_err(|source| Error::Io { doing: "let the script of the demonstration listen".to_owned(), source })?;
-    // The person's own settings are about models that exist. A script costs nothing, so that a bound on the cost holds.
-    let options = llm::Options { price: llm::Price::FREE, ..llm::Options::default() };
+    let policy = rules::policy(place.mode, &config.policy, |message| {
+        (front.sink)(Kind::Warning { message }.into())
+    })?;
+    let server = Server::start().map_err(|source| Error::Io {
+        doing: "let the script of the demonstration listen".to_owned(),
+        source,
+    })?;
+    // The person's own settings are about models that exist. A script costs nothing, so that a
+    // bound on the cost holds.
+    let options = llm::Options {
+        price: llm::Price::FREE,
+        ..llm::Options::default()
+    };
     let client = Client::new(server.endpoint(), None, options).map_err(Error::Model)?;
     let probed = client.probe(cancel, PROBE).await.map_err(Error::Model)?;
     let mut tools = config.tools.clone();
@@ -89,7 +107,12 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     let catalogue = Catalogue::new(&tools);
     let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
     let files = Files::new(&EXAMPLE);
-    recorder.emit(Kind::BoxStarted { image: "none, files in memory".to_owned(), duration_ms: 0, hidden: Vec::new(), tracked: Vec::new() });
+    recorder.emit(Kind::BoxStarted {
+        image: "none, files in memory".to_owned(),
+        duration_ms: 0,
+        hidden: Vec::new(),
+        tracked: Vec::new(),
+    });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),
         context: probed.context,
@@ -105,17 +128,39 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
         catalogue,
         policy,
         Arc::new(files),
-        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place), None)),
+        Arc::new(HostServices::new(
+            artifacts,
+            recorder.sink(),
+            HostHooks::of(place),
+            None,
+        )),
         Arc::clone(&front.asker),
         recorder.sink(),
         tools,
     );
     pipeline.set_window(probed.context);
-    let mut agent = Agent::new(client, prompt, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
-    if let Some(context) = gather_context(agent.pipeline(), &config.agent, probed.context, cancel).await.map_err(Error::Sandbox)? {
+    let mut agent = Agent::new(
+        client,
+        prompt,
+        Arc::new(pipeline),
+        parallel,
+        config.agent.clone(),
+        recorder.sink(),
+    );
+    if let Some(context) = gather_context(agent.pipeline(), &config.agent, probed.context, cancel)
+        .await
+        .map_err(Error::Sandbox)?
+    {
         agent.add_context(&context);
     }
     let mut outcome = agent.run_since(begun, Some(task), &front.interrupt).await;
     let error = outcome.failure.take().map(Error::Agent);
-    Ok(Report::of(outcome, error.as_ref(), probed.model, recorder.session().clone(), recorder.warnings(), 0))
+    Ok(Report::of(
+        outcome,
+        error.as_ref(),
+        probed.model,
+        recorder.session().clone(),
+        recorder.warnings(),
+        0,
+    ))
 }

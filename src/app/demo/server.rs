@@ -21,7 +21,8 @@ const MOST_HEAD: u64 = 64 * 1024;
 /// Longest body of a request, in bytes.
 const MOST_BODY: u64 = 16 * 1024 * 1024;
 
-/// Speaks the script's lines as a model server would, at a socket in a folder that nobody else may enter. It ends when it is dropped.
+/// Speaks the script's lines as a model server would, at a socket in a folder that nobody else may
+/// enter. It ends when it is dropped.
 pub(super) struct Server {
     socket: PathBuf,
     _serving: AbortOnDropHandle<()>,
@@ -43,7 +44,11 @@ impl Server {
                 });
             }
         });
-        Ok(Self { socket, _serving: AbortOnDropHandle::new(serving), _folder: folder })
+        Ok(Self {
+            socket,
+            _serving: AbortOnDropHandle::new(serving),
+            _folder: folder,
+        })
     }
 
     pub(super) fn endpoint(&self) -> Endpoint {
@@ -64,12 +69,23 @@ async fn serve(stream: UnixStream) -> io::Result<()> {
             }
         }
     }
-    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse::<u64>().ok());
+    let length = head.lines().find_map(|line| {
+        line.to_ascii_lowercase()
+            .strip_prefix("content-length:")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     let mut body = Vec::new();
-    reader.take(length.unwrap_or(0).min(MOST_BODY)).read_to_end(&mut body).await?;
+    reader
+        .take(length.unwrap_or(0).min(MOST_BODY))
+        .read_to_end(&mut body)
+        .await?;
     let (status, kind, text) = answer(head.lines().next().unwrap_or_default(), &body);
     let n_bytes = text.len();
-    let whole = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {n_bytes}\r\nConnection: close\r\n\r\n{text}");
+    let whole = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {n_bytes}\r\nConnection: close\r\n\r\n{text}"
+    );
     writer.write_all(whole.as_bytes()).await?;
     writer.shutdown().await
 }
@@ -82,15 +98,29 @@ fn answer(line: &str, body: &[u8]) -> (&'static str, &'static str, String) {
         return ("200 OK", JSON, list.to_string());
     }
     if !line.starts_with("POST /v1/chat/completions") {
-        return ("404 Not Found", JSON, json!({"error": {"message": "the demonstration's script has no such page"}}).to_string());
+        return (
+            "404 Not Found",
+            JSON,
+            json!({"error": {"message": "the demonstration's script has no such page"}})
+                .to_string(),
+        );
     }
     match serde_json::from_slice::<Value>(body) {
-        Ok(request) => ("200 OK", "text/event-stream", stream(&script::answer(&request))),
-        Err(error) => ("400 Bad Request", JSON, json!({"error": {"message": error.to_string()}}).to_string()),
+        Ok(request) => (
+            "200 OK",
+            "text/event-stream",
+            stream(&script::answer(&request)),
+        ),
+        Err(error) => (
+            "400 Bad Request",
+            JSON,
+            json!({"error": {"message": error.to_string()}}).to_string(),
+        ),
     }
 }
 
-/// Returns a turn as the stream that OpenAI-compatible servers send, in pieces as a model would make them.
+/// Returns a turn as the stream that OpenAI-compatible servers send, in pieces as a model would
+/// make them.
 fn stream(turn: &Turn) -> String {
     let mut text = String::new();
     let mut put = |delta: Value, finish: Option<&str>| {
@@ -106,10 +136,23 @@ fn stream(turn: &Turn) -> String {
     }
     for (index, (name, arguments)) in turn.calls.iter().enumerate() {
         let id = format!("demo-{index}");
-        put(json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}]}), None);
-        put(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments.to_string()}}]}), None);
+        put(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}]}),
+            None,
+        );
+        put(
+            json!({"tool_calls": [{"index": index, "function": {"arguments": arguments.to_string()}}]}),
+            None,
+        );
     }
-    put(json!({}), Some(if turn.calls.is_empty() { "stop" } else { "tool_calls" }));
+    put(
+        json!({}),
+        Some(if turn.calls.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
+        }),
+    );
     text.push_str("data: [DONE]\n\n");
     text
 }

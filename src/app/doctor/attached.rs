@@ -16,7 +16,8 @@ use podbay_sandbox::Socket;
 
 const GROUP: Group = Group::Sandbox;
 
-/// How long the sandbox may take to say what it is like. One that is just being started is not waited for.
+/// How long the sandbox may take to say what it is like. One that is just being started is not
+/// waited for.
 const ANSWER: Seconds = Seconds::new(2);
 
 /// Said in place of what would have been asked of an engine.
@@ -32,7 +33,10 @@ pub(super) async fn socket(options: &sandbox::Options, cancel: &CancellationToke
         Ok(socket) => socket,
         Err(error) => return failed(&error),
     };
-    let options = sandbox::Options { start_timeout: ANSWER, ..options.clone() };
+    let options = sandbox::Options {
+        start_timeout: ANSWER,
+        ..options.clone()
+    };
     let started = match Sandbox::attach(&socket, &options, Arc::new(|_| {}), cancel).await {
         Ok((sandbox, started)) => {
             sandbox.close().await;
@@ -41,11 +45,26 @@ pub(super) async fn socket(options: &sandbox::Options, cancel: &CancellationToke
         Err(error) => return failed(&error),
     };
     let uid = started.facts.uid;
-    let mut checks =
-        vec![Check::ok(GROUP, "socket", format!("a guest of this build answers at {}, as uid {uid}", socket.path().display()))];
+    let mut checks = vec![Check::ok(
+        GROUP,
+        "socket",
+        format!(
+            "a guest of this build answers at {}, as uid {uid}",
+            socket.path().display()
+        ),
+    )];
     let remedy = "compose.yaml and `.env` say what the sandbox is like; `docker compose up -d` starts it anew when they have changed";
-    checks.push(super::gate::told(GROUP, started.facts.exec_gate, options.strict));
-    checks.extend(started.warnings.into_iter().map(|warning| Check::warn(GROUP, "limits", warning, remedy)));
+    checks.push(super::gate::told(
+        GROUP,
+        started.facts.exec_gate,
+        options.strict,
+    ));
+    checks.extend(
+        started
+            .warnings
+            .into_iter()
+            .map(|warning| Check::warn(GROUP, "limits", warning, remedy)),
+    );
     checks
 }
 
@@ -53,6 +72,12 @@ pub(super) async fn socket(options: &sandbox::Options, cancel: &CancellationToke
 pub(super) fn endpoint(config: &Config) -> Option<Check> {
     config.llm.endpoint.is_none().then(|| {
         let error: Error = model::not_named();
-        Check::error(Group::Model, "endpoint", &error, error.hint(), "name one with --endpoint")
+        Check::error(
+            Group::Model,
+            "endpoint",
+            &error,
+            error.hint(),
+            "name one with --endpoint",
+        )
     })
 }

@@ -42,7 +42,8 @@ impl Group {
     }
 }
 
-/// One line of the diagnosis. Its texts may hold words from outside: they are made safe where they are shown.
+/// One line of the diagnosis. Its texts may hold words from outside: they are made safe where they
+/// are shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub group: Group,
@@ -55,20 +56,60 @@ pub struct Check {
 
 impl Check {
     pub(super) fn ok(group: Group, name: &str, detail: impl Into<String>) -> Self {
-        Self { group, name: name.to_owned(), status: Status::Ok, detail: detail.into(), remedy: None }
+        Self {
+            group,
+            name: name.to_owned(),
+            status: Status::Ok,
+            detail: detail.into(),
+            remedy: None,
+        }
     }
 
-    pub(super) fn warn(group: Group, name: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { group, name: name.to_owned(), status: Status::Warn, detail: detail.into(), remedy: Some(remedy.into()) }
+    pub(super) fn warn(
+        group: Group,
+        name: &str,
+        detail: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            group,
+            name: name.to_owned(),
+            status: Status::Warn,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
-    pub(super) fn fail(group: Group, name: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { group, name: name.to_owned(), status: Status::Fail, detail: detail.into(), remedy: Some(remedy.into()) }
+    pub(super) fn fail(
+        group: Group,
+        name: &str,
+        detail: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            group,
+            name: name.to_owned(),
+            status: Status::Fail,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
-    /// Returns a failure by its error: the whole chain of causes, and its hint or the remedy given here.
-    pub(super) fn error(group: Group, name: &str, error: &(dyn std::error::Error + 'static), hint: Option<String>, remedy: &str) -> Self {
-        Self::fail(group, name, chain(error), hint.unwrap_or_else(|| remedy.to_owned()))
+    /// Returns a failure by its error: the whole chain of causes, and its hint or the remedy given
+    /// here.
+    pub(super) fn error(
+        group: Group,
+        name: &str,
+        error: &(dyn std::error::Error + 'static),
+        hint: Option<String>,
+        remedy: &str,
+    ) -> Self {
+        Self::fail(
+            group,
+            name,
+            chain(error),
+            hint.unwrap_or_else(|| remedy.to_owned()),
+        )
     }
 }
 
@@ -84,11 +125,21 @@ impl Diagnosis {
     pub(super) fn new(mut checks: Vec<Check>) -> Self {
         // Stable: within a group they stay as they came.
         checks.sort_by_key(|check| check.group);
-        Self { status: checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok), checks }
+        Self {
+            status: checks
+                .iter()
+                .map(|check| check.status)
+                .max()
+                .unwrap_or(Status::Ok),
+            checks,
+        }
     }
 
     pub fn count(&self, status: Status) -> usize {
-        self.checks.iter().filter(|check| check.status == status).count()
+        self.checks
+            .iter()
+            .filter(|check| check.status == status)
+            .count()
     }
 }
 
@@ -120,8 +171,15 @@ mod tests {
             Check::ok(Group::Engine, "b", ""),
         ];
         let diagnosis = Diagnosis::new(checks);
-        assert_eq!((diagnosis.status, diagnosis.count(Status::Ok)), (Status::Warn, 3));
-        let names: Vec<&str> = diagnosis.checks.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(
+            (diagnosis.status, diagnosis.count(Status::Ok)),
+            (Status::Warn, 3)
+        );
+        let names: Vec<&str> = diagnosis
+            .checks
+            .iter()
+            .map(|check| check.name.as_str())
+            .collect();
         assert_eq!(names, ["a", "b", "terminal", "clock"]);
         assert_eq!(Diagnosis::new(Vec::new()).status, Status::Ok);
     }

@@ -18,27 +18,50 @@ const NEARLY_FULL: u64 = 5 << 30;
 
 /// Judges an engine that could not be reached.
 pub(super) fn unreachable(error: &engine::Error) -> Check {
-    Check::error(Group::Engine, "connection", error, error.hint(), "try `docker info`")
+    Check::error(
+        Group::Engine,
+        "connection",
+        error,
+        error.hint(),
+        "try `docker info`",
+    )
 }
 
 /// Judges an engine by what it says of itself.
 pub(super) fn judge(facts: &Facts) -> Vec<Check> {
     let is_desktop = facts.desktop || facts.platform.contains("Docker Desktop");
-    let kind = if is_desktop { ", in a virtual machine (Docker Desktop)" } else { "" };
+    let kind = if is_desktop {
+        ", in a virtual machine (Docker Desktop)"
+    } else {
+        ""
+    };
     let mut checks = vec![Check::ok(
         Group::Engine,
         "connection",
-        format!("version {}, API {}, at {}{kind}", or_unknown(&facts.version), facts.api, facts.address),
+        format!(
+            "version {}, API {}, at {}{kind}",
+            or_unknown(&facts.version),
+            facts.api,
+            facts.address
+        ),
     )];
     let parts = holes::parts(facts);
-    let titles =
-        [(Component::Engine, "engine"), (Component::Containerd, "containerd"), (Component::Runc, "runc"), (Component::Desktop, "desktop")];
+    let titles = [
+        (Component::Engine, "engine"),
+        (Component::Containerd, "containerd"),
+        (Component::Runc, "runc"),
+        (Component::Desktop, "desktop"),
+    ];
     for (kind, title) in titles {
         match parts.iter().find(|(found, _)| *found == kind) {
             Some((_, found)) => checks.push(component(kind, title, found)),
             None if kind == Component::Desktop => {}
             // Others (crun, a virtual machine's runtime) are not in the table.
-            None => checks.push(Check::ok(Group::Engine, title, "the engine names none, so nothing is known of its holes")),
+            None => checks.push(Check::ok(
+                Group::Engine,
+                title,
+                "the engine names none, so nothing is known of its holes",
+            )),
         }
     }
     checks.push(storage(&facts.storage));
@@ -49,15 +72,35 @@ fn component(kind: Component, name: &str, found: &engine::Component) -> Check {
     let table = holes::table();
     let version = or_unknown(&found.version);
     let Some(known) = table.of(kind, &found.version) else {
-        return Check::ok(Group::Engine, name, format!("{version}: not a version that known holes can be looked up for"));
+        return Check::ok(
+            Group::Engine,
+            name,
+            format!("{version}: not a version that known holes can be looked up for"),
+        );
     };
     let Some(worst) = known.first() else {
-        return Check::ok(Group::Engine, name, format!("{version}, no hole known on {}", table.date));
+        return Check::ok(
+            Group::Engine,
+            name,
+            format!("{version}, no hole known on {}", table.date),
+        );
     };
     let others: Vec<&str> = known.iter().skip(1).map(|hole| hole.id.as_str()).collect();
-    let also = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-    let detail = format!("{version} has known holes (table of {}): {}, {}{also}", table.date, worst.id, worst.about);
-    Check::warn(Group::Engine, name, detail, holes::remedy(kind, found, &known))
+    let also = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; also {}", others.join(", "))
+    };
+    let detail = format!(
+        "{version} has known holes (table of {}): {}, {}{also}",
+        table.date, worst.id, worst.about
+    );
+    Check::warn(
+        Group::Engine,
+        name,
+        detail,
+        holes::remedy(kind, found, &known),
+    )
 }
 
 fn storage(driver: &str) -> Check {
@@ -91,14 +134,26 @@ impl Room {
         let disk = nix::sys::statvfs::statvfs(path)?;
         // Some file systems (btrfs) have no fixed number of files and say 0 of 0.
         let files = (disk.files() > 0).then(|| disk.files_available());
-        Ok(Self { bytes: disk.blocks_available().saturating_mul(disk.fragment_size()), files })
+        Ok(Self {
+            bytes: disk.blocks_available().saturating_mul(disk.fragment_size()),
+            files,
+        })
     }
 
     /// Judges what is free at a place: `full` and `low` are bytes.
-    pub(super) fn judge(self, group: Group, place: &str, full: u64, low: u64, remedy: &str) -> Check {
+    pub(super) fn judge(
+        self,
+        group: Group,
+        place: &str,
+        full: u64,
+        low: u64,
+        remedy: &str,
+    ) -> Check {
         let status = match self {
             Self { bytes, .. } if bytes < full => Status::Fail,
-            Self { files: Some(files), .. } if files < 1000 => Status::Fail,
+            Self {
+                files: Some(files), ..
+            } if files < 1000 => Status::Fail,
             Self { bytes, .. } if bytes < low => Status::Warn,
             _ => Status::Ok,
         };
@@ -106,16 +161,29 @@ impl Room {
             Some(files) if files < 1000 => format!(", and only {files} more files"),
             _ => String::new(),
         };
-        let detail = format!("{} free{files} at {place}", ByteSize::new(self.bytes).rounded());
+        let detail = format!(
+            "{} free{files} at {place}",
+            ByteSize::new(self.bytes).rounded()
+        );
         let remedy = (status != Status::Ok).then(|| remedy.to_owned());
-        Check { group, name: "disk".to_owned(), status, detail, remedy }
+        Check {
+            group,
+            name: "disk".to_owned(),
+            status,
+            detail,
+            remedy,
+        }
     }
 }
 
 /// Looks at the disk that images and volumes lie on.
 pub(super) fn disk(facts: &Facts) -> Check {
     if !facts.local || facts.desktop {
-        return Check::ok(Group::Engine, "disk", "the engine's disk is on another machine and cannot be seen from here");
+        return Check::ok(
+            Group::Engine,
+            "disk",
+            "the engine's disk is on another machine and cannot be seen from here",
+        );
     }
     let place = facts.root.display().to_string();
     match Room::of(&facts.root) {
@@ -126,7 +194,11 @@ pub(super) fn disk(facts: &Facts) -> Check {
             NEARLY_FULL,
             "make room: `docker system df` shows what takes it, `podbay gc` removes what is ours",
         ),
-        Err(error) => Check::ok(Group::Engine, "disk", format!("{place} cannot be looked at from here ({error})")),
+        Err(error) => Check::ok(
+            Group::Engine,
+            "disk",
+            format!("{place} cannot be looked at from here ({error})"),
+        ),
     }
 }
 
@@ -139,14 +211,25 @@ mod tests {
     use super::*;
 
     fn part(name: &str, version: &str, build: &str) -> engine::Component {
-        engine::Component { name: name.to_owned(), version: version.to_owned(), build: build.to_owned() }
+        engine::Component {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            build: build.to_owned(),
+        }
     }
 
     #[track_caller]
     fn check(checks: &[Check], name: &str, status: Status, words: &[&str]) {
-        let found = checks.iter().find(|check| check.name == name).expect("a check of that name");
+        let found = checks
+            .iter()
+            .find(|check| check.name == name)
+            .expect("a check of that name");
         assert_eq!(found.status, status, "{found:?}");
-        let all = format!("{} {}", found.detail, found.remedy.clone().unwrap_or_default());
+        let all = format!(
+            "{} {}",
+            found.detail,
+            found.remedy.clone().unwrap_or_default()
+        );
         for word in words {
             assert!(all.contains(word), "`{word}` is missing: {all}");
         }
@@ -155,28 +238,83 @@ mod tests {
 
     #[test]
     fn a_current_engine_is_fine() {
-        let components = vec![part("Engine", "29.5.1", ""), part("containerd", "v2.3.2", ""), part("runc", "1.4.3", "")];
-        let checks = judge(&Facts { components, ..Facts::plain() });
+        let components = vec![
+            part("Engine", "29.5.1", ""),
+            part("containerd", "v2.3.2", ""),
+            part("runc", "1.4.3", ""),
+        ];
+        let checks = judge(&Facts {
+            components,
+            ..Facts::plain()
+        });
         assert_eq!(checks.len(), 5);
-        assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
+        assert!(
+            checks.iter().all(|check| check.status == Status::Ok),
+            "{checks:?}"
+        );
     }
 
     #[test]
     fn an_old_engine_is_warned_about_by_the_names_of_its_holes() {
-        let components = vec![part("containerd", "1.7.20", ""), part("runc", "1.1.5+ds1", "1.1.5+ds1-1+deb12u1")];
+        let components = vec![
+            part("containerd", "1.7.20", ""),
+            part("runc", "1.1.5+ds1", "1.1.5+ds1-1+deb12u1"),
+        ];
         let platform = "Docker Desktop 4.40.0 (187762)".to_owned();
-        let checks = judge(&Facts { version: "20.10.24".to_owned(), components, platform, ..Facts::plain() });
-        check(&checks, "engine", Status::Warn, &["CVE-2024-29018", "CVE-2024-41110", "table of 20", "update the engine to 29.5.1"]);
-        check(&checks, "runc", Status::Warn, &["CVE-2024-21626", "CVE-2025-31133", "update runc to 1.3.6", "changelog"]);
-        check(&checks, "containerd", Status::Warn, &["CVE-2024-40635", "update containerd to 1.7.33"]);
-        check(&checks, "desktop", Status::Warn, &["CVE-2025-9074", "update Docker Desktop to 4.44.3"]);
+        let checks = judge(&Facts {
+            version: "20.10.24".to_owned(),
+            components,
+            platform,
+            ..Facts::plain()
+        });
+        check(
+            &checks,
+            "engine",
+            Status::Warn,
+            &[
+                "CVE-2024-29018",
+                "CVE-2024-41110",
+                "table of 20",
+                "update the engine to 29.5.1",
+            ],
+        );
+        check(
+            &checks,
+            "runc",
+            Status::Warn,
+            &[
+                "CVE-2024-21626",
+                "CVE-2025-31133",
+                "update runc to 1.3.6",
+                "changelog",
+            ],
+        );
+        check(
+            &checks,
+            "containerd",
+            Status::Warn,
+            &["CVE-2024-40635", "update containerd to 1.7.33"],
+        );
+        check(
+            &checks,
+            "desktop",
+            Status::Warn,
+            &["CVE-2025-9074", "update Docker Desktop to 4.44.3"],
+        );
         check(&checks, "connection", Status::Ok, &["virtual machine"]);
     }
 
     #[test]
     fn engines_of_other_makes_are_not_judged_by_docker_s_table() {
-        let components = vec![part("Podman Engine", "5.4.0", ""), part("OCI Runtime (crun)", "1.20", "")];
-        let checks = judge(&Facts { version: "unreadable".to_owned(), components, ..Facts::plain() });
+        let components = vec![
+            part("Podman Engine", "5.4.0", ""),
+            part("OCI Runtime (crun)", "1.20", ""),
+        ];
+        let checks = judge(&Facts {
+            version: "unreadable".to_owned(),
+            components,
+            ..Facts::plain()
+        });
         check(&checks, "engine", Status::Ok, &["not a version"]);
         check(&checks, "runc", Status::Ok, &["names none"]);
     }
@@ -185,12 +323,21 @@ mod tests {
     fn storage_that_copies_whole_images_is_warned_about() {
         check(&[storage("vfs")], "storage", Status::Warn, &["overlay2"]);
         check(&[storage("aufs")], "storage", Status::Warn, &["aufs"]);
-        check(&[storage("fuse-overlayfs")], "storage", Status::Ok, &["fuse-overlayfs"]);
+        check(
+            &[storage("fuse-overlayfs")],
+            "storage",
+            Status::Ok,
+            &["fuse-overlayfs"],
+        );
     }
 
     #[test]
     fn a_full_disk_fails_by_bytes_or_by_files() {
-        let judge = |bytes, files| Room { bytes, files }.judge(Group::Engine, "/x", FULL, NEARLY_FULL, "make room").status;
+        let judge = |bytes, files| {
+            Room { bytes, files }
+                .judge(Group::Engine, "/x", FULL, NEARLY_FULL, "make room")
+                .status
+        };
         assert_eq!(judge(10 << 30, Some(1 << 20)), Status::Ok);
         assert_eq!(judge(2 << 30, None), Status::Warn);
         assert_eq!(judge(1 << 20, None), Status::Fail);

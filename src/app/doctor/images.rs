@@ -38,25 +38,54 @@ pub(super) async fn images(
     provision: &Provision,
     cancel: &CancellationToken,
 ) -> Result<Vec<Check>, engine::Error> {
-    let mut names = vec![("sandbox", config.sandbox.image.clone().unwrap_or_else(|| sandbox::DEFAULT_IMAGE.to_owned()))];
+    let mut names = vec![(
+        "sandbox",
+        config
+            .sandbox
+            .image
+            .clone()
+            .unwrap_or_else(|| sandbox::DEFAULT_IMAGE.to_owned()),
+    )];
     if config.llm.endpoint.is_none() {
         names.push(("model server", config.inference.image_name().to_owned()));
     }
     let ours = provision.list(cancel).await?;
     let mut checks = Vec::new();
     for (what, name) in names {
-        let listed = ours.iter().find(|image| image.name == name.strip_suffix(":latest").unwrap_or(&name));
+        let listed = ours
+            .iter()
+            .find(|image| image.name == name.strip_suffix(":latest").unwrap_or(&name));
         let needed = match listed {
-            Some(listed) => Needed { name, state: listed.state, size: listed.facts.as_ref().map(|facts| facts.size), is_ours: true },
+            Some(listed) => Needed {
+                name,
+                state: listed.state,
+                size: listed.facts.as_ref().map(|facts| facts.size),
+                is_ours: true,
+            },
             None if !sandbox::is_image_name(&name) => {
-                let remedy = "give a name such as debian:13; `docker images` shows those that are here";
-                checks.push(Check::fail(GROUP, what, format!("`{name}` is not the name of an image"), remedy));
+                let remedy =
+                    "give a name such as debian:13; `docker images` shows those that are here";
+                checks.push(Check::fail(
+                    GROUP,
+                    what,
+                    format!("`{name}` is not the name of an image"),
+                    remedy,
+                ));
                 continue;
             }
             None => {
                 let facts = engine.image(&name, cancel).await?;
-                let state = if facts.is_some() { ImageState::Present } else { ImageState::Absent };
-                Needed { name, state, size: facts.map(|facts| facts.size), is_ours: false }
+                let state = if facts.is_some() {
+                    ImageState::Present
+                } else {
+                    ImageState::Absent
+                };
+                Needed {
+                    name,
+                    state,
+                    size: facts.map(|facts| facts.size),
+                    is_ours: false,
+                }
             }
         };
         checks.push(judge(what, &needed, config.engine.pull));
@@ -66,7 +95,9 @@ pub(super) async fn images(
 
 fn judge(what: &str, image: &Needed, pull: bool) -> Check {
     let name = &image.name;
-    let bytes = image.size.map_or_else(String::new, |bytes| format!(", {}", ByteSize::new(bytes).rounded()));
+    let bytes = image.size.map_or_else(String::new, |bytes| {
+        format!(", {}", ByteSize::new(bytes).rounded())
+    });
     match (image.state, image.is_ours) {
         (ImageState::Present, _) => Check::ok(GROUP, what, format!("{name}{bytes}")),
         (ImageState::Outdated, _) => Check::warn(
@@ -79,16 +110,23 @@ fn judge(what: &str, image: &Needed, pull: bool) -> Check {
             GROUP,
             what,
             format!("{name} is not here"),
-            format!("the first run builds it, which takes minutes; `podbay images build {name}` does so now"),
+            format!(
+                "the first run builds it, which takes minutes; `podbay images build {name}` does so now"
+            ),
         ),
-        (ImageState::Absent, false) if pull => {
-            Check::warn(GROUP, what, format!("{name} is not here"), format!("the first run pulls it; `docker pull {name}` does so now"))
-        }
+        (ImageState::Absent, false) if pull => Check::warn(
+            GROUP,
+            what,
+            format!("{name} is not here"),
+            format!("the first run pulls it; `docker pull {name}` does so now"),
+        ),
         (ImageState::Absent, false) => Check::fail(
             GROUP,
             what,
             format!("{name} is not here, and `engine.pull` is off"),
-            format!("bring it here (`docker load`), or let it be pulled: engine.pull = true, or `docker pull {name}`"),
+            format!(
+                "bring it here (`docker load`), or let it be pulled: engine.pull = true, or `docker pull {name}`"
+            ),
         ),
     }
 }
@@ -117,7 +155,11 @@ pub(super) fn guest(volumes: &[Leftover], is_static: bool) -> Check {
     if volumes.iter().any(|volume| volume.name() == name) {
         return Check::ok(GROUP, "guest", format!("in the volume {name}"));
     }
-    Check::ok(GROUP, "guest", "not in its volume yet; the first run puts it there")
+    Check::ok(
+        GROUP,
+        "guest",
+        "not in its volume yet; the first run puts it there",
+    )
 }
 
 pub(super) fn is_static() -> bool {
@@ -128,14 +170,25 @@ pub(super) fn is_static() -> bool {
 pub(super) fn leftovers(containers: &[Leftover], volumes: &[Leftover], age: Duration) -> Check {
     let volume = sandbox::guest_volume_name();
     let of = |found: &[Leftover]| {
-        found.iter().filter(|found| found.is_orphan(&volume, age)).map(|found| found.name().to_owned()).collect::<Vec<_>>()
+        found
+            .iter()
+            .filter(|found| found.is_orphan(&volume, age))
+            .map(|found| found.name().to_owned())
+            .collect::<Vec<_>>()
     };
     let (names, n_builds) = (of(containers), of(volumes).len());
     let mut parts = Vec::new();
     if !names.is_empty() {
         let more = names.len().saturating_sub(MOST);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        parts.push(format!("{}{more}, whose controller has ended", names[..names.len().min(MOST)].join(", ")));
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        parts.push(format!(
+            "{}{more}, whose controller has ended",
+            names[..names.len().min(MOST)].join(", ")
+        ));
     }
     if n_builds > 0 {
         parts.push(format!("the guest of other builds, volumes: {n_builds}"));
@@ -143,7 +196,12 @@ pub(super) fn leftovers(containers: &[Leftover], volumes: &[Leftover], age: Dura
     if parts.is_empty() {
         return Check::ok(GROUP, "leftovers", "none");
     }
-    Check::warn(GROUP, "leftovers", parts.join("; "), "remove what is not in use: `podbay gc`")
+    Check::warn(
+        GROUP,
+        "leftovers",
+        parts.join("; "),
+        "remove what is not in use: `podbay gc`",
+    )
 }
 
 #[cfg(test)]
@@ -157,32 +215,82 @@ mod tests {
 
     #[track_caller]
     fn check(state: ImageState, is_ours: bool, pull: bool, status: Status, words: &str) {
-        let needed = Needed { name: "an/image".to_owned(), state, size: Some(300 << 20), is_ours };
+        let needed = Needed {
+            name: "an/image".to_owned(),
+            state,
+            size: Some(300 << 20),
+            is_ours,
+        };
         let found = judge("sandbox", &needed, pull);
-        assert_eq!((found.status, found.remedy.is_some()), (status, status != Status::Ok), "{found:?}");
-        assert!(format!("{} {:?}", found.detail, found.remedy).contains(words), "{found:?}");
+        assert_eq!(
+            (found.status, found.remedy.is_some()),
+            (status, status != Status::Ok),
+            "{found:?}"
+        );
+        assert!(
+            format!("{} {:?}", found.detail, found.remedy).contains(words),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn an_image_that_is_missing_says_how_it_comes() {
         check(ImageState::Present, true, true, Status::Ok, "300.0 MiB");
-        check(ImageState::Outdated, true, true, Status::Warn, "podbay images build an/image");
-        check(ImageState::Absent, true, false, Status::Warn, "podbay images build an/image");
-        check(ImageState::Absent, false, true, Status::Warn, "docker pull an/image");
-        check(ImageState::Absent, false, false, Status::Fail, "`engine.pull` is off");
+        check(
+            ImageState::Outdated,
+            true,
+            true,
+            Status::Warn,
+            "podbay images build an/image",
+        );
+        check(
+            ImageState::Absent,
+            true,
+            false,
+            Status::Warn,
+            "podbay images build an/image",
+        );
+        check(
+            ImageState::Absent,
+            false,
+            true,
+            Status::Warn,
+            "docker pull an/image",
+        );
+        check(
+            ImageState::Absent,
+            false,
+            false,
+            Status::Fail,
+            "`engine.pull` is off",
+        );
     }
 
     fn volume(name: &str) -> Leftover {
-        Leftover::Volume { name: name.to_owned(), labels: Labels::new(Role::Guest), created: None }
+        Leftover::Volume {
+            name: name.to_owned(),
+            labels: Labels::new(Role::Guest),
+            created: None,
+        }
     }
 
     #[test]
     fn a_program_that_cannot_run_in_a_sandbox_fails() {
         assert_eq!(guest(&[], false).status, Status::Fail);
-        assert_eq!(not_looked_at("no engine", false).iter().map(|check| check.status).collect::<Vec<_>>(), [Status::Ok, Status::Fail]);
+        assert_eq!(
+            not_looked_at("no engine", false)
+                .iter()
+                .map(|check| check.status)
+                .collect::<Vec<_>>(),
+            [Status::Ok, Status::Fail]
+        );
         assert_eq!(not_looked_at("no engine", true).len(), 1);
         assert!(guest(&[], true).detail.contains("first run"));
-        assert!(guest(&[volume(&sandbox::guest_volume_name())], true).detail.contains("in the volume"));
+        assert!(
+            guest(&[volume(&sandbox::guest_volume_name())], true)
+                .detail
+                .contains("in the volume")
+        );
     }
 
     #[test]
@@ -190,7 +298,10 @@ mod tests {
         let container = |name: &str, role, owner| Leftover::Container {
             id: ContainerId("x".to_owned()),
             name: name.to_owned(),
-            labels: Labels { owner, ..Labels::new(role) },
+            labels: Labels {
+                owner,
+                ..Labels::new(role)
+            },
             running: true,
         };
         let own = volume(&sandbox::guest_volume_name());
@@ -201,11 +312,19 @@ mod tests {
             // Whose it is nobody knows.
             container("d", Role::Workspace, None),
         ];
-        assert_eq!(leftovers(&used, std::slice::from_ref(&own), Duration::ZERO).status, Status::Ok);
-        let mut many: Vec<Leftover> = (0..7).map(|at| container(&format!("box-{at}"), Role::Workspace, Some(Owner::ended()))).collect();
+        assert_eq!(
+            leftovers(&used, std::slice::from_ref(&own), Duration::ZERO).status,
+            Status::Ok
+        );
+        let mut many: Vec<Leftover> = (0..7)
+            .map(|at| container(&format!("box-{at}"), Role::Workspace, Some(Owner::ended())))
+            .collect();
         many.extend(used);
         let found = leftovers(&many, &[own, volume("podbay-guest-old")], Duration::ZERO);
-        assert!(found.detail.starts_with("box-0, box-1") && found.detail.contains("and 2 more"), "{found:?}");
+        assert!(
+            found.detail.starts_with("box-0, box-1") && found.detail.contains("and 2 more"),
+            "{found:?}"
+        );
         assert!(found.detail.ends_with("volumes: 1"), "{found:?}");
         assert_eq!(found.status, Status::Warn);
     }

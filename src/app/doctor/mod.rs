@@ -1,7 +1,8 @@
 //! `podbay doctor`: everything that a run needs, looked at without changing any of it.
 //!
-//! One file for each group of checks. What is gathered and what is made of it are kept apart: judging is a plain function from facts to
-//! lines. All groups are looked at side by side; each look has a time of its own, so nothing that hangs holds up the rest.
+//! One file for each group of checks. What is gathered and what is made of it are kept apart:
+//! judging is a plain function from facts to lines. All groups are looked at side by side; each
+//! look has a time of its own, so nothing that hangs holds up the rest.
 
 mod attached;
 mod attack;
@@ -45,7 +46,8 @@ use podbay_inference::ModelServer;
 use podbay_inference::Paths;
 use podbay_sandbox::Backend;
 
-/// How long one look may take. The engine's first answer has a shorter patience of its own, with better words.
+/// How long one look may take. The engine's first answer has a shorter patience of its own, with
+/// better words.
 const LIMIT: Duration = Duration::from_secs(12);
 
 /// Longest text of a line, in characters: some of it is somebody else's.
@@ -65,14 +67,23 @@ pub struct Subject {
     pub trial: bool,
 }
 
-/// Looks at everything and says what it found. Only an interrupt is an error: whatever is wrong is a line.
+/// Looks at everything and says what it found. Only an interrupt is an error: whatever is wrong is
+/// a line.
 #[boxed]
-pub async fn diagnose(subject: Subject, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Diagnosis, Error> {
+pub async fn diagnose(
+    subject: Subject,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Diagnosis, Error> {
     unless_cancelled(Box::pin(look(subject, progress, cancel)), cancel).await
 }
 
-/// What is under way when the person interrupts fails by that, and is no finding, however fast it was.
-async fn unless_cancelled<T>(look: impl Future<Output = T>, cancel: &CancellationToken) -> Result<T, Error> {
+/// What is under way when the person interrupts fails by that, and is no finding, however fast it
+/// was.
+async fn unless_cancelled<T>(
+    look: impl Future<Output = T>,
+    cancel: &CancellationToken,
+) -> Result<T, Error> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Error::Interrupted),
@@ -81,7 +92,14 @@ async fn unless_cancelled<T>(look: impl Future<Output = T>, cancel: &Cancellatio
 }
 
 async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationToken) -> Diagnosis {
-    let Subject { sources, state, project, terminal, key, trial } = subject;
+    let Subject {
+        sources,
+        state,
+        project,
+        terminal,
+        key,
+        trial,
+    } = subject;
     let mut checks = vec![host::terminal(&terminal)];
     // A settings file may be a pipe, or lie on a disk that answers no more.
     let read = blocking(move || {
@@ -99,7 +117,13 @@ async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationTo
     let root = match &state {
         Ok(root) => Some(root.as_path()),
         Err(error) => {
-            checks.push(Check::error(Group::State, "folder", error, error.hint(), "set PODBAY_HOME to a folder of your own"));
+            checks.push(Check::error(
+                Group::State,
+                "folder",
+                error,
+                error.hint(),
+                "set PODBAY_HOME to a folder of your own",
+            ));
             None
         }
     };
@@ -112,7 +136,13 @@ async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationTo
     let (engine, found) = engine;
     checks.extend([found, state, project, endpoint].into_iter().flatten());
     if trial {
-        let source = trial::Source { config: &config, key: key.clone(), engine: engine.as_ref(), state: root, progress };
+        let source = trial::Source {
+            config: &config,
+            key: key.clone(),
+            engine: engine.as_ref(),
+            state: root,
+            progress,
+        };
         checks.extend(trial::run(&source, cancel).await);
     }
     for check in &mut checks {
@@ -135,8 +165,12 @@ async fn of_backend(
         return Box::pin(of_engine(config, root, progress, cancel)).await;
     }
     let remedy = "`docker compose restart workspace` starts it anew";
-    let (socket, kernel) = tokio::join!(within(attached::socket(&config.sandbox, cancel)), kernel());
-    let mut checks = vec![Check::ok(Group::Engine, "connection", attached::WITHOUT), host::clock(jiff::Timestamp::now(), None)];
+    let (socket, kernel) =
+        tokio::join!(within(attached::socket(&config.sandbox, cancel)), kernel());
+    let mut checks = vec![
+        Check::ok(Group::Engine, "connection", attached::WITHOUT),
+        host::clock(jiff::Timestamp::now(), None),
+    ];
     checks.extend(socket.unwrap_or_else(|| vec![late(Group::Sandbox, "socket", remedy)]));
     checks.extend(attached::endpoint(config));
     checks.extend(isolation::judge_kernel(&kernel));
@@ -172,7 +206,10 @@ async fn of_engine(
             }];
             checks.push(host::clock(jiff::Timestamp::now(), None));
             checks.extend(isolation::judge_kernel(&kernel().await));
-            checks.extend(images::not_looked_at("not looked at: no engine answers", images::is_static()));
+            checks.extend(images::not_looked_at(
+                "not looked at: no engine answers",
+                images::is_static(),
+            ));
             if let Some(paths) = &paths {
                 checks.extend(model_file(config, paths, None, cancel).await);
             }
@@ -180,14 +217,24 @@ async fn of_engine(
         }
     };
     let facts = &facts;
-    let provision =
-        Provision::new(&engine, &config.engine, config.offline, root.unwrap_or(Path::new("/nonexistent")).join("locks"), progress);
+    let provision = Provision::new(
+        &engine,
+        &config.engine,
+        config.offline,
+        root.unwrap_or(Path::new("/nonexistent")).join("locks"),
+        progress,
+    );
     let details = async {
         let (kernel, details) = tokio::join!(kernel(), within(engine.details(cancel)));
         match details {
             Some(Ok(details)) => {
                 let mut checks = engine::judge(facts);
-                checks.extend(isolation::judge(facts, &details, &kernel, config.sandbox.strict));
+                checks.extend(isolation::judge(
+                    facts,
+                    &details,
+                    &kernel,
+                    config.sandbox.strict,
+                ));
                 let theirs = facts.local.then_some(details.time.as_str());
                 checks.push(host::clock(jiff::Timestamp::now(), theirs));
                 checks
@@ -199,12 +246,20 @@ async fn of_engine(
     let disk = async {
         let facts = facts.clone();
         let remedy = "its disk does not answer: check that the file system there is well (`df`)";
-        blocking(move || engine::disk(&facts)).await.unwrap_or_else(|| late(Group::Engine, "disk", remedy))
+        blocking(move || engine::disk(&facts))
+            .await
+            .unwrap_or_else(|| late(Group::Engine, "disk", remedy))
     };
     let images = async {
         match within(images::images(&engine, config, &provision, cancel)).await {
             Some(Ok(checks)) => checks,
-            Some(Err(error)) => vec![Check::error(Group::Images, "images", &error, error.hint(), "try `docker images`")],
+            Some(Err(error)) => vec![Check::error(
+                Group::Images,
+                "images",
+                &error,
+                error.hint(),
+                "try `docker images`",
+            )],
             None => vec![late(Group::Images, "images", remedy)],
         }
     };
@@ -217,32 +272,63 @@ async fn of_engine(
                     images::leftovers(&containers, &volumes, config.engine.keep_guest.duration()),
                 ]
             }
-            Some(Err(error)) => vec![Check::error(Group::Images, "leftovers", &error, error.hint(), "try `docker ps -a`")],
+            Some(Err(error)) => vec![Check::error(
+                Group::Images,
+                "leftovers",
+                &error,
+                error.hint(),
+                "try `docker ps -a`",
+            )],
             None => vec![late(Group::Images, "leftovers", remedy)],
         }
     };
     let model = async {
-        let Some(paths) = &paths else { return Vec::new() };
+        let Some(paths) = &paths else {
+            return Vec::new();
+        };
         let server = ModelServer::new(&engine, &config.inference, paths);
-        let (mut checks, server) =
-            tokio::join!(model_file(config, paths, Some(facts), cancel), within(model::server(&server, config, cancel)));
-        checks.push(server.unwrap_or_else(|| late(Group::Model, "server", "`podbay down` ends it, and the next run starts another")));
+        let (mut checks, server) = tokio::join!(
+            model_file(config, paths, Some(facts), cancel),
+            within(model::server(&server, config, cancel))
+        );
+        checks.push(server.unwrap_or_else(|| {
+            late(
+                Group::Model,
+                "server",
+                "`podbay down` ends it, and the next run starts another",
+            )
+        }));
         checks
     };
-    let (details, disk, images, leftovers, model) = tokio::join!(details, disk, images, leftovers, model);
-    let checks = [details, vec![disk], images, leftovers, model].into_iter().flatten().collect();
+    let (details, disk, images, leftovers, model) =
+        tokio::join!(details, disk, images, leftovers, model);
+    let checks = [details, vec![disk], images, leftovers, model]
+        .into_iter()
+        .flatten()
+        .collect();
     (Some(engine), checks)
 }
 
-async fn model_file(config: &Config, paths: &Paths, facts: Option<&podbay_engine::Facts>, cancel: &CancellationToken) -> Vec<Check> {
+async fn model_file(
+    config: &Config,
+    paths: &Paths,
+    facts: Option<&podbay_engine::Facts>,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
     let remedy = "its disk does not answer: move the file to another one";
-    within(model::file(config, paths, facts, cancel)).await.unwrap_or_else(|| vec![late(Group::Model, "file", remedy)])
+    within(model::file(config, paths, facts, cancel))
+        .await
+        .unwrap_or_else(|| vec![late(Group::Model, "file", remedy)])
 }
 
 async fn of_state(root: Option<&Path>) -> Vec<Check> {
-    let Some(root) = root.map(Path::to_owned) else { return Vec::new() };
+    let Some(root) = root.map(Path::to_owned) else {
+        return Vec::new();
+    };
     let remedy = "its disk does not answer: set PODBAY_HOME to a folder on a local one";
-    blocking(move || state::look(&root)).await.unwrap_or_else(|| vec![late(Group::State, "folder", remedy)])
+    blocking(move || state::look(&root))
+        .await
+        .unwrap_or_else(|| vec![late(Group::State, "folder", remedy)])
 }
 
 async fn of_project(config: &Config, named: Option<PathBuf>, root: Option<&Path>) -> Vec<Check> {
@@ -255,8 +341,14 @@ async fn of_project(config: &Config, named: Option<PathBuf>, root: Option<&Path>
     found.unwrap_or_else(|| vec![late(Group::Settings, "project", remedy)])
 }
 
-async fn of_endpoint(config: &Config, key: Option<Secret>, cancel: &CancellationToken) -> Vec<Check> {
-    let Some(text) = &config.llm.endpoint else { return Vec::new() };
+async fn of_endpoint(
+    config: &Config,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
+    let Some(text) = &config.llm.endpoint else {
+        return Vec::new();
+    };
     let remedy = "check its address, and that it is well";
     let found = within(model::endpoint(text, config, key, cancel)).await;
     found.unwrap_or_else(|| vec![late(Group::Model, "endpoint", remedy)])
@@ -272,7 +364,12 @@ async fn blocking<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) 
 }
 
 fn late(group: Group, name: &str, remedy: &str) -> Check {
-    Check::fail(group, name, format!("no answer within {} s", LIMIT.as_secs()), remedy)
+    Check::fail(
+        group,
+        name,
+        format!("no answer within {} s", LIMIT.as_secs()),
+        remedy,
+    )
 }
 
 /// Cuts a text, and hides the key in it: a server may repeat what it was sent.
@@ -299,15 +396,24 @@ mod tests {
                 tokio::task::yield_now().await;
                 cancel.cancel();
             };
-            assert!(matches!(unless_cancelled(look, &cancel).await, Err(Error::Interrupted)));
+            assert!(matches!(
+                unless_cancelled(look, &cancel).await,
+                Err(Error::Interrupted)
+            ));
         }
-        assert!(matches!(unless_cancelled(async { 7 }, &CancellationToken::new()).await, Ok(7)));
+        assert!(matches!(
+            unless_cancelled(async { 7 }, &CancellationToken::new()).await,
+            Ok(7)
+        ));
     }
 
     #[test]
     fn texts_are_cut_and_hold_no_key() {
         let key = Secret::new("sk-sesame");
-        assert_eq!(bounded("it said sk-sesame".to_owned(), Some(&key)), "it said ***");
+        assert_eq!(
+            bounded("it said sk-sesame".to_owned(), Some(&key)),
+            "it said ***"
+        );
         let cut = bounded("é".repeat(LONGEST + 10), None);
         assert_eq!(cut.chars().count(), LONGEST + 1);
     }

@@ -32,10 +32,21 @@ const GROUP: Group = Group::Model;
 const PROBE: Duration = Duration::from_secs(8);
 
 /// Asks the endpoint what it is. The key is sent to it alone, and only where it may be.
-pub(super) async fn endpoint(text: &str, config: &Config, key: Option<Secret>, cancel: &CancellationToken) -> Vec<Check> {
+pub(super) async fn endpoint(
+    text: &str,
+    config: &Config,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
     let failed = |error: llm::Error| {
         let hint = error.hint();
-        Check::error(GROUP, "endpoint", &error, hint, "check its address, and that it runs")
+        Check::error(
+            GROUP,
+            "endpoint",
+            &error,
+            hint,
+            "check its address, and that it runs",
+        )
     };
     let endpoint = match Endpoint::parse(text) {
         Ok(endpoint) => endpoint,
@@ -44,7 +55,11 @@ pub(super) async fn endpoint(text: &str, config: &Config, key: Option<Secret>, c
     let mut checks = plain(&endpoint).into_iter().collect::<Vec<_>>();
     let shown = endpoint.to_string();
     let answer = match Client::new(endpoint, key, config.llm.clone()) {
-        Ok(client) => client.probe(cancel, config.llm.probe_timeout().min(PROBE)).await,
+        Ok(client) => {
+            client
+                .probe(cancel, config.llm.probe_timeout().min(PROBE))
+                .await
+        }
         Err(error) => Err(error),
     };
     checks.insert(
@@ -57,7 +72,8 @@ pub(super) async fn endpoint(text: &str, config: &Config, key: Option<Secret>, c
     checks
 }
 
-/// Warns of an address that others on the way can read along; one with a key is refused by the client itself.
+/// Warns of an address that others on the way can read along; one with a key is refused by the
+/// client itself.
 fn plain(endpoint: &Endpoint) -> Option<Check> {
     (!endpoint.may_carry_key()).then(|| {
         let detail = format!("{endpoint} is plain HTTP: whoever is on the way reads your code and can change the answers");
@@ -67,8 +83,15 @@ fn plain(endpoint: &Endpoint) -> Option<Check> {
 
 /// Returns what a server serves, in words.
 pub(super) fn serves(probed: &Probed) -> String {
-    let context = probed.context.map_or_else(String::new, |context| format!(", {context} tokens of context"));
-    format!("{}{context}, tools {} ({})", probed.model, mode_word(probed.tools), probed.reason)
+    let context = probed.context.map_or_else(String::new, |context| {
+        format!(", {context} tokens of context")
+    });
+    format!(
+        "{}{context}, tools {} ({})",
+        probed.model,
+        mode_word(probed.tools),
+        probed.reason
+    )
 }
 
 pub(super) fn mode_word(mode: ToolMode) -> &'static str {
@@ -90,20 +113,36 @@ enum Found {
 }
 
 /// Looks for the model of our own server without loading anything.
-async fn find(config: &Config, paths: &Paths, cancel: &CancellationToken) -> Result<Found, inference::Error> {
+async fn find(
+    config: &Config,
+    paths: &Paths,
+    cancel: &CancellationToken,
+) -> Result<Found, inference::Error> {
     let offline = true;
     let store = Store::new(&config.inference, paths, offline)?;
-    // One that is damaged is no model to load, and what is wrong with it is said by whoever wants it.
+    // One that is damaged is no model to load, and what is wrong with it is said by whoever wants
+    // it.
     let is_absent = |presence| matches!(presence, Presence::Absent | Presence::Partial(_));
     if let Some(listed) = store.wanted()?.filter(|listed| is_absent(listed.presence)) {
-        return Ok(Found::Absent { name: listed.entry.id, size: listed.entry.size });
+        return Ok(Found::Absent {
+            name: listed.entry.id,
+            size: listed.entry.size,
+        });
     }
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    store.resolve(&progress, cancel).await.map(|model| Found::Here(Box::new(model)))
+    store
+        .resolve(&progress, cancel)
+        .await
+        .map(|model| Found::Here(Box::new(model)))
 }
 
 /// Judges the file of the model, and whether the engine's machine can hold it.
-pub(super) async fn file(config: &Config, paths: &Paths, engine: Option<&Facts>, cancel: &CancellationToken) -> Vec<Check> {
+pub(super) async fn file(
+    config: &Config,
+    paths: &Paths,
+    engine: Option<&Facts>,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
     match find(config, paths, cancel).await {
         Ok(Found::Here(model)) => {
             let mut checks = vec![here(&model)];
@@ -113,12 +152,21 @@ pub(super) async fn file(config: &Config, paths: &Paths, engine: Option<&Facts>,
         Ok(Found::Absent { name, size: bytes }) => vec![Check::warn(
             GROUP,
             "file",
-            format!("{name} ({}) is not here, or not all of it", ByteSize::new(bytes).rounded()),
+            format!(
+                "{name} ({}) is not here, or not all of it",
+                ByteSize::new(bytes).rounded()
+            ),
             "the first run loads it; `podbay quickstart` does so now, and --model FILE.gguf names another one",
         )],
         Err(error) => {
             let hint = error.hint();
-            vec![Check::error(GROUP, "file", &error, hint, "name another model: inference.model, or --model FILE.gguf")]
+            vec![Check::error(
+                GROUP,
+                "file",
+                &error,
+                hint,
+                "name another model: inference.model, or --model FILE.gguf",
+            )]
         }
     }
 }
@@ -127,7 +175,12 @@ fn here(model: &Model) -> Check {
     let detail = format!("{}, {}", model.name, ByteSize::new(model.size).rounded());
     if model.is_smoke {
         let remedy = "name a better one: inference.model, --model FILE.gguf, or an endpoint";
-        return Check::warn(GROUP, "file", format!("{detail}: it proves the set-up and writes no good code"), remedy);
+        return Check::warn(
+            GROUP,
+            "file",
+            format!("{detail}: it proves the set-up and writes no good code"),
+            remedy,
+        );
     }
     Check::ok(GROUP, "file", detail)
 }
@@ -135,8 +188,19 @@ fn here(model: &Model) -> Check {
 fn memory(model: &Model, machine: u64, config: &Config) -> Check {
     match inference::measure(model, machine, &config.inference) {
         Ok((context, bytes)) => {
-            let of = if machine > 0 { format!(" of {}", ByteSize::new(machine).rounded()) } else { String::new() };
-            Check::ok(GROUP, "memory", format!("{}{of}, for {context} tokens of context", ByteSize::new(bytes).rounded()))
+            let of = if machine > 0 {
+                format!(" of {}", ByteSize::new(machine).rounded())
+            } else {
+                String::new()
+            };
+            Check::ok(
+                GROUP,
+                "memory",
+                format!(
+                    "{}{of}, for {context} tokens of context",
+                    ByteSize::new(bytes).rounded()
+                ),
+            )
         }
         Err(error @ inference::Error::TooLarge { .. }) => {
             let remedy = "use a smaller model, or a shorter context: inference.context";
@@ -144,13 +208,24 @@ fn memory(model: &Model, machine: u64, config: &Config) -> Check {
         }
         Err(error) => {
             let hint = error.hint();
-            Check::error(GROUP, "memory", &error, hint, "check the section [inference] of the settings")
+            Check::error(
+                GROUP,
+                "memory",
+                &error,
+                hint,
+                "check the section [inference] of the settings",
+            )
         }
     }
 }
 
-/// Looks at our own model server and, where it runs, asks what it serves. That wakes none that sleeps.
-pub(super) async fn server(server: &ModelServer, config: &Config, cancel: &CancellationToken) -> Check {
+/// Looks at our own model server and, where it runs, asks what it serves. That wakes none that
+/// sleeps.
+pub(super) async fn server(
+    server: &ModelServer,
+    config: &Config,
+    cancel: &CancellationToken,
+) -> Check {
     let state = match server.state(cancel).await {
         Ok(state) => state,
         Err(error) => {
@@ -158,14 +233,28 @@ pub(super) async fn server(server: &ModelServer, config: &Config, cancel: &Cance
             return Check::error(GROUP, "server", &error, hint, "try `docker info`");
         }
     };
-    let is_ready = state.as_ref().is_some_and(|state| state.running && state.health == Health::Ready);
-    let probed = if is_ready { probe(server, config, cancel).await } else { None };
+    let is_ready = state
+        .as_ref()
+        .is_some_and(|state| state.running && state.health == Health::Ready);
+    let probed = if is_ready {
+        probe(server, config, cancel).await
+    } else {
+        None
+    };
     judge(state.as_ref(), probed.as_ref())
 }
 
-async fn probe(server: &ModelServer, config: &Config, cancel: &CancellationToken) -> Option<Probed> {
+async fn probe(
+    server: &ModelServer,
+    config: &Config,
+    cancel: &CancellationToken,
+) -> Option<Probed> {
     let (endpoint, key) = server.way_in(cancel).await.ok()??;
-    Client::new(endpoint, Some(key), config.llm.clone()).ok()?.probe(cancel, PROBE).await.ok()
+    Client::new(endpoint, Some(key), config.llm.clone())
+        .ok()?
+        .probe(cancel, PROBE)
+        .await
+        .ok()
 }
 
 fn judge(state: Option<&ServerState>, probed: Option<&Probed>) -> Check {
@@ -173,15 +262,29 @@ fn judge(state: Option<&ServerState>, probed: Option<&Probed>) -> Check {
         return Check::ok(GROUP, "server", "does not run; the first run starts it");
     };
     match (&state.health, probed) {
-        (Health::Ready, Some(probed)) => Check::ok(GROUP, "server", format!("runs and is ready: {}", serves(probed))),
+        (Health::Ready, Some(probed)) => Check::ok(
+            GROUP,
+            "server",
+            format!("runs and is ready: {}", serves(probed)),
+        ),
         (Health::Ready, None) => {
             let remedy = "`podbay logs` shows its last words; `podbay down` ends it, and the next run starts another";
-            Check::warn(GROUP, "server", format!("{} is ready and does not say what it serves", state.name), remedy)
+            Check::warn(
+                GROUP,
+                "server",
+                format!("{} is ready and does not say what it serves", state.name),
+                remedy,
+            )
         }
         (Health::Loading, _) => Check::ok(GROUP, "server", "loads its model"),
         (Health::NoAnswer(why), _) => {
             let remedy = "the next run replaces it; `podbay logs` shows its last words";
-            Check::warn(GROUP, "server", format!("{} runs and does not answer: {why}", state.name), remedy)
+            Check::warn(
+                GROUP,
+                "server",
+                format!("{} runs and does not answer: {why}", state.name),
+                remedy,
+            )
         }
     }
 }
@@ -211,7 +314,11 @@ mod tests {
 
     #[track_caller]
     fn check(found: &Check, status: Status, words: &str) {
-        assert_eq!((found.status, found.remedy.is_some()), (status, status != Status::Ok), "{found:?}");
+        assert_eq!(
+            (found.status, found.remedy.is_some()),
+            (status, status != Status::Ok),
+            "{found:?}"
+        );
         assert!(found.detail.contains(words), "{found:?}");
     }
 
@@ -219,12 +326,27 @@ mod tests {
     fn a_model_that_does_not_fit_fails_and_the_smallest_is_warned_about() {
         let mut config = Config::default();
         check(&here(&model()), Status::Ok, "qwen, 4.0 GiB");
-        check(&here(&Model { is_smoke: true, ..model() }), Status::Warn, "no good code");
-        check(&memory(&model(), 16 << 30, &config), Status::Ok, "of 16.0 GiB, for 32768 tokens");
+        check(
+            &here(&Model {
+                is_smoke: true,
+                ..model()
+            }),
+            Status::Warn,
+            "no good code",
+        );
+        check(
+            &memory(&model(), 16 << 30, &config),
+            Status::Ok,
+            "of 16.0 GiB, for 32768 tokens",
+        );
         check(&memory(&model(), 0, &config), Status::Ok, "32768");
         check(&memory(&model(), 4 << 30, &config), Status::Fail, "needs");
         config.inference.memory = Some(ByteSize::new(1));
-        check(&memory(&model(), 16 << 30, &config), Status::Fail, "inference.memory");
+        check(
+            &memory(&model(), 16 << 30, &config),
+            Status::Fail,
+            "inference.memory",
+        );
         config.inference.memory = Some(ByteSize::gib(8));
         check(&memory(&model(), 16 << 30, &config), Status::Ok, "8.0 GiB");
     }
@@ -252,18 +374,48 @@ mod tests {
             server: Server::LlamaCpp,
         };
         check(&judge(None, None), Status::Ok, "does not run");
-        check(&judge(Some(&state(false, Health::Ready)), None), Status::Ok, "does not run");
-        check(&judge(Some(&state(true, Health::Loading)), None), Status::Ok, "loads");
-        check(&judge(Some(&state(true, Health::Ready)), Some(&probed)), Status::Ok, "qwen, 8192 tokens of context, tools constrained");
-        check(&judge(Some(&state(true, Health::Ready)), None), Status::Warn, "does not say");
-        check(&judge(Some(&state(true, Health::NoAnswer("silence".to_owned()))), None), Status::Warn, "silence");
+        check(
+            &judge(Some(&state(false, Health::Ready)), None),
+            Status::Ok,
+            "does not run",
+        );
+        check(
+            &judge(Some(&state(true, Health::Loading)), None),
+            Status::Ok,
+            "loads",
+        );
+        check(
+            &judge(Some(&state(true, Health::Ready)), Some(&probed)),
+            Status::Ok,
+            "qwen, 8192 tokens of context, tools constrained",
+        );
+        check(
+            &judge(Some(&state(true, Health::Ready)), None),
+            Status::Warn,
+            "does not say",
+        );
+        check(
+            &judge(
+                Some(&state(true, Health::NoAnswer("silence".to_owned()))),
+                None,
+            ),
+            Status::Warn,
+            "silence",
+        );
     }
 
     #[test]
     fn plain_http_beyond_this_machine_is_warned_about() {
         let at = |text: &str| Endpoint::parse(text).expect("an address");
-        assert!(plain(&at("http://192.0.2.7:8000/v1")).is_some_and(|check| check.status == Status::Warn));
-        for fine in ["https://192.0.2.7/v1", "http://127.0.0.1:8000/v1", "unix:/run/s.sock"] {
+        assert!(
+            plain(&at("http://192.0.2.7:8000/v1"))
+                .is_some_and(|check| check.status == Status::Warn)
+        );
+        for fine in [
+            "https://192.0.2.7/v1",
+            "http://127.0.0.1:8000/v1",
+            "unix:/run/s.sock",
+        ] {
             assert_eq!(plain(&at(fine)), None, "{fine}");
         }
     }

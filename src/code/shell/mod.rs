@@ -1,10 +1,13 @@
-//! The commands that a script of a shell says literally: words and quotes without any expansion, parted by `;`, `&`, `&&`, `|`, `||` and line ends.
+//! The commands that a script of a shell says literally: words and quotes without any expansion,
+//! parted by `;`, `&`, `&&`, `|`, `||` and line ends.
 //!
-//! A word with a variable or a glob in it is unknown, and so is all from a substitution, a here-document, a subshell or a function on. Nothing is guessed
-//! and nothing is run in thought. So a script that is known starts these commands and no others, as far as it says, and of one that is not known these
-//! are commands that it has.
+//! A word with a variable or a glob in it is unknown, and so is all from a substitution, a
+//! here-document, a subshell or a function on. Nothing is guessed and nothing is run in thought. So
+//! a script that is known starts these commands and no others, as far as it says, and of one that
+//! is not known these are commands that it has.
 //!
-//! This is no boundary. It finds early what a script says plainly; what runs is seen in the sandbox. Start with [`read`].
+//! This is no boundary. It finds early what a script says plainly; what runs is seen in the
+//! sandbox. Start with [`read`].
 
 mod reader;
 
@@ -17,7 +20,8 @@ pub use reader::read;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub commands: Vec<Command>,
-    /// What in it is not known, the first of it; `None`: the commands are all, and all that there is to them.
+    /// What in it is not known, the first of it; `None`: the commands are all, and all that there
+    /// is to them.
     pub unknown: Option<&'static str>,
     /// The reading ended before the script did, so that it may start others.
     pub is_cut: bool,
@@ -26,7 +30,8 @@ pub struct Script {
 /// A program, or a builtin, with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// Its name and arguments, without quotes; `None`: the shell that runs it makes a word of it, or none, or several.
+    /// Its name and arguments, without quotes; `None`: the shell that runs it makes a word of it,
+    /// or none, or several.
     pub words: Vec<Option<String>>,
     /// Variables are set for it, or, where there are no words, for the script.
     pub sets_variables: bool,
@@ -49,7 +54,10 @@ impl Command {
 
     /// Returns all of its words, with this in the place of those that are not known.
     pub fn texts<'a>(&'a self, unknown: &'a str) -> Vec<&'a str> {
-        self.words.iter().map(|word| word.as_deref().unwrap_or(unknown)).collect()
+        self.words
+            .iter()
+            .map(|word| word.as_deref().unwrap_or(unknown))
+            .collect()
     }
 
     /// Returns whether all of its words are known.

@@ -6,7 +6,9 @@ use super::Command;
 use super::Script;
 
 /// Keywords behind which a command stands.
-const BEFORE_A_COMMAND: [&str; 9] = ["!", "if", "then", "elif", "else", "while", "until", "do", "{"];
+const BEFORE_A_COMMAND: [&str; 9] = [
+    "!", "if", "then", "elif", "else", "while", "until", "do", "{",
+];
 
 /// Keywords behind which no command stands.
 const OTHER_KEYWORDS: [&str; 8] = ["for", "case", "select", "[[", "fi", "done", "esac", "}"];
@@ -24,8 +26,13 @@ const SUBSTITUTION: &str = "a command substitution";
 
 /// Reads a script. What comes behind something that cannot be read is not read.
 pub fn read(text: &str) -> Script {
-    let mut reader =
-        Reader { rest: text.chars().peekable(), script: Script::default(), command: Command::default(), word: None, redirect: None };
+    let mut reader = Reader {
+        rest: text.chars().peekable(),
+        script: Script::default(),
+        command: Command::default(),
+        word: None,
+        redirect: None,
+    };
     if let Err(unknown) = reader.read() {
         reader.note(unknown);
         reader.script.is_cut = true;
@@ -75,10 +82,14 @@ impl Reader<'_> {
                 '&' if self.rest.next_if_eq(&'>').is_some() => {
                     self.rest.next_if_eq(&'>');
                     self.end_word()?;
-                    self.expect(Redirect { writes: true, duplicates: false });
+                    self.expect(Redirect {
+                        writes: true,
+                        duplicates: false,
+                    });
                 }
                 '&' | '|' => {
-                    self.rest.next_if(|next| *next == c || (c, *next) == ('|', '&'));
+                    self.rest
+                        .next_if(|next| *next == c || (c, *next) == ('|', '&'));
                     self.end_command()?;
                 }
                 '<' | '>' => self.read_redirect(c)?,
@@ -109,7 +120,8 @@ impl Reader<'_> {
             '~' if is_start || word.text.ends_with(['=', ':']) => Some("a home folder"),
             _ => None,
         };
-        if c == '=' && !word.is_quoted && is_name(word.text.strip_suffix('+').unwrap_or(&word.text)) {
+        if c == '=' && !word.is_quoted && is_name(word.text.strip_suffix('+').unwrap_or(&word.text))
+        {
             word.is_assignment = true;
         }
         word.unknown = word.unknown.or(unknown);
@@ -147,7 +159,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what stands behind a `$`: a variable makes its word unknown, and where anything else ends is not looked for.
+    /// Reads what stands behind a `$`: a variable makes its word unknown, and where anything else
+    /// ends is not looked for.
     fn read_dollar(&mut self, is_quoted: bool) -> Result<(), Unknown> {
         let Some(&next) = self.rest.peek() else {
             self.quoted().text.push('$');
@@ -159,7 +172,11 @@ impl Reader<'_> {
             '\'' | '"' if !is_quoted => return Err("a quote behind `$`"),
             '{' => {
                 self.rest.next();
-                while self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
+                while self
+                    .rest
+                    .next_if(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .is_some()
+                {}
                 if self.rest.next() != Some('}') {
                     return Err("`${`");
                 }
@@ -178,14 +195,23 @@ impl Reader<'_> {
 
     fn read_redirect(&mut self, c: char) -> Result<(), Unknown> {
         // A number right in front of it is a descriptor, and no word.
-        let is_descriptor = |word: &mut Word| !word.is_quoted && word.unknown.is_none() && word.text.bytes().all(|b| b.is_ascii_digit());
+        let is_descriptor = |word: &mut Word| {
+            !word.is_quoted
+                && word.unknown.is_none()
+                && word.text.bytes().all(|b| b.is_ascii_digit())
+        };
         self.word.take_if(is_descriptor);
         self.end_word()?;
         if c == '<' && self.rest.peek() == Some(&'<') {
             return Err("a here-document");
         }
-        let next = self.rest.next_if(|next| matches!((c, *next), (_, '&' | '>') | ('>', '|')));
-        self.expect(Redirect { writes: c == '>' || next == Some('>'), duplicates: next == Some('&') });
+        let next = self
+            .rest
+            .next_if(|next| matches!((c, *next), (_, '&' | '>') | ('>', '|')));
+        self.expect(Redirect {
+            writes: c == '>' || next == Some('>'),
+            duplicates: next == Some('&'),
+        });
         Ok(())
     }
 
@@ -207,26 +233,46 @@ impl Reader<'_> {
     }
 
     fn end_word(&mut self) -> Result<(), Unknown> {
-        let Some(mut word) = self.word.take() else { return Ok(()) };
+        let Some(mut word) = self.word.take() else {
+            return Ok(());
+        };
         // `[` alone is a program, and `{}` is what `find` and `xargs` put names in the place of.
         if matches!(word.text.as_str(), "[" | "{}") {
             word.unknown = None;
         }
-        let Word { text, is_quoted, is_assignment, unknown } = word;
+        let Word {
+            text,
+            is_quoted,
+            is_assignment,
+            unknown,
+        } = word;
         if let Some(redirect) = self.redirect.take() {
-            let is_descriptor = redirect.duplicates && text.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+            let is_descriptor = redirect.duplicates
+                && text
+                    .trim_end_matches('-')
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit());
             let is_nowhere = unknown.is_none() && text == "/dev/null";
             self.command.writes |= redirect.writes && !is_descriptor && !is_nowhere;
         } else if self.command.words.is_empty() && is_assignment {
             self.command.sets_variables = true;
-        } else if self.command.words.is_empty() && !is_quoted && BEFORE_A_COMMAND.contains(&text.as_str()) {
+        } else if self.command.words.is_empty()
+            && !is_quoted
+            && BEFORE_A_COMMAND.contains(&text.as_str())
+        {
             self.note(KEYWORD);
             return Ok(());
-        } else if self.command.words.is_empty() && !is_quoted && OTHER_KEYWORDS.contains(&text.as_str()) {
+        } else if self.command.words.is_empty()
+            && !is_quoted
+            && OTHER_KEYWORDS.contains(&text.as_str())
+        {
             self.command.words.push(Some(text));
             self.note(KEYWORD);
             return Ok(());
-        } else if self.command.words.is_empty() && !is_quoted && AROUND_A_COMMAND.contains(&text.as_str()) {
+        } else if self.command.words.is_empty()
+            && !is_quoted
+            && AROUND_A_COMMAND.contains(&text.as_str())
+        {
             return Err(KEYWORD);
         } else {
             self.command.words.push(unknown.is_none().then_some(text));
@@ -252,5 +298,8 @@ impl Reader<'_> {
 
 /// Returns whether a variable can be called so.
 fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -4,8 +4,9 @@ use proptest::proptest;
 
 use super::read;
 
-/// Shows a script: its commands parted by ` ; `, each word in brackets where it needs them, `?` for one that is not known, `=` for variables that are set,
-/// `>` for a file that is written, `…` where it is cut, and what is unknown behind ` -- `.
+/// Shows a script: its commands parted by ` ; `, each word in brackets where it needs them, `?` for
+/// one that is not known, `=` for variables that are set, `>` for a file that is written, `…` where
+/// it is cut, and what is unknown behind ` -- `.
 fn shown(text: &str) -> String {
     let script = read(text);
     let of_command = |command: &super::Command| {
@@ -15,12 +16,18 @@ fn shown(text: &str) -> String {
             None => "?".to_owned(),
         });
         let marks = [(command.sets_variables, "="), (command.writes, ">")];
-        let marks = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark.to_owned());
+        let marks = marks
+            .into_iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, mark)| mark.to_owned());
         words.chain(marks).collect::<Vec<_>>().join(" ")
     };
     let commands: Vec<String> = script.commands.iter().map(of_command).collect();
     let cut = if script.is_cut { " …" } else { "" };
-    let unknown = script.unknown.map(|unknown| format!("{cut} -- {unknown}")).unwrap_or_default();
+    let unknown = script
+        .unknown
+        .map(|unknown| format!("{cut} -- {unknown}"))
+        .unwrap_or_default();
     format!("{}{unknown}", commands.join(" ; "))
 }
 
@@ -43,10 +50,16 @@ fn words_are_what_a_shell_makes_of_quotes_and_escapes() {
         ("echo '' \"\"", "echo <> <>"),
         ("echo a#b # c; rm x\nls", "echo a#b ; ls"),
         ("echo $ a$ \"$ $\"", "echo $ a$ <$ $>"),
-        ("git commit -m 'x $(y) `z` > $A *'", "git commit -m <x $(y) `z` > $A *>"),
+        (
+            "git commit -m 'x $(y) `z` > $A *'",
+            "git commit -m <x $(y) `z` > $A *>",
+        ),
         ("find . -exec rm {} \\;", "find . -exec rm {} ;"),
         ("[ -f a ]", "[ -f a ]"),
-        ("git reset HEAD~1 main^ a=b x:y", "git reset HEAD~1 main^ a=b x:y"),
+        (
+            "git reset HEAD~1 main^ a=b x:y",
+            "git reset HEAD~1 main^ a=b x:y",
+        ),
         ("é 日本", "é 日本"),
         ("ls\r", "ls\r"),
         ("", ""),
@@ -57,7 +70,10 @@ fn words_are_what_a_shell_makes_of_quotes_and_escapes() {
 #[test]
 fn commands_are_parted_by_operators_and_line_ends() {
     check(&[
-        ("a; b && c || d | e & f\ng |& h", "a ; b ; c ; d ; e ; f ; g ; h"),
+        (
+            "a; b && c || d | e & f\ng |& h",
+            "a ; b ; c ; d ; e ; f ; g ; h",
+        ),
         ("a;b&&c||d|e&f", "a ; b ; c ; d ; e ; f"),
         ("make & ", "make"),
         ("a 'b;c' \"d&&e\" f\\;g", "a b;c d&&e f;g"),
@@ -115,9 +131,18 @@ fn what_a_shell_would_expand_is_an_unknown_word_and_the_rest_is_read() {
 #[test]
 fn where_the_rest_cannot_be_told_apart_the_reading_ends() {
     check(&[
-        ("git push $(x); sudo ls", "git push ? … -- a command substitution"),
-        ("git push `x`; sudo ls", "git push ? … -- a command substitution"),
-        ("echo \"a $(git push)\"", "echo ? … -- a command substitution"),
+        (
+            "git push $(x); sudo ls",
+            "git push ? … -- a command substitution",
+        ),
+        (
+            "git push `x`; sudo ls",
+            "git push ? … -- a command substitution",
+        ),
+        (
+            "echo \"a $(git push)\"",
+            "echo ? … -- a command substitution",
+        ),
         ("cat <<E\ngit push\nE", "cat ? … -- a here-document"),
         ("cat <<< x", "cat ? … -- a here-document"),
         ("diff <(a) b", "diff ? … -- a parenthesis"),
@@ -142,8 +167,14 @@ fn where_the_rest_cannot_be_told_apart_the_reading_ends() {
 #[test]
 fn a_keyword_makes_a_script_unknown_and_commands_behind_it_are_read() {
     check(&[
-        ("if a; then git push; else b; fi", "a ; git push ; b ; fi -- a keyword"),
-        ("for x in a b; do git push; done", "for x in a b ; git push ; done -- a keyword"),
+        (
+            "if a; then git push; else b; fi",
+            "a ; git push ; b ; fi -- a keyword",
+        ),
+        (
+            "for x in a b; do git push; done",
+            "for x in a b ; git push ; done -- a keyword",
+        ),
         ("! git push", "git push -- a keyword"),
         ("{ git push; }", "git push ; } -- a keyword"),
         ("[[ a ]] && b", "[[ a ]] ; b -- a keyword"),
@@ -156,7 +187,13 @@ fn a_keyword_makes_a_script_unknown_and_commands_behind_it_are_read() {
 fn a_long_script_is_read_in_one_pass() {
     let text = "git add 'a b' \"c\" d\\ e > f; ".repeat(100_000);
     assert_eq!(read(&text).commands.len(), 100_000);
-    for text in ["(".repeat(100_000), "$".repeat(100_000), "a$b".repeat(100_000), "\"".repeat(99_999), "{[*".repeat(100_000)] {
+    for text in [
+        "(".repeat(100_000),
+        "$".repeat(100_000),
+        "a$b".repeat(100_000),
+        "\"".repeat(99_999),
+        "{[*".repeat(100_000),
+    ] {
         drop(read(&text));
     }
 }

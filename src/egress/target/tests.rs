@@ -3,7 +3,12 @@ use hyper::Request;
 use super::*;
 
 fn target(method: &str, uri: &str, host: &str) -> Result<Target, NoTarget> {
-    let request = Request::builder().method(method).uri(uri).header(HOST, host).body(()).expect("a request");
+    let request = Request::builder()
+        .method(method)
+        .uri(uri)
+        .header(HOST, host)
+        .body(())
+        .expect("a request");
     Target::of(&request.into_parts().0)
 }
 
@@ -18,9 +23,18 @@ fn a_host_is_the_same_however_it_is_written() {
         ("CONNECT", "A.EXAMPLE.:22", "a.example.:22", 22),
     ] {
         let found = target(method, uri, host).unwrap_or_else(|error| panic!("{uri}: {error:?}"));
-        assert_eq!((found.host.as_str(), found.port, found.is_connect), ("a.example", port, method == "CONNECT"), "{uri}");
+        assert_eq!(
+            (found.host.as_str(), found.port, found.is_connect),
+            ("a.example", port, method == "CONNECT"),
+            "{uri}"
+        );
     }
-    let found = target("GET", "http://a_b.xn--bcher-kva.example/", "a_b.xn--bcher-kva.example").expect("underscores and IDN");
+    let found = target(
+        "GET",
+        "http://a_b.xn--bcher-kva.example/",
+        "a_b.xn--bcher-kva.example",
+    )
+    .expect("underscores and IDN");
     assert_eq!(found.host.as_str(), "a_b.xn--bcher-kva.example");
 }
 
@@ -28,14 +42,31 @@ fn a_host_is_the_same_however_it_is_written() {
 fn a_name_that_is_too_long_is_refused() {
     let name = format!("{}example", "a.".repeat(124));
     let error = target("CONNECT", &format!("{name}:443"), &name).expect_err("255 bytes");
-    assert!(error.status == StatusCode::BAD_REQUEST && error.problem.contains("253 bytes"), "{error:?}");
+    assert!(
+        error.status == StatusCode::BAD_REQUEST && error.problem.contains("253 bytes"),
+        "{error:?}"
+    );
     assert_eq!(error.host.len(), SHOWN);
 }
 
 #[test]
 fn an_address_is_forbidden_in_any_spelling() {
-    for host in ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "017700000001", "[::1]", "[::ffff:10.0.0.1]", "169.254.169.254."] {
-        let error = target("CONNECT", &format!("{host}:80"), &format!("{host}:80")).expect_err(host);
-        assert_eq!((error.status, error.port), (StatusCode::FORBIDDEN, 80), "{host}: {error:?}");
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "017700000001",
+        "[::1]",
+        "[::ffff:10.0.0.1]",
+        "169.254.169.254.",
+    ] {
+        let error =
+            target("CONNECT", &format!("{host}:80"), &format!("{host}:80")).expect_err(host);
+        assert_eq!(
+            (error.status, error.port),
+            (StatusCode::FORBIDDEN, 80),
+            "{host}: {error:?}"
+        );
     }
 }

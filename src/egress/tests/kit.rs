@@ -39,7 +39,8 @@ pub(super) const WEB: &str = "93.184.216.34";
 /// What a test waits for at most; none waits so long unless something is wrong.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers one list of addresses after the other; the last one stays. A name without a list is never answered.
+/// Answers one list of addresses after the other; the last one stays. A name without a list is
+/// never answered.
 #[derive(Default)]
 pub(super) struct StubNames {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -48,8 +49,16 @@ pub(super) struct StubNames {
 
 impl StubNames {
     pub(super) fn answer(&self, name: &str, answers: &[&[&str]]) {
-        let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().expect("an address")).collect();
-        self.answers.lock().expect("a lock").insert(name.to_owned(), answers.iter().map(parse).collect());
+        let parse = |answer: &&[&str]| {
+            answer
+                .iter()
+                .map(|address| address.parse().expect("an address"))
+                .collect()
+        };
+        self.answers
+            .lock()
+            .expect("a lock")
+            .insert(name.to_owned(), answers.iter().map(parse).collect());
     }
 
     pub(super) fn asked(&self) -> Vec<String> {
@@ -58,11 +67,20 @@ impl StubNames {
 }
 
 impl Resolve for StubNames {
-    fn resolve<'a>(&'a self, name: &'a HostName) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>> {
+    fn resolve<'a>(
+        &'a self,
+        name: &'a HostName,
+    ) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>> {
         self.asked.lock().expect("a lock").push(name.to_string());
         let mut answers = self.answers.lock().expect("a lock");
-        let Some(answers) = answers.get_mut(name.as_str()) else { return Box::pin(std::future::pending()) };
-        let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
+        let Some(answers) = answers.get_mut(name.as_str()) else {
+            return Box::pin(std::future::pending());
+        };
+        let answer = if answers.len() > 1 {
+            answers.remove(0)
+        } else {
+            answers[0].clone()
+        };
         Box::pin(async { Ok(answer) })
     }
 }
@@ -76,11 +94,19 @@ pub(super) struct StubDial {
 
 impl StubDial {
     pub(super) fn lead(&self, address: &str, server: SocketAddr) {
-        self.servers.lock().expect("a lock").insert(address.parse().expect("an address with a port"), server);
+        self.servers
+            .lock()
+            .expect("a lock")
+            .insert(address.parse().expect("an address with a port"), server);
     }
 
     pub(super) fn dialled(&self) -> Vec<String> {
-        self.dialled.lock().expect("a lock").iter().map(ToString::to_string).collect()
+        self.dialled
+            .lock()
+            .expect("a lock")
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 }
 
@@ -124,7 +150,15 @@ impl TestGateway {
         let (end, ended) = oneshot::channel::<()>();
         let gateway = Gateway::new(limits, names.clone(), dial.clone(), in_force, told);
         tokio::spawn(gateway.serve(listener, async { drop(ended.await) }));
-        Self { names, dial, rules: set_rules, attempts, socket, _end: end, _folder: folder }
+        Self {
+            names,
+            dial,
+            rules: set_rules,
+            attempts,
+            socket,
+            _end: end,
+            _folder: folder,
+        }
     }
 
     /// Gives a name a public address, and that a server.
@@ -138,12 +172,20 @@ impl TestGateway {
     }
 
     pub(super) fn set_upstream(&self, rules: &[EgressRule], host: &str, port: u16) {
-        let upstream = Some(EgressUpstream { host: host.to_owned(), port });
-        self.rules.send_replace(RuleSet { upstream, ..rule_set(rules) });
+        let upstream = Some(EgressUpstream {
+            host: host.to_owned(),
+            port,
+        });
+        self.rules.send_replace(RuleSet {
+            upstream,
+            ..rule_set(rules)
+        });
     }
 
     pub(super) async fn open(&self) -> UnixStream {
-        UnixStream::connect(&self.socket).await.expect("the gateway listens")
+        UnixStream::connect(&self.socket)
+            .await
+            .expect("the gateway listens")
     }
 
     /// Sends bytes and returns all that comes until the end.
@@ -157,42 +199,67 @@ impl TestGateway {
     /// Sends a request after which the connection closes.
     pub(super) async fn get(&self, url: &str) -> String {
         let host = url.split('/').nth(2).expect("a host");
-        self.send(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+        self.send(format!(
+            "GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ))
+        .await
     }
 
     /// Asks for a tunnel; returns it with the answer's head.
     pub(super) async fn connect(&self, host: &str) -> (UnixStream, String) {
         let mut stream = self.open().await;
-        stream.write_all(format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.expect("sent");
+        stream
+            .write_all(format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())
+            .await
+            .expect("sent");
         let head = read_head(&mut stream).await;
         (stream, head)
     }
 
     pub(super) async fn attempt(&mut self) -> EgressAttempt {
-        tokio::time::timeout(PATIENCE, self.attempts.recv()).await.expect("in time").expect("an attempt")
+        tokio::time::timeout(PATIENCE, self.attempts.recv())
+            .await
+            .expect("in time")
+            .expect("an attempt")
     }
 }
 
 fn rule_set(rules: &[EgressRule]) -> RuleSet {
-    RuleSet { rules: Rules::parse(rules).expect("rules"), upstream: None }
+    RuleSet {
+        rules: Rules::parse(rules).expect("rules"),
+        upstream: None,
+    }
 }
 
 pub(super) fn allow(host: &str) -> EgressRule {
-    EgressRule { host: host.to_owned(), ..EgressRule::default() }
+    EgressRule {
+        host: host.to_owned(),
+        ..EgressRule::default()
+    }
 }
 
 pub(super) fn deny(host: &str) -> EgressRule {
-    EgressRule { effect: EgressEffect::Deny, ..allow(host) }
+    EgressRule {
+        effect: EgressEffect::Deny,
+        ..allow(host)
+    }
 }
 
 pub(super) fn raw(host: &str) -> EgressRule {
-    EgressRule { raw: true, ..allow(host) }
+    EgressRule {
+        raw: true,
+        ..allow(host)
+    }
 }
 
 /// Returns all that comes until the end, whichever way it ends.
 pub(super) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut read = Vec::new();
-    drop(tokio::time::timeout(PATIENCE, stream.read_to_end(&mut read)).await.expect("an end in time"));
+    drop(
+        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut read))
+            .await
+            .expect("an end in time"),
+    );
     String::from_utf8_lossy(&read).into_owned()
 }
 
@@ -200,7 +267,10 @@ pub(super) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> String
 pub(super) async fn read_head(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        match tokio::time::timeout(PATIENCE, stream.read_u8()).await.expect("in time") {
+        match tokio::time::timeout(PATIENCE, stream.read_u8())
+            .await
+            .expect("in time")
+        {
             Ok(byte) => head.push(byte),
             Err(_) => break,
         }

@@ -1,4 +1,5 @@
-//! The gateway against servers of this machine, at public addresses that a stub resolver and a dialler of the tests' own make up.
+//! The gateway against servers of this machine, at public addresses that a stub resolver and a
+//! dialler of the tests' own make up.
 
 mod addresses;
 mod bounds;

@@ -39,7 +39,8 @@ pub(super) async fn echo() -> SocketAddr {
     .await
 }
 
-/// An HTTP server that answers each request with its connection's number, and keeps what it was sent.
+/// An HTTP server that answers each request with its connection's number, and keeps what it was
+/// sent.
 #[derive(Clone, Default)]
 pub(super) struct Web {
     requests: Arc<Mutex<Vec<String>>>,
@@ -73,7 +74,10 @@ impl Web {
             request.push_str(&read_body(&mut stream, &request).await);
             self.requests.lock().expect("a lock").push(request);
             let body = format!("connection {number}");
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nKeep-Alive: timeout=5\r\n\r\n{body}", body.len());
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nKeep-Alive: timeout=5\r\n\r\n{body}",
+                body.len()
+            );
             if stream.write_all(answer.as_bytes()).await.is_err() {
                 return;
             }
@@ -83,7 +87,10 @@ impl Web {
 
 /// Returns a request's body as it was sent.
 async fn read_body(stream: &mut TcpStream, head: &str) -> String {
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |length| length.parse().expect("a number"));
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.parse().expect("a number"));
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.expect("a body");
     while head.contains("transfer-encoding: chunked") && !body.ends_with(b"0\r\n\r\n") {
@@ -96,7 +103,8 @@ async fn read_body(stream: &mut TcpStream, head: &str) -> String {
 pub(super) async fn tls_echo(name: &str) -> (SocketAddr, TlsConnector) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der())
+        .expect("a key");
     let server = rustls::ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -107,7 +115,9 @@ pub(super) async fn tls_echo(name: &str) -> (SocketAddr, TlsConnector) {
     let address = serve(move |stream| {
         let acceptor = acceptor.clone();
         async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let Ok(stream) = acceptor.accept(stream).await else {
+                return;
+            };
             let (mut from, mut to) = tokio::io::split(stream);
             drop(tokio::io::copy(&mut from, &mut to).await);
         }

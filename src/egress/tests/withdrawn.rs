@@ -35,7 +35,14 @@ async fn a_rule_that_is_withdrawn_cuts_its_streams_and_no_others() {
     gateway.set_rules(&[raw("b.example:1")]);
     assert_eq!(read_all(&mut first).await, "");
     let attempt = gateway.attempt().await;
-    assert_eq!((attempt.host.as_str(), attempt.allowed, attempt.failure.as_deref()), ("a.example", true, Some(WITHDRAWN)));
+    assert_eq!(
+        (
+            attempt.host.as_str(),
+            attempt.allowed,
+            attempt.failure.as_deref()
+        ),
+        ("a.example", true, Some(WITHDRAWN))
+    );
     assert!(echoes(&mut second).await);
     gateway.set_rules(&[raw("b.example:1"), deny("b.example:1")]);
     assert_eq!(read_all(&mut second).await, "");
@@ -45,26 +52,44 @@ async fn a_rule_that_is_withdrawn_cuts_its_streams_and_no_others() {
 async fn an_answer_is_cut_in_its_middle() {
     let server = serve(|mut stream| async move {
         read_head(&mut stream).await;
-        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun").await);
+        drop(
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun")
+                .await,
+        );
         drop(stream.read_u8().await);
     })
     .await;
-    let gets = |method: &str| EgressRule { methods: vec![method.into()], ..allow("a.example") };
+    let gets = |method: &str| EgressRule {
+        methods: vec![method.into()],
+        ..allow("a.example")
+    };
     let mut gateway = TestGateway::start(&[gets("GET")]);
     gateway.host("a.example", 80, server);
     let mut stream = gateway.open().await;
-    stream.write_all(b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n").await.expect("sent");
+    stream
+        .write_all(b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        .await
+        .expect("sent");
     read_head(&mut stream).await;
     stream.read_exact(&mut [0; 5]).await.expect("the beginning");
     gateway.set_rules(&[gets("POST")]);
     assert_eq!(read_all(&mut stream).await, "");
     let attempt = gateway.attempt().await;
-    assert_eq!((attempt.bytes_received, attempt.failure.as_deref()), (5, Some(WITHDRAWN)));
+    assert_eq!(
+        (attempt.bytes_received, attempt.failure.as_deref()),
+        (5, Some(WITHDRAWN))
+    );
 }
 
 #[tokio::test]
 async fn a_private_network_is_left_when_the_rule_says_so_no_more() {
-    let private = |private: bool| [EgressRule { private, ..raw("a.example:1") }];
+    let private = |private: bool| {
+        [EgressRule {
+            private,
+            ..raw("a.example:1")
+        }]
+    };
     let gateway = TestGateway::start(&private(true));
     gateway.names.answer("a.example", &[&["10.0.0.7"]]);
     gateway.dial.lead("10.0.0.7:1", echo().await);
@@ -81,7 +106,10 @@ async fn a_kept_connection_is_closed_by_a_change_that_comes_between_two_requests
         let told = told.clone();
         async move {
             read_head(&mut stream).await;
-            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("sent");
+            stream
+                .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+                .await
+                .expect("sent");
             drop(stream.read_to_end(&mut Vec::new()).await);
             told.send(()).await.expect("heard");
         }
@@ -90,7 +118,10 @@ async fn a_kept_connection_is_closed_by_a_change_that_comes_between_two_requests
     let mut gateway = TestGateway::start(&[allow("a.example")]);
     gateway.host("a.example", 80, server);
     let mut stream = gateway.open().await;
-    stream.write_all(b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n").await.expect("sent");
+    stream
+        .write_all(b"GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        .await
+        .expect("sent");
     read_head(&mut stream).await;
     gateway.attempt().await;
     gateway.set_rules(&[]);

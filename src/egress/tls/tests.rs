@@ -10,11 +10,12 @@ use super::*;
 
 /// The first message of a real client, with or without a name.
 pub(crate) fn hello(name: Option<&str>) -> Vec<u8> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
+    let mut config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
     config.enable_sni = name.is_some();
     let name = ServerName::try_from(name.unwrap_or("a.example").to_owned()).expect("a name");
     let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
@@ -60,14 +61,26 @@ async fn read(bytes: &[u8], piece: usize, limits: Limits) -> Result<Vec<u8>, Not
 }
 
 async fn read_whole(bytes: &[u8]) -> Result<Vec<u8>, NotCarried> {
-    read(bytes, 64 * 1024, Limits { hello_time: std::time::Duration::from_millis(200), ..Limits::default() }).await
+    read(
+        bytes,
+        64 * 1024,
+        Limits {
+            hello_time: std::time::Duration::from_millis(200),
+            ..Limits::default()
+        },
+    )
+    .await
 }
 
 #[tokio::test]
 async fn a_message_is_read_in_pieces_of_any_length() {
     let hello = hello(Some("A.example"));
     for piece in [1, 2, 5, 6, 100, 64 * 1024] {
-        assert_eq!(read(&hello, piece, Limits::default()).await.as_ref(), Ok(&hello), "{piece}");
+        assert_eq!(
+            read(&hello, piece, Limits::default()).await.as_ref(),
+            Ok(&hello),
+            "{piece}"
+        );
     }
     // The same in many records, as some clients send it to get past what looks at it.
     let mut records = Vec::new();
@@ -75,34 +88,64 @@ async fn a_message_is_read_in_pieces_of_any_length() {
         records.extend_from_slice(&[HANDSHAKE, 3, 1, 0, part.len() as u8]);
         records.extend_from_slice(part);
     }
-    assert_eq!(read(&records, 3, Limits::default()).await.as_ref(), Ok(&records));
+    assert_eq!(
+        read(&records, 3, Limits::default()).await.as_ref(),
+        Ok(&records)
+    );
 }
 
 #[tokio::test]
 async fn the_name_must_be_that_of_the_tunnel() {
-    assert_eq!(read_whole(&hello(Some("b.example"))).await, Err(NotCarried::OtherName("b.example".into())));
-    assert_eq!(read_whole(&hello(Some("x.a.example"))).await, Err(NotCarried::OtherName("x.a.example".into())));
+    assert_eq!(
+        read_whole(&hello(Some("b.example"))).await,
+        Err(NotCarried::OtherName("b.example".into()))
+    );
+    assert_eq!(
+        read_whole(&hello(Some("x.a.example"))).await,
+        Err(NotCarried::OtherName("x.a.example".into()))
+    );
     assert_eq!(read_whole(&hello(None)).await, Err(NotCarried::NoName));
 }
 
 #[tokio::test]
 async fn a_hidden_name_is_refused_whatever_the_open_one_is() {
     let usual = with_extension(hello(Some("a.example")), 0x1234, b"x");
-    assert_eq!(read_whole(&usual).await.as_ref(), Ok(&usual), "an extension that is not known changes nothing");
-    // An outer message: its algorithms, the number of the key, an empty key of its own and one byte.
-    let hidden = with_extension(hello(Some("a.example")), ENCRYPTED_CLIENT_HELLO, &[0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0xff]);
+    assert_eq!(
+        read_whole(&usual).await.as_ref(),
+        Ok(&usual),
+        "an extension that is not known changes nothing"
+    );
+    // An outer message: its algorithms, the number of the key, an empty key of its own and one
+    // byte.
+    let hidden = with_extension(
+        hello(Some("a.example")),
+        ENCRYPTED_CLIENT_HELLO,
+        &[0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0xff],
+    );
     assert_eq!(read_whole(&hidden).await, Err(NotCarried::Encrypted));
 }
 
 #[tokio::test]
 async fn what_is_no_tls_is_refused_at_once_and_what_is_too_long_in_the_end() {
-    for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"SSH-2.0-x\r\n", &[22, 3, 1, 0, 4, 2, 0, 0, 0], &[0x80, 0x2e, 1]] {
-        assert_eq!(read_whole(bytes).await, Err(NotCarried::NotTls), "{bytes:?}");
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n"[..],
+        b"SSH-2.0-x\r\n",
+        &[22, 3, 1, 0, 4, 2, 0, 0, 0],
+        &[0x80, 0x2e, 1],
+    ] {
+        assert_eq!(
+            read_whole(bytes).await,
+            Err(NotCarried::NotTls),
+            "{bytes:?}"
+        );
     }
     let mut long = vec![HANDSHAKE, 3, 1, 0x40, 0, CLIENT_HELLO, 0, 0xff, 0xff];
     long.resize(20_000, 0);
     assert_eq!(read_whole(&long).await, Err(NotCarried::TooLong));
-    assert_eq!(read_whole(&hello(Some("a.example"))[..100]).await, Err(NotCarried::TooSlow(0)));
+    assert_eq!(
+        read_whole(&hello(Some("a.example"))[..100]).await,
+        Err(NotCarried::TooSlow(0))
+    );
 }
 
 proptest! {

@@ -44,7 +44,8 @@ pub(super) fn devices_made(_: &[String]) -> Finding {
             (SFlag::S_IFBLK, "a disk", libc::makedev(8, 0)),
             (SFlag::S_IFCHR, "memory", libc::makedev(1, 1)),
             (SFlag::S_IFCHR, "the null device", libc::makedev(1, 3)),
-            // Everybody may make this one, as far as the kernel goes: to an overlay file system it says that a name is gone.
+            // Everybody may make this one, as far as the kernel goes: to an overlay file system it
+            // says that a name is gone.
             (SFlag::S_IFCHR, "a whiteout", libc::makedev(0, 0)),
         ] {
             let path = own(folder);
@@ -62,7 +63,13 @@ pub(super) fn devices_made(_: &[String]) -> Finding {
 /// ESC-05: sockets of the engine and of the person's session.
 pub(super) fn sockets(_: &[String]) -> Finding {
     let mut worked = Vec::new();
-    let known = ["docker.sock", "podman/podman.sock", "containerd/containerd.sock", "crio/crio.sock", "dbus/system_bus_socket"];
+    let known = [
+        "docker.sock",
+        "podman/podman.sock",
+        "containerd/containerd.sock",
+        "crio/crio.sock",
+        "dbus/system_bus_socket",
+    ];
     for folder in ["/run", "/var/run"] {
         for name in known {
             let path = Path::new(folder).join(name);
@@ -74,8 +81,14 @@ pub(super) fn sockets(_: &[String]) -> Finding {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for line in mounts.lines() {
         let mut words = line.split(' ').skip(3);
-        let (root, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        if Path::new(root).extension().is_some_and(|ending| ending == "sock" || ending == "socket") {
+        let (root, target) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        if Path::new(root)
+            .extension()
+            .is_some_and(|ending| ending == "sock" || ending == "socket")
+        {
             worked.push(format!("{target} mounted from {root}"));
         }
     }
@@ -95,22 +108,42 @@ pub(super) fn kernel_files(_: &[String]) -> Finding {
         "/dev/kmsg",
         "/dev/mem",
     ];
-    const READ: [&str; 6] = ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/dev/mem", "/dev/kmsg"];
+    const READ: [&str; 6] = [
+        "/proc/kcore",
+        "/proc/keys",
+        "/proc/timer_list",
+        "/proc/sched_debug",
+        "/dev/mem",
+        "/dev/kmsg",
+    ];
     let mut worked = Vec::new();
     for path in WRITTEN {
         // Opened and closed again: nothing is written.
-        if OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).is_ok() {
+        if OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)
+            .is_ok()
+        {
             worked.push(format!("{path} opened for writing"));
         }
     }
     for path in READ {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path);
         if file.is_ok_and(|mut file| file.read(&mut [0]).is_ok_and(|bytes| bytes > 0)) {
             worked.push(format!("{path} read"));
         }
     }
     // To read from it would take messages away from whoever waits for them.
-    if OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/proc/kmsg").is_ok() {
+    if OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/proc/kmsg")
+        .is_ok()
+    {
         worked.push("/proc/kmsg opened".to_owned());
     }
     for folder in ["/sys/firmware", "/sys/kernel/debug"] {
@@ -118,7 +151,10 @@ pub(super) fn kernel_files(_: &[String]) -> Finding {
             worked.push(format!("{folder} listed"));
         }
     }
-    Finding::of(&worked, format!("{} refused or empty", WRITTEN.len() + READ.len() + 3))
+    Finding::of(
+        &worked,
+        format!("{} refused or empty", WRITTEN.len() + READ.len() + 3),
+    )
 }
 
 /// ESC-07: a set-id file in the project, which would work outside of the box.
@@ -127,12 +163,21 @@ pub(super) fn set_id(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     for mode in [0o4755, 0o2755] {
         let kept = |path: &Path| fs::metadata(path).is_ok_and(|facts| facts.mode() & 0o6000 != 0);
-        let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).is_ok() && kept(&path);
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&path)
+            .is_ok()
+            && kept(&path);
         let _ = fs::remove_file(&path);
         if fs::write(&path, "").is_err() {
-            return Finding::failed("no file can be made in /workspace at all, so nothing was tried");
+            return Finding::failed(
+                "no file can be made in /workspace at all, so nothing was tried",
+            );
         }
-        let changed = fs::set_permissions(&path, fs::Permissions::from_mode(mode)).is_ok() && kept(&path);
+        let changed =
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).is_ok() && kept(&path);
         let _ = fs::remove_file(&path);
         if made || changed {
             worked.push(format!("mode {mode:o}"));
@@ -141,7 +186,8 @@ pub(super) fn set_id(_: &[String]) -> Finding {
     Finding::of(&worked, "refused, and plain files can be made")
 }
 
-/// ESC-08: folders in which files can be made. The upper ones come first, where the walk has an end.
+/// ESC-08: folders in which files can be made. The upper ones come first, where the walk has an
+/// end.
 pub(super) fn writable(_: &[String]) -> Finding {
     let mut waiting = VecDeque::from([PathBuf::from("/")]);
     let mut worked = Vec::new();
@@ -157,24 +203,40 @@ pub(super) fn writable(_: &[String]) -> Finding {
         }
         // The kernel says yes to folders in which nothing can be made, so it is tried.
         let file = own(&path);
-        if access(&folder, AccessFlags::W_OK).is_ok() && OpenOptions::new().write(true).create_new(true).open(&file).is_ok() {
+        if access(&folder, AccessFlags::W_OK).is_ok()
+            && OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&file)
+                .is_ok()
+        {
             let _ = fs::remove_file(&file);
             worked.push(path);
             continue;
         }
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        waiting.extend(entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()));
+        waiting.extend(
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
     }
-    Finding::of(&worked, format!("of {n_seen} folders none but those for it"))
+    Finding::of(
+        &worked,
+        format!("of {n_seen} folders none but those for it"),
+    )
 }
 
-/// ESC-15: devices of the machine. None is opened: there are devices to which that alone does something.
+/// ESC-15: devices of the machine. None is opened: there are devices to which that alone does
+/// something.
 pub(super) fn devices(_: &[String]) -> Finding {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::from("/dev")];
     while let Some(folder) = waiting.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(facts) = entry.metadata() else { continue };
+            let Ok(facts) = entry.metadata() else {
+                continue;
+            };
             let kind = facts.file_type();
             if kind.is_dir() {
                 // Terminals of the box's own.
@@ -230,7 +292,11 @@ pub(super) fn git(_: &[String]) -> Finding {
             worked.push(format!("a file made in .git/{name}"));
         }
     }
-    if OpenOptions::new().append(true).open(folder.join("config")).is_ok() {
+    if OpenOptions::new()
+        .append(true)
+        .open(folder.join("config"))
+        .is_ok()
+    {
         worked.push(".git/config opened for writing".to_owned());
     }
     let moved = own("/workspace");
@@ -241,11 +307,14 @@ pub(super) fn git(_: &[String]) -> Finding {
     Finding::of(&worked, "5 refused")
 }
 
-/// C-04: what would tell the next run what it may do. Where there is nothing of the kind, what a command makes is not trusted.
+/// C-04: what would tell the next run what it may do. Where there is nothing of the kind, what a
+/// command makes is not trusted.
 pub(super) fn settings(_: &[String]) -> Finding {
     let folder = Path::new("/workspace/.podbay");
     if !folder.exists() {
-        return Finding::held("there is no .podbay in this project; one that a command makes is not trusted");
+        return Finding::held(
+            "there is no .podbay in this project; one that a command makes is not trusted",
+        );
     }
     let mut worked = Vec::new();
     let path = own(&folder.to_string_lossy());
@@ -253,7 +322,11 @@ pub(super) fn settings(_: &[String]) -> Finding {
         let _ = fs::remove_file(&path);
         worked.push("a file made in .podbay".to_owned());
     }
-    if OpenOptions::new().append(true).open(folder.join("config.toml")).is_ok() {
+    if OpenOptions::new()
+        .append(true)
+        .open(folder.join("config.toml"))
+        .is_ok()
+    {
         worked.push(".podbay/config.toml opened for writing".to_owned());
     }
     let moved = own("/workspace");
@@ -264,19 +337,35 @@ pub(super) fn settings(_: &[String]) -> Finding {
     Finding::of(&worked, "3 refused")
 }
 
-/// S-01: what commands find in their environment and in that of other processes. The host judges it.
+/// S-01: what commands find in their environment and in that of other processes. The host judges
+/// it.
 pub(super) fn environment(_: &[String]) -> Finding {
-    let mut pairs: BTreeSet<String> = std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+    let mut pairs: BTreeSet<String> = std::env::vars_os()
+        .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+        .collect();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let bytes = fs::read(entry.path().join("environ")).unwrap_or_default();
-        pairs.extend(bytes.split(|&byte| byte == 0).map(|pair| String::from_utf8_lossy(pair).into_owned()));
+        pairs.extend(
+            bytes
+                .split(|&byte| byte == 0)
+                .map(|pair| String::from_utf8_lossy(pair).into_owned()),
+        );
     }
-    Finding::held(pairs.into_iter().filter(|pair| !pair.is_empty()).collect::<Vec<_>>().join("\0"))
+    Finding::held(
+        pairs
+            .into_iter()
+            .filter(|pair| !pair.is_empty())
+            .collect::<Vec<_>>()
+            .join("\0"),
+    )
 }
 
-/// Makes the folder that the host's own attacks by tools go for: links in every form that could lead out.
+/// Makes the folder that the host's own attacks by tools go for: links in every form that could
+/// lead out.
 pub(super) fn make_links(arguments: &[String]) -> Finding {
-    let Some(folder) = folder(arguments) else { return Finding::failed("no folder is named") };
+    let Some(folder) = folder(arguments) else {
+        return Finding::failed("no folder is named");
+    };
     let made = || -> std::io::Result<()> {
         // One that was ended before it had tidied up left it.
         if folder.exists() {
@@ -299,14 +388,20 @@ pub(super) fn make_links(arguments: &[String]) -> Finding {
     };
     match made() {
         Ok(()) => Finding::held("made"),
-        Err(error) => Finding::failed(format!("the folder {} cannot be made: {error}", folder.display())),
+        Err(error) => Finding::failed(format!(
+            "the folder {} cannot be made: {error}",
+            folder.display()
+        )),
     }
 }
 
 /// Removes what [`make_links`] made; says what an attack left outside.
 pub(super) fn tidy(arguments: &[String]) -> Finding {
-    let Some(folder) = folder(arguments) else { return Finding::failed("no folder is named") };
-    let left = Path::new("/tmp/podbay-attack-outside").exists() || Path::new("/home/agent/podbay-attack").exists();
+    let Some(folder) = folder(arguments) else {
+        return Finding::failed("no folder is named");
+    };
+    let left = Path::new("/tmp/podbay-attack-outside").exists()
+        || Path::new("/home/agent/podbay-attack").exists();
     match fs::remove_dir_all(&folder) {
         Ok(()) if left => Finding::failed("a file outside of /workspace was made"),
         Ok(()) => Finding::held("removed"),
@@ -315,6 +410,8 @@ pub(super) fn tidy(arguments: &[String]) -> Finding {
 }
 
 fn folder(arguments: &[String]) -> Option<PathBuf> {
-    let name = arguments.first().filter(|name| !name.is_empty() && !name.contains('/'))?;
+    let name = arguments
+        .first()
+        .filter(|name| !name.is_empty() && !name.contains('/'))?;
     Some(Path::new("/workspace").join(name))
 }

@@ -1,8 +1,11 @@
-//! What a command could try against its box, tried: `podbay doctor --attack` runs these there, as commands.
+//! What a command could try against its box, tried: `podbay doctor --attack` runs these there, as
+//! commands.
 //!
-//! Part of this program because it works in every image, with a shell or without, and sees what the kernel answers. It gives a command in
-//! a box nothing that it could not bring along itself. Each attack does no harm where it succeeds: what can be opened is closed again,
-//! what could be made is removed. They believe nothing that they are told about the box; what each means stands in the host's table.
+//! Part of this program because it works in every image, with a shell or without, and sees what the
+//! kernel answers. It gives a command in a box nothing that it could not bring along itself. Each
+//! attack does no harm where it succeeds: what can be opened is closed again, what could be made is
+//! removed. They believe nothing that they are told about the box; what each means stands in the
+//! host's table.
 //!
 //! One file for each kind; start with [`ATTACKS`].
 
@@ -33,11 +36,17 @@ pub struct Finding {
 
 impl Finding {
     fn held(got: impl Into<String>) -> Self {
-        Self { held: true, got: got.into() }
+        Self {
+            held: true,
+            got: got.into(),
+        }
     }
 
     fn failed(got: impl Into<String>) -> Self {
-        Self { held: false, got: got.into() }
+        Self {
+            held: false,
+            got: got.into(),
+        }
     }
 
     /// Judges a list of what should not have worked.
@@ -46,8 +55,15 @@ impl Finding {
         if worked.is_empty() {
             return Self::held(refused);
         }
-        let more = if worked.len() > MOST { format!(" and {} more", worked.len() - MOST) } else { String::new() };
-        Self::failed(format!("{}{more}", worked[..worked.len().min(MOST)].join(", ")))
+        let more = if worked.len() > MOST {
+            format!(" and {} more", worked.len() - MOST)
+        } else {
+            String::new()
+        };
+        Self::failed(format!(
+            "{}{more}",
+            worked[..worked.len().min(MOST)].join(", ")
+        ))
     }
 }
 
@@ -89,14 +105,22 @@ pub const ATTACKS: &[(&str, Act)] = &[
 ];
 
 /// The ids of helpers that the host needs in the box: they attack nothing.
-const ERRANDS: &[(&str, Act)] =
-    &[("links", files::make_links), ("count", resources::count), ("tidy", files::tidy), ("neighbour", neighbours::wait)];
+const ERRANDS: &[(&str, Act)] = &[
+    ("links", files::make_links),
+    ("count", resources::count),
+    ("tidy", files::tidy),
+    ("neighbour", neighbours::wait),
+];
 
 /// Runs one attack and prints its finding as a line of JSON.
 pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {
-    // The kernel closes a process whose file cannot be read. Commands are not like that, and the guest looks into them.
+    // The kernel closes a process whose file cannot be read. Commands are not like that, and the
+    // guest looks into them.
     set_dumpable(true)?;
-    let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     let found = ATTACKS.iter().chain(ERRANDS).find(|(name, _)| *name == id);
     let (_, act) = found.ok_or_else(|| io::Error::other(format!("there is no attack {id}")))?;
     let finding = act(&arguments);
@@ -106,7 +130,10 @@ pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {
 
 /// Returns a number that the host gave, else the default.
 fn number(arguments: &[String], at: usize, default: u64) -> u64 {
-    arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default)
+    arguments
+        .get(at)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 #[cfg(test)]
@@ -117,7 +144,10 @@ mod tests {
     fn what_worked_is_named_and_a_long_list_is_cut() {
         assert_eq!(Finding::of(&[], "3 refused"), Finding::held("3 refused"));
         let worked: Vec<String> = (0..10).map(|n| n.to_string()).collect();
-        assert_eq!(Finding::of(&worked, ""), Finding::failed("0, 1, 2, 3, 4, 5, 6, 7 and 2 more"));
+        assert_eq!(
+            Finding::of(&worked, ""),
+            Finding::failed("0, 1, 2, 3, 4, 5, 6, 7 and 2 more")
+        );
     }
 
     #[test]

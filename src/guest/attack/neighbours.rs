@@ -32,7 +32,9 @@ pub(super) fn wait(_: &[String]) -> Finding {
 
 /// ESC-20: the memory, the environment and the files of a process of another call.
 pub(super) fn look(_: &[String]) -> Finding {
-    let Some(pid) = waiting() else { return Finding::failed("no other call was seen to run, so nothing was tried") };
+    let Some(pid) = waiting() else {
+        return Finding::failed("no other call was seen to run, so nothing was tried");
+    };
     let worked = reached(pid);
     // A process that nobody can look into would say nothing about calls.
     match fork_single_threaded() {
@@ -41,10 +43,13 @@ pub(super) fn look(_: &[String]) -> Finding {
             exit_now(0)
         }
         Ok(Fork::Parent(child)) => {
-            let is_reached = fs::read(format!("/proc/{child}/environ")).is_ok() && opens_memory(child, false);
+            let is_reached =
+                fs::read(format!("/proc/{child}/environ")).is_ok() && opens_memory(child, false);
             kill(child, libc::SIGKILL);
             if !is_reached {
-                return Finding::failed("its own child cannot be looked into either, so nothing was shown");
+                return Finding::failed(
+                    "its own child cannot be looked into either, so nothing was shown",
+                );
             }
         }
         Err(error) => return Finding::failed(format!("no child can be made: {error}")),
@@ -56,7 +61,9 @@ fn waiting() -> Option<i32> {
     let name = WAITS.to_bytes();
     let end = Instant::now() + LOOKING;
     while Instant::now() < end {
-        let is_it = |pid: &i32| fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name);
+        let is_it = |pid: &i32| {
+            fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name)
+        };
         if let Some(pid) = processes().find(is_it) {
             return Some(pid);
         }
@@ -71,16 +78,36 @@ fn reached(pid: i32) -> Vec<String> {
     let mut tried = |what: &str, is_done: bool| worked.extend(is_done.then(|| what.to_owned()));
     tried("its memory opened for reading", opens_memory(pid, false));
     tried("its memory opened for writing", opens_memory(pid, true));
-    tried("its environment read", fs::read(format!("/proc/{pid}/environ")).is_ok());
-    tried("its map of memory read", fs::read(format!("/proc/{pid}/maps")).is_ok());
+    tried(
+        "its environment read",
+        fs::read(format!("/proc/{pid}/environ")).is_ok(),
+    );
+    tried(
+        "its map of memory read",
+        fs::read(format!("/proc/{pid}/maps")).is_ok(),
+    );
     for name in ["cwd", "exe", "fd/0"] {
-        tried(&format!("its {name} followed"), fs::read_link(format!("/proc/{pid}/{name}")).is_ok());
+        tried(
+            &format!("its {name} followed"),
+            fs::read_link(format!("/proc/{pid}/{name}")).is_ok(),
+        );
     }
     // The kernel lets it go when this process ends.
-    tried("it was traced", call(libc::SYS_ptrace, [i64::from(libc::PTRACE_SEIZE), i64::from(pid), 0, 0, 0, 0]).is_ok());
+    tried(
+        "it was traced",
+        call(
+            libc::SYS_ptrace,
+            [i64::from(libc::PTRACE_SEIZE), i64::from(pid), 0, 0, 0, 0],
+        )
+        .is_ok(),
+    );
     worked
 }
 
 fn opens_memory(pid: i32, write: bool) -> bool {
-    OpenOptions::new().read(!write).write(write).open(format!("/proc/{pid}/mem")).is_ok()
+    OpenOptions::new()
+        .read(!write)
+        .write(write)
+        .open(format!("/proc/{pid}/mem"))
+        .is_ok()
 }

@@ -16,32 +16,66 @@ use nix::sys::socket::socket;
 
 use super::Finding;
 
-/// N-01: whether the kernel knows a way to anywhere. A datagram socket that is given an address sends nothing; it only looks the way up.
+/// N-01: whether the kernel knows a way to anywhere. A datagram socket that is given an address
+/// sends nothing; it only looks the way up.
 pub(super) fn routes(_: &[String]) -> Finding {
-    const ADDRESSES: [&str; 6] =
-        ["169.254.169.254:80", "[fd00:ec2::254]:80", "192.0.2.1:443", "[2001:db8::1]:443", "10.0.0.1:80", "172.17.0.1:2375"];
+    const ADDRESSES: [&str; 6] = [
+        "169.254.169.254:80",
+        "[fd00:ec2::254]:80",
+        "192.0.2.1:443",
+        "[2001:db8::1]:443",
+        "10.0.0.1:80",
+        "172.17.0.1:2375",
+    ];
     let mut worked = Vec::new();
     for text in ADDRESSES {
         let address: SocketAddr = text.parse().expect("an address");
-        let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let any = if address.is_ipv4() {
+            "0.0.0.0:0"
+        } else {
+            "[::]:0"
+        };
         if UdpSocket::bind(any).is_ok_and(|socket| socket.connect(address).is_ok()) {
             worked.push(format!("there is a way to {text}"));
         }
     }
-    Finding::of(&worked, format!("no way to any of {} addresses", ADDRESSES.len()))
+    Finding::of(
+        &worked,
+        format!("no way to any of {} addresses", ADDRESSES.len()),
+    )
 }
 
 /// N-02: interfaces and routes.
 pub(super) fn interfaces(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     let listed = fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    let names = listed.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim);
-    worked.extend(names.filter(|name| *name != "lo" && is_up(name)).map(|name| format!("interface {name}")));
+    let names = listed
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split(':').next())
+        .map(str::trim);
+    worked.extend(
+        names
+            .filter(|name| *name != "lo" && is_up(name))
+            .map(|name| format!("interface {name}")),
+    );
     let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    worked.extend(routes.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(|name| format!("a route by {name}")));
+    worked.extend(
+        routes
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next())
+            .map(|name| format!("a route by {name}")),
+    );
     let addresses = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
-    let names = addresses.lines().filter_map(|line| line.split_whitespace().last());
-    worked.extend(names.filter(|name| *name != "lo").map(|name| format!("an address of {name}")));
+    let names = addresses
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    worked.extend(
+        names
+            .filter(|name| *name != "lo")
+            .map(|name| format!("an address of {name}")),
+    );
     worked.dedup();
     Finding::of(&worked, "loopback alone")
 }
@@ -57,21 +91,35 @@ pub(super) fn resolver(_: &[String]) -> Finding {
     let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let is_own = |line: &str| {
         let mut words = line.split_whitespace();
-        let (word, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (word, value) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         // Compose cannot leave the file empty: there it names this box's own loopback.
-        word.starts_with('#') || word == "options" || word == "nameserver" && value == "127.0.0.1" || word == "search" && value == "."
+        word.starts_with('#')
+            || word == "options"
+            || word == "nameserver" && value == "127.0.0.1"
+            || word == "search" && value == "."
     };
-    let told: Vec<String> = text.lines().filter(|line| !line.trim().is_empty() && !is_own(line)).map(str::to_owned).collect();
+    let told: Vec<String> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !is_own(line))
+        .map(str::to_owned)
+        .collect();
     Finding::of(&told, "nobody is named")
 }
 
-/// N-04: ports and a socket by name that the host opened: addresses first, then the name behind an `@`.
+/// N-04: ports and a socket by name that the host opened: addresses first, then the name behind an
+/// `@`.
 pub(super) fn listeners(arguments: &[String]) -> Finding {
     let mut worked = Vec::new();
     for argument in arguments {
         let reached = match argument.strip_prefix('@') {
-            Some(name) => net::SocketAddr::from_abstract_name(name).is_ok_and(|name| net::UnixStream::connect_addr(&name).is_ok()),
-            None => argument.parse().is_ok_and(|address| TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()),
+            Some(name) => net::SocketAddr::from_abstract_name(name)
+                .is_ok_and(|name| net::UnixStream::connect_addr(&name).is_ok()),
+            None => argument.parse().is_ok_and(|address| {
+                TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+            }),
         };
         if reached {
             worked.push(format!("{argument} answered"));
@@ -85,8 +133,16 @@ pub(super) fn raw(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     for (name, family, protocol) in [
         ("a raw IPv4 socket", AddressFamily::Inet, SockProtocol::Icmp),
-        ("a raw IPv6 socket", AddressFamily::Inet6, SockProtocol::IcmpV6),
-        ("a packet socket", AddressFamily::Packet, SockProtocol::EthAll),
+        (
+            "a raw IPv6 socket",
+            AddressFamily::Inet6,
+            SockProtocol::IcmpV6,
+        ),
+        (
+            "a packet socket",
+            AddressFamily::Packet,
+            SockProtocol::EthAll,
+        ),
     ] {
         if socket(family, SockType::Raw, SockFlag::empty(), protocol).is_ok() {
             worked.push(name.to_owned());

@@ -1,4 +1,5 @@
-//! Taking more than the box may have. Each stops by itself a little above the limit that the host names.
+//! Taking more than the box may have. Each stops by itself a little above the limit that the host
+//! names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,10 +63,15 @@ pub(super) fn processes(arguments: &[String]) -> Finding {
         std::thread::sleep(Duration::from_millis(1));
     }
     let n = children.len();
-    if refused { Finding::held(format!("the one after {n} was refused")) } else { Finding::failed(format!("{n} were started")) }
+    if refused {
+        Finding::held(format!("the one after {n} was refused"))
+    } else {
+        Finding::failed(format!("{n} were started"))
+    }
 }
 
-/// as much memory as there can be, and some more. Where the box holds, this is killed and says nothing.
+/// as much memory as there can be, and some more. Where the box holds, this is killed and
+/// says nothing.
 pub(super) fn memory(arguments: &[String]) -> Finding {
     const PIECE: u64 = 1 << 20;
     let limit = number(arguments, 0, 256 << 20);
@@ -98,14 +104,16 @@ pub(super) fn drip(_: &[String]) -> Finding {
     ignore(Signal::SIGTERM);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
-        let _ = io::stdout().write_all(b".").and_then(|()| io::stdout().flush());
+        let _ = io::stdout()
+            .write_all(b".")
+            .and_then(|()| io::stdout().flush());
         std::thread::sleep(Duration::from_millis(50));
     }
     Finding::failed("it went on for a minute")
 }
 
-/// one file above the size that a file may have, written, or reserved beyond its end. It is sparse, and what is reserved is small: no
-/// disk is filled.
+/// one file above the size that a file may have, written, or reserved beyond its end. It is
+/// sparse, and what is reserved is small: no disk is filled.
 pub(super) fn file_size(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 4 << 30);
     let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
@@ -120,19 +128,26 @@ pub(super) fn file_size(arguments: &[String]) -> Finding {
     let _ = fs::remove_file(&path);
     match written {
         Ok(()) => Finding::failed(format!("a file of {limit} bytes and one was written")),
-        Err(_) if reserved => Finding::failed("room was reserved beyond the end of a file, which no limit of the kernel counts"),
+        Err(_) if reserved => Finding::failed(
+            "room was reserved beyond the end of a file, which no limit of the kernel counts",
+        ),
         Err(error) => Finding::held(format!("refused: {error}")),
     }
 }
 
 /// Reserves room beyond the end of a new file, and returns whether that worked.
 fn reserve(path: &Path) -> bool {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path);
     file.is_ok_and(|file| fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1 << 20).is_ok())
 }
 
-/// the project grown beyond its limit, in files that have lost their names, each as large as one may be. Where the box holds, this is
-/// killed and says nothing. Room reserved beyond a file's end would stay when the name is gone, and is tried first.
+/// the project grown beyond its limit, in files that have lost their names, each as large as
+/// one may be. Where the box holds, this is killed and says nothing. Room reserved beyond a file's
+/// end would stay when the name is gone, and is tried first.
 pub(super) fn growth(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 64 << 20);
     let largest = number(arguments, 1, u64::MAX).max(1);
@@ -165,13 +180,19 @@ pub(super) fn growth(arguments: &[String]) -> Finding {
     }
 }
 
-/// Fills one file. The first ones have no name and go with this process, however that ends; there may be more than it can have open.
+/// Fills one file. The first ones have no name and go with this process, however that ends; there
+/// may be more than it can have open.
 fn fill(n: usize, n_bytes: u64, written: &mut u64) -> io::Result<File> {
     const PIECE: u64 = 1 << 20;
     // Another try, in another box, may have the same process id.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos());
     let path = Path::new("/workspace").join(format!(".{NAME}-{now}-{n}"));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
     if n < NAMELESS {
         fs::remove_file(&path)?;
     }
@@ -233,10 +254,15 @@ pub(super) fn count(_: &[String]) -> Finding {
             left.insert(entry.file_name());
         }
     }
-    if left.is_empty() { Finding::held("nothing of it is left") } else { Finding::failed(format!("{} processes are left", left.len())) }
+    if left.is_empty() {
+        Finding::held("nothing of it is left")
+    } else {
+        Finding::failed(format!("{} processes are left", left.len()))
+    }
 }
 
-/// as many empty files as there can be in `/tmp`, and some more. Where they would lie on a disk nothing is tried.
+/// as many empty files as there can be in `/tmp`, and some more. Where they would lie on a
+/// disk nothing is tried.
 pub(super) fn inodes(_: &[String]) -> Finding {
     const MOST: u64 = 2_000_000;
     let facts = match statfs("/tmp") {

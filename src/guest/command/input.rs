@@ -41,9 +41,17 @@ impl Feed {
                 None => Ok(rest.len()),
             };
             match written {
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) =>
+                {
+                    return;
+                }
                 Ok(n_written) if n_written < rest.len() => self.at += n_written,
-                // Written to its end, or nobody reads any more: the host is told either way that it may send more.
+                // Written to its end, or nobody reads any more: the host is told either way that it
+                // may send more.
                 Ok(_) | Err(_) => {
                     if piece.is_from_host {
                         line.consumed(piece.data.len());
@@ -58,7 +66,10 @@ impl Feed {
             match &self.input {
                 Input::Pipe(_) => self.input = Input::Nowhere,
                 Input::Terminal => {
-                    self.pending.push_back(Piece { data: vec![END_OF_INPUT], is_from_host: false });
+                    self.pending.push_back(Piece {
+                        data: vec![END_OF_INPUT],
+                        is_from_host: false,
+                    });
                     self.write(sources, line);
                 }
                 Input::Nowhere => {}

@@ -73,17 +73,38 @@ pub(super) struct Plan {
 }
 
 /// Runs a command to its end. The directory in the answer is for the caller to fill in.
-pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Result<CommandEnded, Fault> {
+pub(super) async fn run(
+    session: &Session,
+    line: &mut Line,
+    plan: Plan,
+) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
-    let Plan { mut order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
-    // Where there is no room a command may still remove something, so it runs, and can write to no file.
+    let Plan {
+        mut order,
+        stdio,
+        sources,
+        input,
+        timeout,
+        grace,
+        stream_bytes,
+        tail_bytes,
+    } = plan;
+    // Where there is no room a command may still remove something, so it runs, and can write to no
+    // file.
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
     order.renames = session.is_overlay;
     order.workspace = session.directories.top();
     let count = Count::begin(session);
     let n_rescues = rescue::n_ended();
-    let watch = Watch::begin(session, if shut.is_some() { Part::Shut } else { Part::Some });
+    let watch = Watch::begin(
+        session,
+        if shut.is_some() {
+            Part::Shut
+        } else {
+            Part::Some
+        },
+    );
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
     let mut run = Run {
@@ -95,8 +116,15 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         line,
         started,
         sources: sources.into_iter().map(Source::from).collect(),
-        input: Feed { input, pending: VecDeque::new(), at: 0, ended: false },
-        stopping: Stopping::No { timeout_at: timeout.map(|timeout| began + timeout) },
+        input: Feed {
+            input,
+            pending: VecDeque::new(),
+            at: 0,
+            ended: false,
+        },
+        stopping: Stopping::No {
+            timeout_at: timeout.map(|timeout| began + timeout),
+        },
         why: None,
         rescue: rescue::Below::default(),
         grace,
@@ -114,28 +142,46 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let end = match (run.why, status.code(), status.signal()) {
         (Some(Why::Cancelled), ..) => End::Cancelled,
         (_, Some(code), _) => End::Exited { code },
-        (_, None, signal) => End::Signaled { signal: signal.unwrap_or(libc::SIGKILL) },
+        (_, None, signal) => End::Signaled {
+            signal: signal.unwrap_or(libc::SIGKILL),
+        },
     };
     let saw_a_writer = run.watch.saw_a_writer();
-    let met_file_size = met_file_size(status, saw_a_writer || run.sources.iter().any(|source| source.ear.has_heard()));
+    let met_file_size = met_file_size(
+        status,
+        saw_a_writer || run.sources.iter().any(|source| source.ear.has_heard()),
+    );
     let limit = match run.why {
         Some(Why::Cancelled) => None,
-        Some(Why::Timeout) => Some(Limit::Time { ms: timeout.unwrap_or_default().as_millis() as u64 }),
+        Some(Why::Timeout) => Some(Limit::Time {
+            ms: timeout.unwrap_or_default().as_millis() as u64,
+        }),
         Some(Why::Crossed(limit)) => Some(limit),
-        None if met_file_size && (shut.is_some() || saw_a_writer) => file_size().map(|bytes| Limit::FileSize { bytes }),
+        None if met_file_size && (shut.is_some() || saw_a_writer) => {
+            file_size().map(|bytes| Limit::FileSize { bytes })
+        }
         None => run.count.limit(status),
     };
-    // A command can set a lower limit of its own, and signal itself: without a writer nothing says whose it was.
+    // A command can set a lower limit of its own, and signal itself: without a writer nothing says
+    // whose it was.
     let too_large = (met_file_size && run.why.is_none() && limit.is_none()).then(file_size).flatten().map(|bytes| {
         format!("it ended as where a file comes to be too large: the sandbox allows {}, unless the command has set less", size(bytes))
     });
     let (limit, crossed) = match shut {
         // It was no file too large: there is no room for any.
-        Some(shut) => {
-            (limit.map(|limit| if matches!(limit, Limit::FileSize { .. }) { shut.limit } else { limit }), Some(shut_words(session, &shut)))
-        }
+        Some(shut) => (
+            limit.map(|limit| {
+                if matches!(limit, Limit::FileSize { .. }) {
+                    shut.limit
+                } else {
+                    limit
+                }
+            }),
+            Some(shut_words(session, &shut)),
+        ),
         None if limit.is_some() => (limit, None),
-        // It is over and was not killed, and what it took counts all the same: whoever gave the order must know.
+        // It is over and was not killed, and what it took counts all the same: whoever gave the
+        // order must know.
         None => {
             let crossed = run.watch.last_look(session, run.started.supervisor).await;
             (
@@ -145,18 +191,38 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
             )
         }
     };
-    let is_killed = status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL);
+    let is_killed =
+        status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL);
     let rescued = (limit.is_none() && is_killed && rescue::n_ended() > n_rescues).then(|| {
-        let limit = timeout.map_or_else(String::new, |timeout| format!(" before its limit of {} s", timeout.as_secs_f64().ceil()));
+        let limit = timeout.map_or_else(String::new, |timeout| {
+            format!(" before its limit of {} s", timeout.as_secs_f64().ceil())
+        });
         format!("killed{limit}: a command here stopped the sandbox's own processes again and again")
     });
-    let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
+    let starved = if matches!(limit, Some(Limit::Memory { .. })) {
+        None
+    } else {
+        run.count.starved()
+    };
     let crowded = run.crowded(limit);
-    let full = if status.success() { None } else { session.full() };
-    let note = [session.told(), rescued, too_large, note, crossed, starved, crowded, full]
-        .into_iter()
-        .flatten()
-        .reduce(|all, note| format!("{all}; {note}"));
+    let full = if status.success() {
+        None
+    } else {
+        session.full()
+    };
+    let note = [
+        session.told(),
+        rescued,
+        too_large,
+        note,
+        crossed,
+        starved,
+        crowded,
+        full,
+    ]
+    .into_iter()
+    .flatten()
+    .reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,
@@ -174,7 +240,11 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
 }
 
 fn shut_words(session: &Session, shut: &Shut) -> String {
-    let next = if session.has_room() { "there is room again" } else { "remove what is not needed" };
+    let next = if session.has_room() {
+        "there is room again"
+    } else {
+        "remove what is not needed"
+    };
     format!("{shut}: this command could remove files and write to none, not in /tmp either; {next}")
 }
 
@@ -187,7 +257,12 @@ struct Source {
 
 impl From<(Pipe, Stream)> for Source {
     fn from((pipe, stream): (Pipe, Stream)) -> Self {
-        Self { pipe, stream, is_open: true, ear: Ear::default() }
+        Self {
+            pipe,
+            stream,
+            is_open: true,
+            ear: Ear::default(),
+        }
     }
 }
 
@@ -248,7 +323,8 @@ impl Run<'_> {
             match self.next().await {
                 Next::Report(None) => return Err(lost_supervisor(self.session).await),
                 Next::Look => {
-                    if let Some(limit) = self.watch.look(self.session, self.started.supervisor).await
+                    if let Some(limit) =
+                        self.watch.look(self.session, self.started.supervisor).await
                         && self.why.is_none()
                     {
                         self.grace = Duration::ZERO;
@@ -262,9 +338,17 @@ impl Run<'_> {
 
     async fn next(&mut self) -> Next {
         let may_read = self.ended.is_none() && (self.to_stream == 0 || self.line.room() > 0);
-        let source = |at: usize| self.sources.get(at).filter(|source| may_read && source.is_open);
+        let source = |at: usize| {
+            self.sources
+                .get(at)
+                .filter(|source| may_read && source.is_open)
+        };
         let (first, second) = (source(0), source(1));
-        let sink = if self.input.pending.is_empty() || self.ended.is_some() { None } else { sink(&self.input.input, &self.sources) };
+        let sink = if self.input.pending.is_empty() || self.ended.is_some() {
+            None
+        } else {
+            sink(&self.input.input, &self.sources)
+        };
         let time = self.next_time();
         let may_look = self.ended.is_none() && matches!(self.stopping, Stopping::No { .. });
         tokio::select! {
@@ -283,22 +367,42 @@ impl Run<'_> {
             Next::Word(word) => self.heard(word),
             Next::Readable(at) => self.read(at),
             Next::Writable => self.input.write(&self.sources, self.line),
-            Next::Report(Some(Report::Ended { status, n_survivors })) => {
-                let until = matches!(self.why, Some(Why::Cancelled)).then(|| Instant::now() + UNWANTED);
+            Next::Report(Some(Report::Ended {
+                status,
+                n_survivors,
+            })) => {
+                let until =
+                    matches!(self.why, Some(Why::Cancelled)).then(|| Instant::now() + UNWANTED);
                 let status = ExitStatus::from_raw(status);
-                self.ended = Some(Over { status, n_survivors: n_survivors as u32, until, n_read: 0 });
+                self.ended = Some(Over {
+                    status,
+                    n_survivors: n_survivors as u32,
+                    until,
+                    n_read: 0,
+                });
                 self.finish();
             }
             Next::Report(Some(Report::Failed { stage, errno })) => {
-                return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
+                return Err(not_started(
+                    self.session,
+                    self.order,
+                    stage,
+                    Errno::from_raw(errno),
+                ));
             }
             // The others take time, so they are done by whoever can wait.
-            Next::Report(Some(Report::Ran { programs, denied })) => (self.programs, self.denied) = (programs, denied),
-            Next::Report(Some(Report::Asks { question, program })) if matches!(self.stopping, Stopping::No { .. }) => {
+            Next::Report(Some(Report::Ran { programs, denied })) => {
+                (self.programs, self.denied) = (programs, denied)
+            }
+            Next::Report(Some(Report::Asks { question, program }))
+                if matches!(self.stopping, Stopping::No { .. }) =>
+            {
                 self.asked_at = self.asked_at.or(Some(Instant::now()));
                 self.line.ask(question, *program);
             }
-            Next::Report(Some(Report::Asks { question, .. })) => self.started.control.answer(question, false),
+            Next::Report(Some(Report::Asks { question, .. })) => {
+                self.started.control.answer(question, false)
+            }
             Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),
         }
@@ -318,7 +422,10 @@ impl Run<'_> {
                 self.input.write(&self.sources, self.line);
             }
             Word::Input(data) => {
-                self.input.pending.push_back(Piece { data, is_from_host: true });
+                self.input.pending.push_back(Piece {
+                    data,
+                    is_from_host: true,
+                });
                 self.input.write(&self.sources, self.line);
             }
             Word::Resize { rows, columns } => {
@@ -340,26 +447,36 @@ impl Run<'_> {
 
     /// Goes on counting the command's time, which stood still while somebody was asked.
     fn wait_no_longer(&mut self) {
-        let Some(asked_at) = self.asked_at.take() else { return };
+        let Some(asked_at) = self.asked_at.take() else {
+            return;
+        };
         self.waited += asked_at.elapsed();
-        if let Stopping::No { timeout_at: Some(timeout_at) } = &mut self.stopping {
+        if let Stopping::No {
+            timeout_at: Some(timeout_at),
+        } = &mut self.stopping
+        {
             *timeout_at += asked_at.elapsed();
         }
     }
 
-    /// Says of a command that met a limit what else it met of the one of processes: that it was met at all, where that is not what ended it,
-    /// and who else has most of them.
+    /// Says of a command that met a limit what else it met of the one of processes: that it was met
+    /// at all, where that is not what ended it, and who else has most of them.
     fn crowded(&self, limit: Option<Limit>) -> Option<String> {
         let met = match limit? {
             Limit::Processes { .. } => None,
             _ if self.count.refused_forks() || self.watch.is_crowded() => {
                 let count = self.session.cgroup.n_processes()?;
-                Some(format!("meanwhile it met the limit of {count} processes in the sandbox"))
+                Some(format!(
+                    "meanwhile it met the limit of {count} processes in the sandbox"
+                ))
             }
             _ => return None,
         };
         let others = self.watch.crowd(self.session, self.started.supervisor);
-        [met, others].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"))
+        [met, others]
+            .into_iter()
+            .flatten()
+            .reduce(|all, note| format!("{all}; {note}"))
     }
 }
 

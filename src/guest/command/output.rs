@@ -4,10 +4,12 @@ use super::Run;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::Stream;
 
-/// What is read at the most after the end; only a process of another call that was handed the pipe can have more.
+/// What is read at the most after the end; only a process of another call that was handed the pipe
+/// can have more.
 const MAX_REST: u64 = 4 * 1024 * 1024;
 
-/// What shells say of a program that was ended because a file came to be too large. Each has its own first letter.
+/// What shells say of a program that was ended because a file came to be too large. Each has its
+/// own first letter.
 const TOO_LARGE: &[u8] = b"ile size limit exceeded";
 
 /// Listens for these words, in whatever pieces they come.
@@ -45,14 +47,19 @@ impl Run<'_> {
         let limit = self.piece();
         let source = &self.sources[at];
         match source.pipe.try_read(&mut self.buffer[..limit]) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             // A terminal whose other end is closed gives EIO.
             Ok(0) | Err(_) => self.sources[at].is_open = false,
             Ok(n_read) => self.take_in(at, n_read),
         }
     }
 
-    /// After the end: takes what is still in the pipes, then sends the tail, as far as there is credit.
+    /// After the end: takes what is still in the pipes, then sends the tail, as far as there is
+    /// credit.
     pub(super) fn finish(&mut self) {
         for at in 0..self.sources.len() {
             while self.sources[at].is_open && (self.to_stream == 0 || self.line.room() > 0) {
@@ -80,7 +87,13 @@ impl Run<'_> {
 
     /// Returns how much to read at once.
     fn piece(&self) -> usize {
-        if self.to_stream == 0 { CHUNK } else { CHUNK.min(self.line.room()).min(usize::try_from(self.to_stream).unwrap_or(usize::MAX)) }
+        if self.to_stream == 0 {
+            CHUNK
+        } else {
+            CHUNK
+                .min(self.line.room())
+                .min(usize::try_from(self.to_stream).unwrap_or(usize::MAX))
+        }
     }
 
     fn take_in(&mut self, at: usize, n_read: usize) {
@@ -119,9 +132,21 @@ mod tests {
             check(&["x", &words[..at], "", &words[at..], "y"], true);
             check(&[&words[..at], "-", &words[at..]], !(11..33).contains(&at));
         }
-        check(&words.chars().map(String::from).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>(), true);
+        check(
+            &words
+                .chars()
+                .map(String::from)
+                .collect::<Vec<_>>()
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+            true,
+        );
         check(&["file size limit", " exceeded"], true);
-        check(&["File size limit", "x", " exceeded", &"x".repeat(1000)], false);
+        check(
+            &["File size limit", "x", " exceeded", &"x".repeat(1000)],
+            false,
+        );
         check(&[], false);
     }
 }

@@ -12,20 +12,24 @@ use crate::rescue;
 use crate::session::Session;
 use podbay_wire::Fault;
 
-/// How long a command may take to be started; it is under a millisecond unless a process of ours was stopped.
+/// How long a command may take to be started; it is under a millisecond unless a process of ours
+/// was stopped.
 const START: Duration = Duration::from_secs(10);
 
 /// Between two looks at who was stopped.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long after a supervisor's end it is seen that the process that starts commands was killed with it.
+/// How long after a supervisor's end it is seen that the process that starts commands was killed
+/// with it.
 const BOTH_GONE: Duration = Duration::from_millis(200);
 
-/// Why a command that is within its own bound cannot be started: what the image's environment holds is counted with it.
+/// Why a command that is within its own bound cannot be started: what the image's environment holds
+/// is counted with it.
 const TOO_LONG: &str = "its arguments and its environment are too long together; write the text to a file and name that";
 
 /// Why the box ends then.
-pub(crate) const SPAWNER_KILLED: &str = "the process that starts commands was killed from inside the sandbox";
+pub(crate) const SPAWNER_KILLED: &str =
+    "the process that starts commands was killed from inside the sandbox";
 
 /// A command that was started.
 pub(crate) struct Started {
@@ -38,21 +42,35 @@ pub(crate) struct Started {
 
 /// Starts a command and waits until it is executed.
 ///
-/// Where background commands hold all processes of the box, nothing could ever end them, because `kill` is a process too. So they are
-/// ended, and the command gets its second try.
-pub(crate) async fn start(session: &Session, order: &Order, stdio: Stdio) -> Result<Started, Fault> {
+/// Where background commands hold all processes of the box, nothing could ever end them, because
+/// `kill` is a process too. So they are ended, and the command gets its second try.
+pub(crate) async fn start(
+    session: &Session,
+    order: &Order,
+    stdio: Stdio,
+) -> Result<Started, Fault> {
     match try_start(session, order, &stdio).await {
-        Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
+        Err(Failure {
+            stage: Stage::Fork,
+            errno: Errno::EAGAIN,
+            ..
+        }) if session.n_background() > 0 => {
             let n_ended = session.end_background().await;
             let mut started = match try_start(session, order, &stdio).await {
                 Ok(started) => started,
                 // Whoever holds all processes and cannot be ended would hold them for ever.
-                Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
+                Err(Failure {
+                    stage: Stage::Fork,
+                    errno: Errno::EAGAIN,
+                    ..
+                }) if session.n_background() > 0 => {
                     return Err(session.end_box(session.not_ended()));
                 }
                 Err(failure) => return Err(failure.fault),
             };
-            started.note = Some(format!("the sandbox had no free process left; background commands were ended: {n_ended}"));
+            started.note = Some(format!(
+                "the sandbox had no free process left; background commands were ended: {n_ended}"
+            ));
             Ok(started)
         }
         result => result.map_err(|failure| failure.fault),
@@ -67,7 +85,11 @@ struct Failure {
 }
 
 async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<Started, Failure> {
-    let failure = |fault| Failure { stage: Stage::Order, errno: Errno::UnknownErrno, fault };
+    let failure = |fault| Failure {
+        stage: Stage::Order,
+        errno: Errno::UnknownErrno,
+        fault,
+    };
     let control = session.spawner.start(order, stdio).await.map_err(|error| {
         let problem = match error.kind() {
             std::io::ErrorKind::ArgumentListTooLong => TOO_LONG.to_owned(),
@@ -76,17 +98,31 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
         failure(Fault::NotStarted { problem })
     })?;
     match first_report(session, &control).await {
-        Ok(Some(Report::Started { supervisor, pid })) => Ok(Started { control, supervisor, pid, note: None }),
+        Ok(Some(Report::Started { supervisor, pid })) => Ok(Started {
+            control,
+            supervisor,
+            pid,
+            note: None,
+        }),
         Ok(Some(Report::Failed { stage, errno })) => {
             let errno = Errno::from_raw(errno);
-            Err(Failure { stage, errno, fault: not_started(session, order, stage, errno) })
+            Err(Failure {
+                stage,
+                errno,
+                fault: not_started(session, order, stage, errno),
+            })
         }
-        Ok(Some(Report::Ended { .. } | Report::Ran { .. } | Report::Asks { .. }) | None) => Err(failure(lost_supervisor(session).await)),
-        Err(_elapsed) => Err(failure(session.end_box("the process that starts commands does not answer any more".to_owned()))),
+        Ok(Some(Report::Ended { .. } | Report::Ran { .. } | Report::Asks { .. }) | None) => {
+            Err(failure(lost_supervisor(session).await))
+        }
+        Err(_elapsed) => Err(failure(session.end_box(
+            "the process that starts commands does not answer any more".to_owned(),
+        ))),
     }
 }
 
-/// Waits for a supervisor's first word, and sees to it that it can be said: commands in the background can stop whoever is to say it.
+/// Waits for a supervisor's first word, and sees to it that it can be said: commands in the
+/// background can stop whoever is to say it.
 async fn first_report(session: &Session, control: &Control) -> Result<Option<Report>, Elapsed> {
     let mut rescue = rescue::Below::default();
     let watched = async {
@@ -102,8 +138,11 @@ async fn first_report(session: &Session, control: &Control) -> Result<Option<Rep
 }
 
 pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
-    let name =
-        String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
+    let name = String::from_utf8_lossy(if order.program.is_empty() {
+        order.argv.first().map_or(&[][..], Vec::as_slice)
+    } else {
+        &order.program
+    });
     let problem = match (stage, errno) {
         // Kept apart from other failures: shells have exit codes of their own for these two.
         (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new(), beside: Vec::new() },
@@ -129,14 +168,19 @@ pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
     Fault::NotStarted { problem }
 }
 
-/// Says what it means that a supervisor is gone. Whoever killed it mostly killed the process that starts commands too, and then the box ends:
-/// that is told with this call, so that the next one finds a new box and works.
+/// Says what it means that a supervisor is gone. Whoever killed it mostly killed the process that
+/// starts commands too, and then the box ends: that is told with this call, so that the next one
+/// finds a new box and works.
 pub(super) async fn lost_supervisor(session: &Session) -> Fault {
-    if tokio::time::timeout(BOTH_GONE, session.spawner.gone()).await.is_ok() {
+    if tokio::time::timeout(BOTH_GONE, session.spawner.gone())
+        .await
+        .is_ok()
+    {
         return session.end_box(SPAWNER_KILLED.to_owned());
     }
     Fault::Io {
         doing: "run the command".to_owned(),
-        problem: "its supervisor was killed from inside the sandbox; all it had started was ended".to_owned(),
+        problem: "its supervisor was killed from inside the sandbox; all it had started was ended"
+            .to_owned(),
     }
 }

@@ -55,7 +55,10 @@ impl Run<'_> {
                 // A command can stop its supervisor; that must not keep the word from it.
                 wake(self.started.supervisor);
                 let now = Instant::now();
-                self.stopping = Stopping::Asked { kill_at: now + self.grace, again_at: now + AGAIN };
+                self.stopping = Stopping::Asked {
+                    kill_at: now + self.grace,
+                    again_at: now + AGAIN,
+                };
             }
             Stopping::No { .. } | Stopping::Asked { .. } => {
                 if self.count.refused_forks() {
@@ -63,10 +66,14 @@ impl Run<'_> {
                 } else {
                     self.started.control.kill();
                 }
-                // A command can stop its supervisor, which is of the same user; that must not save it.
+                // A command can stop its supervisor, which is of the same user; that must not save
+                // it.
                 wake(self.started.supervisor);
                 let now = Instant::now();
-                self.stopping = Stopping::Killed { gone_at: now + KILLED, again_at: now + AGAIN };
+                self.stopping = Stopping::Killed {
+                    gone_at: now + KILLED,
+                    again_at: now + AGAIN,
+                };
             }
             Stopping::Killed { .. } => {}
         }
@@ -84,24 +91,35 @@ impl Run<'_> {
             Stopping::No { .. } => {
                 self.watch.time_is_up(self.session, self.started.supervisor);
                 if self.count.refused_forks() {
-                    // Of a bomb each that ends makes room for another one, and asking hundreds takes longer than there is.
+                    // Of a bomb each that ends makes room for another one, and asking hundreds
+                    // takes longer than there is.
                     self.grace = Duration::ZERO;
                 }
                 self.stop(Why::Timeout);
             }
             // Whoever stops its supervisor still gets no time to end by itself.
-            Stopping::Asked { kill_at, .. } if Instant::now() < kill_at && !is_stopped(self.started.supervisor) => {
-                self.stopping = Stopping::Asked { kill_at, again_at: Instant::now() + AGAIN };
+            Stopping::Asked { kill_at, .. }
+                if Instant::now() < kill_at && !is_stopped(self.started.supervisor) =>
+            {
+                self.stopping = Stopping::Asked {
+                    kill_at,
+                    again_at: Instant::now() + AGAIN,
+                };
             }
             Stopping::Asked { .. } => self.stop(Why::Timeout),
             Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
                 // It may be stopped again and again; nobody in the box can stop us.
                 kill_in_place_of(self.started.supervisor);
-                self.started.control.insist(KILLED.saturating_sub(gone_at.saturating_duration_since(Instant::now())));
+                self.started.control.insist(
+                    KILLED.saturating_sub(gone_at.saturating_duration_since(Instant::now())),
+                );
                 if self.rescue.look() {
                     self.session.tell_of_stopping();
                 }
-                self.stopping = Stopping::Killed { gone_at, again_at: Instant::now() + AGAIN };
+                self.stopping = Stopping::Killed {
+                    gone_at,
+                    again_at: Instant::now() + AGAIN,
+                };
             }
             Stopping::Killed { .. } => {
                 let reason = self.not_emptied();
@@ -111,19 +129,33 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.
+    /// Says what could not be ended, and which limits the command had met: that it was killed for
+    /// one is the model's only hint.
     fn not_emptied(&mut self) -> String {
         // The limits come first: a person's line is cut at its end.
         let mut reason = String::new();
         if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
-            let _ = write!(reason, "the command ran longer than its limit of {} s; ", timeout.as_secs_f64().ceil());
+            let _ = write!(
+                reason,
+                "the command ran longer than its limit of {} s; ",
+                timeout.as_secs_f64().ceil()
+            );
         }
         if self.count.refused_forks()
             && let Some(count) = self.session.cgroup.n_processes()
         {
-            let _ = write!(reason, "it ran into the limit of {count} processes in the sandbox");
-            if let Some(Culprit { name, count, .. }) = self.watch.culprit(Some(Limit::Processes { count })) {
-                let _ = write!(reason, ", most of them `{}` ({count} seen)", name.escape_debug());
+            let _ = write!(
+                reason,
+                "it ran into the limit of {count} processes in the sandbox"
+            );
+            if let Some(Culprit { name, count, .. }) =
+                self.watch.culprit(Some(Limit::Processes { count }))
+            {
+                let _ = write!(
+                    reason,
+                    ", most of them `{}` ({count} seen)",
+                    name.escape_debug()
+                );
             }
             reason.push_str("; ");
         }

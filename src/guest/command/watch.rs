@@ -1,4 +1,5 @@
-//! Looks at a running command's limits that the kernel does not tell of, and at who takes the most, while there is somebody to look at.
+//! Looks at a running command's limits that the kernel does not tell of, and at who takes the most,
+//! while there is somebody to look at.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ const AGE: Duration = Duration::from_secs(2);
 const SHARE: u32 = 20;
 /// Between two looks at the disk.
 const DISK: Duration = Duration::from_millis(200);
-/// Between two looks at who writes, where a file may come to be too large: it is over by the time that is told.
+/// Between two looks at who writes, where a file may come to be too large: it is over by the time
+/// that is told.
 const WRITERS: Duration = Duration::from_millis(500);
 /// How often processes are counted: a bomb is refused all the time.
 const COUNTS: u32 = 3;
@@ -88,11 +90,19 @@ impl Watch {
             self.n_refused = n_refused;
             self.n_counts += 1;
             let supervisors = std::iter::once(supervisor).chain(session.jobs.supervisors());
-            keep_larger(&mut self.processes, most_processes(supervisors), |(_, culprit)| culprit.count);
+            keep_larger(
+                &mut self.processes,
+                most_processes(supervisors),
+                |(_, culprit)| culprit.count,
+            );
         }
         // Of a bomb there are too many to look at twice.
         if self.file_size.is_some() && self.n_counts == 0 && now >= self.writers_at {
-            keep_larger(&mut self.writer, biggest(supervisor, By::Written), |culprit| culprit.bytes);
+            keep_larger(
+                &mut self.writer,
+                biggest(supervisor, By::Written),
+                |culprit| culprit.bytes,
+            );
             self.writers_at = Instant::now() + WRITERS;
         }
         let mut crossed = None;
@@ -100,7 +110,11 @@ impl Watch {
             crossed = self.look_at_disk(session, supervisor).await;
             self.disk_at = Instant::now() + DISK;
         }
-        let pause = if self.began.elapsed() < AGE { YOUNG } else { OLD };
+        let pause = if self.began.elapsed() < AGE {
+            YOUNG
+        } else {
+            OLD
+        };
         self.next = Instant::now() + pause.max(now.elapsed() * SHARE);
         crossed
     }
@@ -111,9 +125,17 @@ impl Watch {
     }
 
     fn look_at_memory(&mut self, session: &Session, supervisor: i32) {
-        let (Some(used), Some(limit)) = (session.cgroup.used_bytes(), session.cgroup.memory_bytes()) else { return };
+        let (Some(used), Some(limit)) =
+            (session.cgroup.used_bytes(), session.cgroup.memory_bytes())
+        else {
+            return;
+        };
         if used > limit / 100 * MUCH {
-            keep_larger(&mut self.memory, biggest(supervisor, By::Memory), |culprit| culprit.bytes);
+            keep_larger(
+                &mut self.memory,
+                biggest(supervisor, By::Memory),
+                |culprit| culprit.bytes,
+            );
         }
     }
 
@@ -121,8 +143,13 @@ impl Watch {
         let (part, now) = (self.part?, session.disk.room()?);
         let limit = session.disk.crossed(part, now)?;
         // Empty files take no bytes, so there it is told who is busy.
-        let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) { By::Work } else { By::Written };
-        self.disk = biggest(supervisor, by).filter(|culprit| by != By::Written || has_share(culprit.bytes, part.taken(now)));
+        let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) {
+            By::Work
+        } else {
+            By::Written
+        };
+        self.disk = biggest(supervisor, by)
+            .filter(|culprit| by != By::Written || has_share(culprit.bytes, part.taken(now)));
         if !session.is_ours(limit, now).await {
             return None;
         }
@@ -136,28 +163,48 @@ impl Watch {
         Some(limit)
     }
 
-    /// Returns who ran into a limit, as far as somebody was seen; of a command that was too slow, what still ran.
+    /// Returns who ran into a limit, as far as somebody was seen; of a command that was too slow,
+    /// what still ran.
     pub(super) fn culprit(&mut self, limit: Option<Limit>) -> Option<Culprit> {
         match limit? {
             // Who sleeps beside the one that took it all is not to be accused.
-            Limit::Memory { bytes } => self.memory.take().filter(|culprit| has_share(culprit.bytes, bytes)),
+            Limit::Memory { bytes } => self
+                .memory
+                .take()
+                .filter(|culprit| has_share(culprit.bytes, bytes)),
             Limit::Time { .. } => self.memory.take(),
             Limit::Processes { .. } => self.processes.take().map(|(_, culprit)| culprit),
-            Limit::Disk { .. } | Limit::Files { .. } | Limit::FreeSpace { .. } | Limit::FreeFiles { .. } => self.disk.take(),
-            Limit::FileSize { bytes } => self.writer.take().filter(|culprit| has_share(culprit.bytes, bytes)),
+            Limit::Disk { .. }
+            | Limit::Files { .. }
+            | Limit::FreeSpace { .. }
+            | Limit::FreeFiles { .. } => self.disk.take(),
+            Limit::FileSize { bytes } => self
+                .writer
+                .take()
+                .filter(|culprit| has_share(culprit.bytes, bytes)),
         }
     }
 
     /// Returns whether somebody was seen who has written enough for a file that is too large.
     pub(super) fn saw_a_writer(&self) -> bool {
-        self.writer.as_ref().zip(self.file_size).is_some_and(|(culprit, bytes)| has_share(culprit.bytes, bytes))
+        self.writer
+            .as_ref()
+            .zip(self.file_size)
+            .is_some_and(|(culprit, bytes)| has_share(culprit.bytes, bytes))
     }
 
-    /// Says which command in the background was seen to have more processes than this one, or any other.
+    /// Says which command in the background was seen to have more processes than this one, or any
+    /// other.
     pub(super) fn crowd(&self, session: &Session, supervisor: i32) -> Option<String> {
-        let (crowded, culprit) = self.processes.as_ref().filter(|(other, _)| *other != supervisor)?;
+        let (crowded, culprit) = self
+            .processes
+            .as_ref()
+            .filter(|(other, _)| *other != supervisor)?;
         let most = session.jobs.named(*crowded)?;
-        Some(format!("most processes in the sandbox are of {most}: {} were seen", culprit.count))
+        Some(format!(
+            "most processes in the sandbox are of {most}: {} were seen",
+            culprit.count
+        ))
     }
 
     /// Returns whether no process more could be started when the time was up.
@@ -165,16 +212,22 @@ impl Watch {
         self.is_crowded
     }
 
-    /// Looks at who is there when the time is up: afterwards nobody is. Where all processes are in use, ending them comes first.
+    /// Looks at who is there when the time is up: afterwards nobody is. Where all processes are in
+    /// use, ending them comes first.
     pub(super) fn time_is_up(&mut self, session: &Session, supervisor: i32) {
         self.is_crowded = session.cgroup.has_no_free_process();
-        let own = self.processes.as_ref().filter(|(seen, _)| *seen == supervisor).map(|(_, culprit)| culprit.clone());
+        let own = self
+            .processes
+            .as_ref()
+            .filter(|(seen, _)| *seen == supervisor)
+            .map(|(_, culprit)| culprit.clone());
         self.memory = own.or_else(|| biggest(supervisor, By::Memory));
     }
 }
 
-/// Returns whether so many bytes are a part of what is gone that is worth a name. Who reserves room writes nothing, and neither does who maps
-/// a file: then the largest number that is seen may be a shell's, of a line that it printed.
+/// Returns whether so many bytes are a part of what is gone that is worth a name. Who reserves room
+/// writes nothing, and neither does who maps a file: then the largest number that is seen may be a
+/// shell's, of a line that it printed.
 fn has_share(written: u64, taken: u64) -> bool {
     written > 0 && written >= taken / 8
 }

@@ -25,15 +25,39 @@ use podbay_wire::Because;
 
 impl Gate {
     /// Holds a program until the host has answered; without a ticket it stands there already.
-    pub(super) fn ask(&self, state: &mut State, id: u64, process: i32, program: &Program, because: &Because, ticket: Option<Ticket>) {
-        let Because::Rule { rule, .. } = because else { return self.listener().refuse(id, Errno::EACCES) };
-        let about = About::Program { called: program.called.clone(), words: program.argv.words.clone(), rule: rule.clone() };
+    pub(super) fn ask(
+        &self,
+        state: &mut State,
+        id: u64,
+        process: i32,
+        program: &Program,
+        because: &Because,
+        ticket: Option<Ticket>,
+    ) {
+        let Because::Rule { rule, .. } = because else {
+            return self.listener().refuse(id, Errno::EACCES);
+        };
+        let about = About::Program {
+            called: program.called.clone(),
+            words: program.argv.words.clone(),
+            rule: rule.clone(),
+        };
         let asked = questions::question(program, process::directory(process), rule);
         let waits = ticket.map_or(Waits::Begun, Waits::ToBegin);
-        self.hold(state, Held { id, process, about, asked, waits });
+        self.hold(
+            state,
+            Held {
+                id,
+                process,
+                about,
+                asked,
+                waits,
+            },
+        );
     }
 
-    /// Holds what waits for an answer, or answers it where the answer is known or no question can be put.
+    /// Holds what waits for an answer, or answers it where the answer is known or no question can
+    /// be put.
     pub(super) fn hold(&self, state: &mut State, held: Held) {
         state.questions.retain(|id| self.listener().is_waiting(id));
         match state.questions.hold(held) {
@@ -49,7 +73,13 @@ impl Gate {
 
     fn put(&self, next: Option<Numbered>) {
         if let Some((question, program)) = next {
-            tell(&self.teller, &Report::Asks { question, program: Box::new(program) });
+            tell(
+                &self.teller,
+                &Report::Asks {
+                    question,
+                    program: Box::new(program),
+                },
+            );
         }
     }
 
@@ -58,7 +88,10 @@ impl Gate {
         let mut state = self.state();
         state.questions.retain(|id| self.listener().is_waiting(id));
         let (answered, next) = state.questions.answered(question, go_on);
-        let writes: Vec<Question> = answered.into_iter().filter_map(|held| self.settle(&mut state, held, go_on)).collect();
+        let writes: Vec<Question> = answered
+            .into_iter()
+            .filter_map(|held| self.settle(&mut state, held, go_on))
+            .collect();
         self.put(next);
         for held in state.questions.given_up() {
             self.settle(&mut state, held, false);
@@ -69,7 +102,14 @@ impl Gate {
 
     /// Answers what was held; returns a write that may go on.
     fn settle(&self, state: &mut State, held: Held, yes: bool) -> Option<Question> {
-        let Held { id, process, about, waits, asked, .. } = held;
+        let Held {
+            id,
+            process,
+            about,
+            waits,
+            asked,
+            ..
+        } = held;
         match (yes, waits) {
             (true, Waits::Write(question)) => return Some(question),
             (true, waits) => {
@@ -80,11 +120,27 @@ impl Gate {
             }
             (false, waits) => {
                 let (argv, because) = match (about, asked.write) {
-                    (About::Program { words, rule, .. }, _) => (Arguments { words, truncated: false }, Because::Refused { rule }),
+                    (About::Program { words, rule, .. }, _) => (
+                        Arguments {
+                            words,
+                            truncated: false,
+                        },
+                        Because::Refused { rule },
+                    ),
                     (_, write) => {
-                        let words = asked.argv.iter().map(|word| word.as_bytes().to_vec()).collect();
+                        let words = asked
+                            .argv
+                            .iter()
+                            .map(|word| word.as_bytes().to_vec())
+                            .collect();
                         let path = write.map(|write| write.path).unwrap_or_default();
-                        (Arguments { words, truncated: asked.truncated }, Because::Write { path })
+                        (
+                            Arguments {
+                                words,
+                                truncated: asked.truncated,
+                            },
+                            Because::Write { path },
+                        )
                     }
                 };
                 let has_begun = matches!(waits, Waits::Begun);
@@ -99,15 +155,18 @@ impl Gate {
         None
     }
 
-    /// Looks once more at writes that may go on: where they lead may be another place by now. On a thread of its own, because who takes an
-    /// answer must not wait for a file system.
+    /// Looks once more at writes that may go on: where they lead may be another place by now. On a
+    /// thread of its own, because who takes an answer must not wait for a file system.
     fn write_again(self: &Arc<Self>, writes: Vec<Question>) {
         if writes.is_empty() {
             return;
         }
         let writes = Arc::new(writes);
         let (gate, waiting) = (Arc::clone(self), Arc::clone(&writes));
-        let writing = std::thread::Builder::new().name("write".to_owned()).stack_size(STACK).spawn(move || gate.write_all(&waiting));
+        let writing = std::thread::Builder::new()
+            .name("write".to_owned())
+            .stack_size(STACK)
+            .spawn(move || gate.write_all(&waiting));
         if writing.is_err() {
             self.write_all(&writes);
         }

@@ -19,7 +19,11 @@ impl DeniedPrograms {
     pub(super) fn add(&mut self, argv: &Arguments, because: Because, killed: bool) {
         let (words, truncated) = shortened(argv);
         let key = (words, because, killed);
-        if let Some(listed) = self.places.get(&key).and_then(|&at| self.listed.get_mut(at)) {
+        if let Some(listed) = self
+            .places
+            .get(&key)
+            .and_then(|&at| self.listed.get_mut(at))
+        {
             listed.count += 1;
             return;
         }
@@ -27,8 +31,18 @@ impl DeniedPrograms {
         if self.listed.len() >= MAX_DENIED {
             return;
         }
-        let argv = key.0.iter().map(|word| BytesPath::from_bytes(word.clone())).collect();
-        self.listed.push(Denied { argv, truncated, count: 1, because: key.1.clone(), killed });
+        let argv = key
+            .0
+            .iter()
+            .map(|word| BytesPath::from_bytes(word.clone()))
+            .collect();
+        self.listed.push(Denied {
+            argv,
+            truncated,
+            count: 1,
+            because: key.1.clone(),
+            killed,
+        });
         self.places.insert(key, self.listed.len() - 1);
     }
 
@@ -44,7 +58,10 @@ mod tests {
     #[test]
     fn the_same_denial_is_counted_and_there_are_no_more_than_are_told() {
         let mut denied = DeniedPrograms::default();
-        let argv = |n: usize| Arguments { words: vec![b"git".to_vec(), n.to_string().into_bytes()], truncated: false };
+        let argv = |n: usize| Arguments {
+            words: vec![b"git".to_vec(), n.to_string().into_bytes()],
+            truncated: false,
+        };
         for n in (0..100).chain([0, 0]) {
             denied.add(&argv(n), Because::Unnamed, false);
         }

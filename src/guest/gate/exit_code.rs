@@ -7,7 +7,8 @@ use std::process::ExitStatus;
 
 use crate::unix::own;
 
-/// `PIDFD_GET_INFO`, with the first form of what it fills, and the bit of what is asked for. libc has none of it.
+/// `PIDFD_GET_INFO`, with the first form of what it fills, and the bit of what is asked for. libc
+/// has none of it.
 const GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
 const EXIT: u64 = 1 << 3;
 
@@ -20,7 +21,8 @@ struct Info {
     exit_code: i32,
 }
 
-/// Takes hold of a process, by which it can be asked about when it is gone. A number of a thread that is not the first one has none.
+/// Takes hold of a process, by which it can be asked about when it is gone. A number of a thread
+/// that is not the first one has none.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn hold(process: i32) -> Option<OwnedFd> {
     // SAFETY: takes plain numbers.
@@ -32,13 +34,24 @@ pub(super) fn hold(process: i32) -> Option<OwnedFd> {
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn kill_held(held: &OwnedFd) {
     // SAFETY: a descriptor and plain numbers; without words about who sent it.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, held.as_raw_fd(), libc::SIGKILL, std::ptr::null::<libc::siginfo_t>(), 0) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            held.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
 }
 
 /// Returns how one that has ended did so, as a shell has it.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn of(held: &OwnedFd) -> Option<i32> {
-    let mut info = Info { mask: EXIT, ..Info::default() };
+    let mut info = Info {
+        mask: EXIT,
+        ..Info::default()
+    };
     // SAFETY: the kernel fills the 64 bytes whose number is part of the request.
     let done = unsafe { libc::ioctl(held.as_raw_fd(), GET_INFO, &raw mut info) };
     (done == 0 && info.mask & EXIT != 0).then(|| as_in_a_shell(info.exit_code))
@@ -47,7 +60,10 @@ pub(super) fn of(held: &OwnedFd) -> Option<i32> {
 /// Turns a status word of `wait` into an exit code.
 pub(super) fn as_in_a_shell(status: i32) -> i32 {
     let status = ExitStatus::from_raw(status);
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default()
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -58,17 +74,27 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "it is processes that this looks at")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is processes that this looks at"
+    )]
     fn a_process_that_is_held_is_known_after_its_end_and_can_be_ended() {
         assert_eq!(size_of::<Info>(), 64, "as the request says");
-        let mut child = Command::new("sh").args(["-c", "read x; exit 7"]).stdin(Stdio::piped()).spawn().expect("sh");
+        let mut child = Command::new("sh")
+            .args(["-c", "read x; exit 7"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh");
         let held = hold(child.id() as i32).expect("held");
         assert_eq!(of(&held), None, "it runs");
         drop(child.stdin.take());
         assert_eq!(child.wait().expect("ended").code(), Some(7));
         // A kernel before 6.15 does not tell.
         assert!([None, Some(7)].contains(&of(&held)), "{:?}", of(&held));
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("cat");
         kill_held(&hold(child.id() as i32).expect("held"));
         assert_eq!(as_in_a_shell(child.wait().expect("ended").into_raw()), 137);
         assert!(hold(i32::MAX).is_none());

@@ -1,7 +1,8 @@
 //! Opens that the supervisor carries out, so that they lead where they were seen to lead.
 //!
-//! The kernel would go along the path again, which another thread may have changed meanwhile. What is there is held already, and is opened by what
-//! holds it; what is missing is made in the folder that is held. The supervisor is of the same user, and in the same sandbox as the command.
+//! The kernel would go along the path again, which another thread may have changed meanwhile. What
+//! is there is held already, and is opened by what holds it; what is missing is made in the folder
+//! that is held. The supervisor is of the same user, and in the same sandbox as the command.
 
 use std::os::fd::OwnedFd;
 
@@ -22,7 +23,8 @@ use super::write_path::way;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     Supervisor,
-    /// The kernel, for the process itself: what the device does depends on who opens it, and the open of a pipe may wait.
+    /// The kernel, for the process itself: what the device does depends on who opens it, and the
+    /// open of a pipe may wait.
     Kernel,
     /// It fails so.
     Refused(Errno),
@@ -56,11 +58,19 @@ pub(super) fn open(found: &Found, opening: Opening, umask: u32) -> Result<OwnedF
     let flags = OFlag::from_bits_retain(opening.flags);
     // A terminal that this process opens must not become its own.
     let here = OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
-    let (creates, exclusive) = (flags.contains(OFlag::O_CREAT), flags.contains(OFlag::O_EXCL));
+    let (creates, exclusive) = (
+        flags.contains(OFlag::O_CREAT),
+        flags.contains(OFlag::O_EXCL),
+    );
     let mode = Mode::from_bits_truncate(opening.mode & !umask);
     match (&found.there, &found.within) {
         (None, Some(_)) if creates && found.is_folder_path => Err(Errno::EISDIR),
-        (None, Some((folder, name))) if creates => openat(folder, name.as_c_str(), flags | here | OFlag::O_NOFOLLOW, mode),
+        (None, Some((folder, name))) if creates => openat(
+            folder,
+            name.as_c_str(),
+            flags | here | OFlag::O_NOFOLLOW,
+            mode,
+        ),
         (None, _) => Err(Errno::ENOENT),
         (Some(there), _) => {
             if creates && exclusive {
@@ -96,7 +106,11 @@ mod tests {
     fn found(path: &Path, follow: bool) -> Found {
         let own = nix::unistd::gettid().as_raw();
         let path = CString::new(path.to_str().expect("text")).expect("no zero byte");
-        let at = At::Path { folder: libc::AT_FDCWD, pointer: path.as_ptr() as u64, empty_is_folder: false };
+        let at = At::Path {
+            folder: libc::AT_FDCWD,
+            pointer: path.as_ptr() as u64,
+            empty_is_folder: false,
+        };
         find(own, own, at, follow).expect("leads somewhere")
     }
 
@@ -113,13 +127,24 @@ mod tests {
         let seen = found(&at("seen"), true);
         fs::rename(at("seen"), at("moved")).expect("moved");
         symlink("other", at("seen")).expect("linked");
-        let mut file = File::from(opened(&seen, libc::O_WRONLY | libc::O_TRUNC | libc::O_CREAT).expect("opened"));
+        let mut file = File::from(
+            opened(&seen, libc::O_WRONLY | libc::O_TRUNC | libc::O_CREAT).expect("opened"),
+        );
         file.write_all(b"new").expect("written");
-        assert_eq!((fs::read(at("moved")).expect("there"), fs::read(at("other")).expect("there")), (b"new".to_vec(), b"kept".to_vec()));
+        assert_eq!(
+            (
+                fs::read(at("moved")).expect("there"),
+                fs::read(at("other")).expect("there")
+            ),
+            (b"new".to_vec(), b"kept".to_vec())
+        );
         // Nor is a link followed that comes where nothing was.
         let seen = found(&at("fresh"), true);
         symlink("other", at("fresh")).expect("linked");
-        assert_eq!(opened(&seen, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC).err(), Some(Errno::ELOOP));
+        assert_eq!(
+            opened(&seen, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC).err(),
+            Some(Errno::ELOOP)
+        );
         assert_eq!(fs::read(at("other")).expect("there"), b"kept");
     }
 
@@ -139,15 +164,32 @@ mod tests {
             ("none/", true, create, Errno::EISDIR),
             ("file", false, create | libc::O_EXCL, Errno::EEXIST),
             ("link", false, create | libc::O_EXCL, Errno::EEXIST),
-            ("link", false, libc::O_WRONLY | libc::O_NOFOLLOW, Errno::ELOOP),
+            (
+                "link",
+                false,
+                libc::O_WRONLY | libc::O_NOFOLLOW,
+                Errno::ELOOP,
+            ),
             ("", true, libc::O_RDONLY | libc::O_CREAT, Errno::EISDIR),
             ("", true, libc::O_RDWR, Errno::EISDIR),
-            ("file", true, libc::O_WRONLY | libc::O_DIRECTORY, Errno::ENOTDIR),
+            (
+                "file",
+                true,
+                libc::O_WRONLY | libc::O_DIRECTORY,
+                Errno::ENOTDIR,
+            ),
         ] {
-            assert_eq!(opened(&found(&at(name), follow), flags).err(), Some(expected), "{name} {flags:o}");
+            assert_eq!(
+                opened(&found(&at(name), follow), flags).err(),
+                Some(expected),
+                "{name} {flags:o}"
+            );
         }
         let unnamed = opened(&found(folder.path(), true), libc::O_TMPFILE | libc::O_RDWR);
-        assert!(unnamed.is_ok() || unnamed.is_err_and(|errno| errno == Errno::EOPNOTSUPP), "not every file system has them");
+        assert!(
+            unnamed.is_ok() || unnamed.is_err_and(|errno| errno == Errno::EOPNOTSUPP),
+            "not every file system has them"
+        );
         assert!(opened(&found(&at("link"), true), libc::O_RDONLY | libc::O_CREAT).is_ok());
     }
 
@@ -157,8 +199,15 @@ mod tests {
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("made");
         let by = |path: &Path| opener(std::process::id() as i32, &found(path, true));
-        assert_eq!((by(&pipe), by(folder.path()), by(Path::new("/dev/null"))), (Opener::Kernel, Opener::Supervisor, Opener::Supervisor));
+        assert_eq!(
+            (by(&pipe), by(folder.path()), by(Path::new("/dev/null"))),
+            (Opener::Kernel, Opener::Supervisor, Opener::Supervisor)
+        );
         let terminal = opener(i32::MAX, &found(Path::new("/dev/tty"), true));
-        assert_eq!(terminal, Opener::Refused(Errno::ENXIO), "there is no such process");
+        assert_eq!(
+            terminal,
+            Opener::Refused(Errno::ENXIO),
+            "there is no such process"
+        );
     }
 }

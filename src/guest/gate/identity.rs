@@ -1,4 +1,5 @@
-//! Which file a program is, whatever it is called: by its place in the file system, and by the mark that its maker's linker left in it.
+//! Which file a program is, whatever it is called: by its place in the file system, and by the mark
+//! that its maker's linker left in it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -34,7 +35,12 @@ struct Key {
 
 impl Key {
     fn of(metadata: &Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len(), changed: (metadata.ctime(), metadata.ctime_nsec()) }
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
     }
 }
 
@@ -65,11 +71,19 @@ impl Identities {
     /// Looks for the programs that rules name, as a shell does with this `PATH`.
     pub(super) fn of(rules: &[ExecRule], path: &[u8]) -> Self {
         let mut identities = Self::default();
-        let mut names: Vec<&str> = rules.iter().filter_map(|rule| rule.words.first()).flatten().map(String::as_str).collect();
+        let mut names: Vec<&str> = rules
+            .iter()
+            .filter_map(|rule| rule.words.first())
+            .flatten()
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
         names.dedup();
         for name in names.into_iter().filter(|name| !name.contains('*')) {
-            for folder in path.split(|&byte| byte == b':').filter(|folder| !folder.is_empty() && !name.contains('/')) {
+            for folder in path
+                .split(|&byte| byte == b':')
+                .filter(|folder| !folder.is_empty() && !name.contains('/'))
+            {
                 let file = Path::new(std::ffi::OsStr::from_bytes(folder)).join(name);
                 if let Some(known) = identities.learn(name.as_bytes(), &file) {
                     identities.known.push(known);
@@ -78,15 +92,20 @@ impl Identities {
             }
         }
         // Who loads a program under another name is known by what loads the known ones.
-        for loader in ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"]
-        {
+        for loader in [
+            "/lib64/ld-linux-x86-64.so.2",
+            "/lib/ld-linux-aarch64.so.1",
+            "/lib/ld-musl-x86_64.so.1",
+            "/lib/ld-musl-aarch64.so.1",
+        ] {
             let known = identities.learn(b"ld.so", Path::new(loader));
             identities.known.extend(known);
         }
         identities
     }
 
-    /// Returns `None` where there is no such file, or where it is one for many names, which are all it can be known by.
+    /// Returns `None` where there is no such file, or where it is one for many names, which are all
+    /// it can be known by.
     fn learn(&mut self, name: &[u8], file: &Path) -> Option<Known> {
         const MANY_NAMES: u64 = 2;
         // Of most names there is none in most folders: one look tells.
@@ -94,31 +113,54 @@ impl Identities {
         let file = file.canonicalize().ok()?;
         let metadata = file.metadata().ok().filter(Metadata::is_file)?;
         let own = base(file.as_os_str().as_bytes());
-        // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, which is many.
-        let is_part = || own.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'+').any(|part| part == name);
+        // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, which is
+        // many.
+        let is_part = || {
+            own.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'+')
+                .any(|part| part == name)
+        };
         let is_its_own = own.starts_with(name) || is_part() || name == b"ld.so";
         if !is_its_own || metadata.nlink() > MANY_NAMES {
             return None;
         }
         let build = self.head(&metadata, || open(&file)).build;
-        Some(Known { name: name.to_vec(), key: Key::of(&metadata), build })
+        Some(Known {
+            name: name.to_vec(),
+            key: Key::of(&metadata),
+            build,
+        })
     }
 
     /// Returns the name by which a rule knows this file.
-    pub(super) fn name_of(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Option<&[u8]> {
+    pub(super) fn name_of(
+        &mut self,
+        metadata: &Metadata,
+        open: impl FnOnce() -> io::Result<File>,
+    ) -> Option<&[u8]> {
         if self.known.is_empty() {
             return None;
         }
         let key = Key::of(metadata);
-        if let Some(at) = self.known.iter().position(|known| (known.key.device, known.key.inode) == (key.device, key.inode)) {
+        if let Some(at) = self
+            .known
+            .iter()
+            .position(|known| (known.key.device, known.key.inode) == (key.device, key.inode))
+        {
             return Some(&self.known[at].name);
         }
         let build = self.head(metadata, open).build?;
-        self.known.iter().find(|known| known.build.as_ref() == Some(&build)).map(|known| known.name.as_slice())
+        self.known
+            .iter()
+            .find(|known| known.build.as_ref() == Some(&build))
+            .map(|known| known.name.as_slice())
     }
 
     /// Returns the first line of a script behind its sign, which names what reads it.
-    pub(super) fn script_of(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Option<Vec<u8>> {
+    pub(super) fn script_of(
+        &mut self,
+        metadata: &Metadata,
+        open: impl FnOnce() -> io::Result<File>,
+    ) -> Option<Vec<u8>> {
         self.head(metadata, open).script
     }
 
@@ -138,7 +180,10 @@ impl Identities {
 
 /// Opens a file to look at it: one that makes its reader wait is none that can be executed.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC).open(path)
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)
 }
 
 fn read(file: &File) -> Head {
@@ -147,12 +192,19 @@ fn read(file: &File) -> Head {
     page.truncate(length);
     if let Some(line) = page.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        return Head { script: Some(line.trim_ascii().to_vec()), build: None };
+        return Head {
+            script: Some(line.trim_ascii().to_vec()),
+            build: None,
+        };
     }
-    Head { build: build_of(file, &page), script: None }
+    Head {
+        build: build_of(file, &page),
+        script: None,
+    }
 }
 
-/// Reads the linker's mark from a program of 64 bits and this machine's order of bytes, which are all that run here.
+/// Reads the linker's mark from a program of 64 bits and this machine's order of bytes, which are
+/// all that run here.
 fn build_of(file: &File, page: &[u8]) -> Option<Vec<u8>> {
     const NOTES: u32 = 4;
     let number = |bytes: &[u8], at: usize, size: usize| -> Option<u64> {
@@ -163,26 +215,38 @@ fn build_of(file: &File, page: &[u8]) -> Option<Vec<u8>> {
     if !page.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let (table, size, count) = (number(page, 32, 8)?, number(page, 54, 2)?, number(page, 56, 2)?);
+    let (table, size, count) = (
+        number(page, 32, 8)?,
+        number(page, 54, 2)?,
+        number(page, 56, 2)?,
+    );
     if size < 56 || size * count > MAX_NOTE {
         return None;
     }
     let table = part(file, page, table, size * count)?;
-    let segments = table.chunks_exact(size as usize).filter(|segment| number(segment, 0, 4) == Some(NOTES.into()));
+    let segments = table
+        .chunks_exact(size as usize)
+        .filter(|segment| number(segment, 0, 4) == Some(NOTES.into()));
     for segment in segments {
         let (at, length) = (number(segment, 8, 8)?, number(segment, 32, 8)?);
         if length > MAX_NOTE {
             continue;
         }
-        let Some(notes) = part(file, page, at, length) else { continue };
+        let Some(notes) = part(file, page, at, length) else {
+            continue;
+        };
         let mut rest = notes.as_slice();
-        while let (Some(name), Some(content), Some(kind)) = (number(rest, 0, 4), number(rest, 4, 4), number(rest, 8, 4)) {
+        while let (Some(name), Some(content), Some(kind)) =
+            (number(rest, 0, 4), number(rest, 4, 4), number(rest, 8, 4))
+        {
             let padded = |length: u64| usize::try_from(length.checked_next_multiple_of(4)?).ok();
             let (name_length, content_length) = (padded(name)?, padded(content)?);
             let content_at = 12_usize.checked_add(name_length)?;
             let end = content_at.checked_add(content_length)?;
             if kind == 3 && rest.get(12..16) == Some(b"GNU\0") && content > 0 {
-                return rest.get(content_at..content_at.checked_add(content as usize)?).map(<[u8]>::to_vec);
+                return rest
+                    .get(content_at..content_at.checked_add(content as usize)?)
+                    .map(<[u8]>::to_vec);
             }
             rest = rest.get(end..).unwrap_or_default();
         }
@@ -191,7 +255,10 @@ fn build_of(file: &File, page: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn part(file: &File, page: &[u8], at: u64, length: u64) -> Option<Vec<u8>> {
-    let (from, to) = (usize::try_from(at).ok()?, usize::try_from(at.checked_add(length)?).ok()?);
+    let (from, to) = (
+        usize::try_from(at).ok()?,
+        usize::try_from(at.checked_add(length)?).ok()?,
+    );
     if let Some(part) = page.get(from..to) {
         return Some(part.to_vec());
     }
@@ -227,7 +294,9 @@ mod tests {
 
     fn name_of(identities: &mut Identities, path: &Path) -> Option<String> {
         let metadata = fs::metadata(path).expect("there");
-        identities.name_of(&metadata, || open(path)).map(|name| String::from_utf8_lossy(name).into_owned())
+        identities
+            .name_of(&metadata, || open(path))
+            .map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// A program of 64 bits with nothing but a mark in it.
@@ -236,7 +305,14 @@ mod tests {
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
         bytes[32] = 64;
         (bytes[54], bytes[56]) = (56, 1);
-        let note = [&4_u32.to_le_bytes()[..], &(mark.len() as u32).to_le_bytes(), &3_u32.to_le_bytes(), b"GNU\0", mark].concat();
+        let note = [
+            &4_u32.to_le_bytes()[..],
+            &(mark.len() as u32).to_le_bytes(),
+            &3_u32.to_le_bytes(),
+            b"GNU\0",
+            mark,
+        ]
+        .concat();
         bytes[64] = 4;
         let at = bytes.len() as u64;
         bytes[72..80].copy_from_slice(&at.to_le_bytes());
@@ -249,12 +325,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("tool"), program(b"12345678", 0)).expect("written");
-        fs::write(at("copy"), [program(b"12345678", 0), b"x".to_vec()].concat()).expect("written");
+        fs::write(
+            at("copy"),
+            [program(b"12345678", 0), b"x".to_vec()].concat(),
+        )
+        .expect("written");
         fs::write(at("far"), program(b"12345678", 9000)).expect("written");
         fs::write(at("other"), program(b"12345679", 0)).expect("written");
         fs::write(at("script"), "#! /usr/bin/env -S tool x \nx\n").expect("written");
         symlink("tool", at("link")).expect("linked");
-        let mut identities = Identities::of(&[rule("tool"), rule("not-there"), rule("to*")], folder.path().as_os_str().as_bytes());
+        let mut identities = Identities::of(
+            &[rule("tool"), rule("not-there"), rule("to*")],
+            folder.path().as_os_str().as_bytes(),
+        );
         for (name, expected) in [
             ("tool", Some("tool")),
             ("link", Some("tool")),
@@ -263,13 +346,23 @@ mod tests {
             ("other", None),
             ("script", None),
         ] {
-            assert_eq!(name_of(&mut identities, &at(name)).as_deref(), expected, "{name}");
+            assert_eq!(
+                name_of(&mut identities, &at(name)).as_deref(),
+                expected,
+                "{name}"
+            );
         }
         let metadata = fs::metadata(at("script")).expect("there");
-        assert_eq!(identities.script_of(&metadata, || open(&at("script"))), Some(b"/usr/bin/env -S tool x".to_vec()));
+        assert_eq!(
+            identities.script_of(&metadata, || open(&at("script"))),
+            Some(b"/usr/bin/env -S tool x".to_vec())
+        );
         // What was written into a file meanwhile counts.
         fs::write(at("other"), program(b"12345678", 0)).expect("written");
-        assert_eq!(name_of(&mut identities, &at("other")).as_deref(), Some("tool"));
+        assert_eq!(
+            name_of(&mut identities, &at("other")).as_deref(),
+            Some("tool")
+        );
     }
 
     #[test]
@@ -282,7 +375,10 @@ mod tests {
         for name in ["ls", "cp"] {
             fs::hard_link(at("rm"), at(name)).expect("linked");
         }
-        let mut identities = Identities::of(&[rule("wget"), rule("rm")], folder.path().as_os_str().as_bytes());
+        let mut identities = Identities::of(
+            &[rule("wget"), rule("rm")],
+            folder.path().as_os_str().as_bytes(),
+        );
         for name in ["manybox", "wget", "ls", "rm"] {
             assert_eq!(name_of(&mut identities, &at(name)), None, "{name}");
         }
@@ -295,7 +391,11 @@ mod tests {
         let path = folder.path().join("x");
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).expect("written");
-            assert_eq!(read(&File::open(&path).expect("there")).build, None, "{cut}");
+            assert_eq!(
+                read(&File::open(&path).expect("there")).build,
+                None,
+                "{cut}"
+            );
         }
         for at in 0..whole.len() {
             let mut odd = whole.clone();

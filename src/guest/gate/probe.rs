@@ -14,15 +14,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Has a thread of its own ask, under a filter that ends with it.
 pub fn find() -> ExecGate {
     let (sender, receiver) = mpsc::channel();
-    let asking = std::thread::Builder::new().name("probe".to_owned()).stack_size(128 * 1024).spawn(move || {
-        let listener = call_filter::ask_about_parents();
-        let may_ask = listener.is_ok();
-        let _ = sender.send(listener);
-        if may_ask {
-            nix::unistd::getppid();
-        }
-    });
-    let Ok(asking) = asking else { return ExecGate::Absent };
+    let asking = std::thread::Builder::new()
+        .name("probe".to_owned())
+        .stack_size(128 * 1024)
+        .spawn(move || {
+            let listener = call_filter::ask_about_parents();
+            let may_ask = listener.is_ok();
+            let _ = sender.send(listener);
+            if may_ask {
+                nix::unistd::getppid();
+            }
+        });
+    let Ok(asking) = asking else {
+        return ExecGate::Absent;
+    };
     let found = match receiver.recv() {
         Ok(Ok(fd)) => answer(&Listener::new(fd)),
         Ok(Err(error)) if error.raw_os_error() == Some(libc::EBUSY) => ExecGate::Taken,

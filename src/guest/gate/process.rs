@@ -1,6 +1,8 @@
-//! What is read of a process that waits: what it is to execute, or executes by now, its arguments, where it is.
+//! What is read of a process that waits: what it is to execute, or executes by now, its arguments,
+//! where it is.
 //!
-//! Before an exec this is what lies in its memory, which it may change while it is looked at. After it, it is what the kernel took.
+//! Before an exec this is what lies in its memory, which it may change while it is looked at. After
+//! it, it is what the kernel took.
 
 use std::ffi::CString;
 use std::fs;
@@ -25,7 +27,8 @@ use super::matching::Form;
 use super::rename_folder::Place;
 use super::rename_folder::is_folder;
 
-/// Most bytes of arguments that are looked at, and most words of a process's memory: what lies there is read one by one.
+/// Most bytes of arguments that are looked at, and most words of a process's memory: what lies
+/// there is read one by one.
 const MAX_BYTES: u64 = 256 * 1024;
 const MAX_WORDS: usize = 4096;
 
@@ -72,24 +75,40 @@ impl Arguments {
         } else if bytes.is_empty() {
             return Self::default();
         }
-        Self { words: bytes.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(), truncated }
+        Self {
+            words: bytes.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(),
+            truncated,
+        }
     }
 }
 
 /// Reads what a process executes by now; `None`: it is gone.
 pub(super) fn begun(process: i32) -> Option<Program> {
     let mut bytes = Vec::with_capacity(1024);
-    File::open(format!("/proc/{process}/cmdline")).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    File::open(format!("/proc/{process}/cmdline"))
+        .ok()?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
     let way = PathBuf::from(format!("/proc/{process}/exe"));
     let file = fs::read_link(&way).and_then(|name| {
         let metadata = fs::metadata(&way)?;
-        Ok(Opened { name: name.into_os_string().into_vec(), metadata, way, _held: None })
+        Ok(Opened {
+            name: name.into_os_string().into_vec(),
+            metadata,
+            way,
+            _held: None,
+        })
     });
-    Some(Program { called: called(process), file: file.ok(), argv: Arguments::parse(bytes) })
+    Some(Program {
+        called: called(process),
+        file: file.ok(),
+        argv: Arguments::parse(bytes),
+    })
 }
 
-/// Returns what the kernel calls a program after the file that was called, a script's own included; it keeps 15 bytes, and where there may be more, it
-/// says nothing certain.
+/// Returns what the kernel calls a program after the file that was called, a script's own included;
+/// it keeps 15 bytes, and where there may be more, it says nothing certain.
 fn called(process: i32) -> Vec<u8> {
     const KEPT: usize = 15;
     let mut name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
@@ -99,18 +118,27 @@ fn called(process: i32) -> Vec<u8> {
     if name.len() < KEPT { name } else { Vec::new() }
 }
 
-/// Reads what a process is about to execute. An error: it cannot be looked into, or what it says leads nowhere.
+/// Reads what a process is about to execute. An error: it cannot be looked into, or what it says
+/// leads nowhere.
 pub(super) fn wanted(question: &Question) -> io::Result<Program> {
     let [first, second, third, _, fifth, _] = question.arguments;
-    let (folder, path, argv, flags) =
-        if question.call == libc::SYS_execveat { (first as i32, second, third, fifth as i32) } else { (libc::AT_FDCWD, first, second, 0) };
+    let (folder, path, argv, flags) = if question.call == libc::SYS_execveat {
+        (first as i32, second, third, fifth as i32)
+    } else {
+        (libc::AT_FDCWD, first, second, 0)
+    };
     let memory = File::open(format!("/proc/{}/mem", question.thread))?;
     let called = text(&memory, path, MAX_PATH)?.ok_or(io::ErrorKind::InvalidInput)?;
     let file = hold(question.thread, folder, &called, flags)?;
-    Ok(Program { argv: words(&memory, argv)?, called, file: Some(file) })
+    Ok(Program {
+        argv: words(&memory, argv)?,
+        called,
+        file: Some(file),
+    })
 }
 
-/// Returns both ends of a rename that a process asks for, and its flags, where a folder of an overlay is to be renamed.
+/// Returns both ends of a rename that a process asks for, and its flags, where a folder of an
+/// overlay is to be renamed.
 pub(super) fn folder_to_rename(question: &Question) -> io::Result<Option<(Place, Place, u32)>> {
     const OVERLAY: FsType = FsType(0x794c_7630);
     let [first, second, third, fourth, fifth, _] = question.arguments;
@@ -123,29 +151,56 @@ pub(super) fn folder_to_rename(question: &Question) -> io::Result<Option<(Place,
         return Ok(None);
     }
     let memory = File::open(format!("/proc/{}/mem", question.thread))?;
-    let Some(from) = place(question.thread, from.0, &text(&memory, from.1, MAX_PATH)?.unwrap_or_default())? else { return Ok(None) };
-    let found = nix::sys::stat::fstatat(&from.folder, from.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    let Some(from) = place(
+        question.thread,
+        from.0,
+        &text(&memory, from.1, MAX_PATH)?.unwrap_or_default(),
+    )?
+    else {
+        return Ok(None);
+    };
+    let found = nix::sys::stat::fstatat(
+        &from.folder,
+        from.name.as_c_str(),
+        AtFlags::AT_SYMLINK_NOFOLLOW,
+    )?;
     if !is_folder(&found) || fstatfs(&from.folder)?.filesystem_type() != OVERLAY {
         return Ok(None);
     }
-    let to = place(question.thread, to.0, &text(&memory, to.1, MAX_PATH)?.unwrap_or_default())?;
+    let to = place(
+        question.thread,
+        to.0,
+        &text(&memory, to.1, MAX_PATH)?.unwrap_or_default(),
+    )?;
     Ok(to.map(|to| (from, to, flags)))
 }
 
 /// Holds the folder in which a path names something; `None`: it names none in a folder.
 fn place(process: i32, folder: i32, path: &[u8]) -> io::Result<Option<Place>> {
-    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |end| end + 1);
+    let end = path
+        .iter()
+        .rposition(|&byte| byte != b'/')
+        .map_or(0, |end| end + 1);
     let path = &path[..end];
-    let start = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let start = path
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1);
     let (above, name) = path.split_at(start);
     if matches!(name, b"" | b"." | b"..") {
         return Ok(None);
     }
     let way = way(process, folder, if above.is_empty() { b"." } else { above });
     let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    let folder = File::options().read(true).custom_flags(flags).open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
+    let folder = File::options()
+        .read(true)
+        .custom_flags(flags)
+        .open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
     let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    Ok(Some(Place { folder: folder.into(), name }))
+    Ok(Some(Place {
+        folder: folder.into(),
+        name,
+    }))
 }
 
 /// Returns the way by which a path of a process can be opened from here.
@@ -153,7 +208,19 @@ fn way(process: i32, folder: i32, path: &[u8]) -> Vec<u8> {
     let own = |rest: &[u8]| [format!("/proc/{process}").as_bytes(), rest].concat();
     match path {
         // These are the reader's own to the kernel.
-        [b'/', b'p', b'r', b'o', b'c', b'/', b's', b'e', b'l', b'f', rest @ ..] => own(rest),
+        [
+            b'/',
+            b'p',
+            b'r',
+            b'o',
+            b'c',
+            b'/',
+            b's',
+            b'e',
+            b'l',
+            b'f',
+            rest @ ..,
+        ] => own(rest),
         [b'/', b'd', b'e', b'v', b'/', b'f', b'd', rest @ ..] => own(&[b"/fd", rest].concat()),
         [b'/', ..] => path.to_vec(),
         _ if folder == libc::AT_FDCWD => own(&[b"/cwd/", path].concat()),
@@ -169,11 +236,18 @@ fn hold(process: i32, folder: i32, path: &[u8], flags: i32) -> io::Result<Opened
         [] => format!("/proc/{process}/fd/{folder}").into_bytes(),
         path => way(process, folder, path),
     };
-    let held =
-        File::options().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
+    let held = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
+        .open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
     let way = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
     let name = fs::read_link(&way)?.into_os_string().into_vec();
-    Ok(Opened { name, metadata: held.metadata()?, way, _held: Some(held) })
+    Ok(Opened {
+        name,
+        metadata: held.metadata()?,
+        way,
+        _held: Some(held),
+    })
 }
 
 impl Opened {
@@ -184,7 +258,9 @@ impl Opened {
 
     /// Returns whether no name leads to it.
     pub(super) fn is_unnamed(&self) -> bool {
-        self.name.ends_with(b" (deleted)") || self.name.starts_with(b"/memfd:") || !self.name.starts_with(b"/")
+        self.name.ends_with(b" (deleted)")
+            || self.name.starts_with(b"/memfd:")
+            || !self.name.starts_with(b"/")
     }
 }
 
@@ -203,13 +279,22 @@ fn words(memory: &File, array: u64) -> io::Result<Arguments> {
             break;
         }
         if pointers.is_empty() {
-            let at = array.checked_add(n * SIZE).ok_or(io::ErrorKind::InvalidInput)?;
+            let at = array
+                .checked_add(n * SIZE)
+                .ok_or(io::ErrorKind::InvalidInput)?;
             // To the end of its page, behind which there may be nothing.
-            let mut bytes = vec![0; ((PAGE - at % PAGE).clamp(SIZE, 64 * SIZE) / SIZE * SIZE) as usize];
+            let mut bytes =
+                vec![0; ((PAGE - at % PAGE).clamp(SIZE, 64 * SIZE) / SIZE * SIZE) as usize];
             memory.read_exact_at(&mut bytes, at)?;
-            pointers = bytes.chunks_exact(SIZE as usize).rev().map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight"))).collect();
+            pointers = bytes
+                .chunks_exact(SIZE as usize)
+                .rev()
+                .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight")))
+                .collect();
         }
-        let Some(pointer) = pointers.pop().filter(|&pointer| pointer != 0) else { break };
+        let Some(pointer) = pointers.pop().filter(|&pointer| pointer != 0) else {
+            break;
+        };
         if let Some(word) = text(memory, pointer, MAX_BYTES as usize - n_bytes)? {
             n_bytes += word.len() + 1;
             all.words.push(word);
@@ -235,7 +320,9 @@ pub(super) fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option
             return Ok((text.len() <= most).then_some(text));
         }
         text.extend_from_slice(&page[..length]);
-        at = at.checked_add(length as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        at = at
+            .checked_add(length as u64)
+            .ok_or(io::ErrorKind::InvalidInput)?;
         room = PAGE;
     }
     Ok(None)
@@ -243,7 +330,9 @@ pub(super) fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option
 
 /// Returns where a process is.
 pub(super) fn directory(process: i32) -> Vec<u8> {
-    fs::read_link(format!("/proc/{process}/cwd")).map(|path| path.into_os_string().into_vec()).unwrap_or_default()
+    fs::read_link(format!("/proc/{process}/cwd"))
+        .map(|path| path.into_os_string().into_vec())
+        .unwrap_or_default()
 }
 
 /// Returns what a process executes now, by its name alone.
@@ -255,7 +344,12 @@ pub(super) fn executed_by(thread: i32) -> Option<Form> {
 /// Returns the process that a thread belongs to.
 pub(super) fn process_of(thread: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// Returns what a process takes off the mode of what it makes.
@@ -263,7 +357,9 @@ pub(super) fn umask(process: i32) -> u32 {
     const USUAL: u32 = 0o022;
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(USUAL)
+    umask
+        .and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok())
+        .unwrap_or(USUAL)
 }
 
 /// Returns whether a process has a terminal of its own; one that is gone has none.
@@ -271,7 +367,10 @@ pub(super) fn has_terminal(process: i32) -> bool {
     let stat = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
     // Its name may hold anything, and ends with the last parenthesis.
     let fields = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
-    fields.split(|&byte| byte == b' ').nth(5).is_some_and(|number| number != b"0")
+    fields
+        .split(|&byte| byte == b' ')
+        .nth(5)
+        .is_some_and(|number| number != b"0")
 }
 
 #[cfg(test)]
@@ -294,9 +393,21 @@ mod tests {
     fn this_process_is_read_as_it_was_started() {
         let begun = begun(std::process::id() as i32).expect("it is there");
         let own: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
-        assert_eq!(begun.argv, Arguments { words: own, truncated: false });
+        assert_eq!(
+            begun.argv,
+            Arguments {
+                words: own,
+                truncated: false
+            }
+        );
         let file = begun.file.expect("known");
-        assert_eq!(file.name, std::env::current_exe().expect("named").into_os_string().into_vec());
+        assert_eq!(
+            file.name,
+            std::env::current_exe()
+                .expect("named")
+                .into_os_string()
+                .into_vec()
+        );
         assert!(!file.is_unnamed() && super::begun(i32::MAX).is_none());
     }
 
@@ -304,10 +415,22 @@ mod tests {
     #[track_caller]
     fn read(path: &str, words: &[&[u8]]) -> io::Result<Program> {
         let path = CString::new(path).expect("no zero byte");
-        let words: Vec<CString> = words.iter().map(|word| CString::new(*word).expect("no zero byte")).collect();
-        let pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+        let words: Vec<CString> = words
+            .iter()
+            .map(|word| CString::new(*word).expect("no zero byte"))
+            .collect();
+        let pointers: Vec<*const libc::c_char> = words
+            .iter()
+            .map(|word| word.as_ptr())
+            .chain([std::ptr::null()])
+            .collect();
         let arguments = [path.as_ptr() as u64, pointers.as_ptr() as u64, 0, 0, 0, 0];
-        let found = wanted(&Question { id: 0, thread: nix::unistd::gettid().as_raw(), call: libc::SYS_execve, arguments });
+        let found = wanted(&Question {
+            id: 0,
+            thread: nix::unistd::gettid().as_raw(),
+            call: libc::SYS_execve,
+            arguments,
+        });
         // They had to live until here.
         drop((path, words));
         found
@@ -316,17 +439,31 @@ mod tests {
     #[test]
     fn what_is_to_be_executed_is_read_from_memory_in_bounds() {
         let found = read("/bin/sh", &[b"sh", b"", &[b'x'; 10_000], b"\xff"]).expect("read");
-        assert_eq!(found.argv.words.iter().map(Vec::len).collect::<Vec<_>>(), [2, 0, 10_000, 1]);
+        assert_eq!(
+            found.argv.words.iter().map(Vec::len).collect::<Vec<_>>(),
+            [2, 0, 10_000, 1]
+        );
         let file = found.file.expect("there");
-        assert_eq!(Path::new(std::ffi::OsStr::from_bytes(&file.name)), fs::canonicalize("/bin/sh").expect("there"));
+        assert_eq!(
+            Path::new(std::ffi::OsStr::from_bytes(&file.name)),
+            fs::canonicalize("/bin/sh").expect("there")
+        );
         let many: Vec<&[u8]> = vec![b"x"; 100_000];
         let found = read("/bin/sh", &many).expect("read");
-        assert_eq!((found.argv.words.len(), found.argv.truncated), (MAX_WORDS, true));
+        assert_eq!(
+            (found.argv.words.len(), found.argv.truncated),
+            (MAX_WORDS, true)
+        );
         let long = vec![b'y'; 300 * 1024];
         let found = read("/bin/sh", &[b"sh", &long]).expect("read");
         assert_eq!((found.argv.words.len(), found.argv.truncated), (1, true));
         assert!(read("/nowhere/at/all", &[b"x"]).is_err() && read("", &[b"x"]).is_err());
-        let nowhere = Question { id: 0, thread: nix::unistd::gettid().as_raw(), call: libc::SYS_execve, arguments: [8, 16, 0, 0, 0, 0] };
+        let nowhere = Question {
+            id: 0,
+            thread: nix::unistd::gettid().as_raw(),
+            call: libc::SYS_execve,
+            arguments: [8, 16, 0, 0, 0, 0],
+        };
         assert!(wanted(&nowhere).is_err());
     }
 
@@ -337,11 +474,21 @@ mod tests {
         fs::write(&path, "x").expect("written");
         let file = File::open(&path).expect("there");
         for way in ["/proc/self/fd", "/dev/fd"] {
-            let found = read(&format!("{way}/{}", file.as_raw_fd()), &[]).expect("read").file.expect("there");
+            let found = read(&format!("{way}/{}", file.as_raw_fd()), &[])
+                .expect("read")
+                .file
+                .expect("there");
             assert!(found.name.ends_with(b"/x") && !found.is_unnamed());
         }
         fs::remove_file(&path).expect("removed");
-        let found = read(&format!("/proc/self/fd/{}", file.as_raw_fd()), &[]).expect("read").file.expect("there");
-        assert!(found.is_unnamed(), "{}", String::from_utf8_lossy(&found.name));
+        let found = read(&format!("/proc/self/fd/{}", file.as_raw_fd()), &[])
+            .expect("read")
+            .file
+            .expect("there");
+        assert!(
+            found.is_unnamed(),
+            "{}",
+            String::from_utf8_lossy(&found.name)
+        );
     }
 }

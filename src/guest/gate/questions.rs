@@ -1,4 +1,5 @@
-//! What is held while the host is asked: one question at a time, and the same one is not asked twice in a call.
+//! What is held while the host is asked: one question at a time, and the same one is not asked
+//! twice in a call.
 
 use std::collections::HashMap;
 
@@ -10,14 +11,19 @@ use podbay_wire::AskedProgram;
 use podbay_wire::BytesPath;
 use podbay_wire::MAX_QUESTIONS;
 
-/// System calls that may wait for an answer at once: as many as a sandbox has processes, where nobody allows it far more of them.
+/// System calls that may wait for an answer at once: as many as a sandbox has processes, where
+/// nobody allows it far more of them.
 const MOST: usize = 4096;
 
 /// What an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum About {
     /// A program: the path that was called, the words, the rule that asks.
-    Program { called: Vec<u8>, words: Vec<Vec<u8>>, rule: String },
+    Program {
+        called: Vec<u8>,
+        words: Vec<Vec<u8>>,
+        rule: String,
+    },
     /// All writes of the call, but for those to protected names.
     Writes,
     /// Writes to this protected name.
@@ -64,12 +70,13 @@ impl Questions {
         self.answers.get(about).copied()
     }
 
-    /// Holds what waits, and returns the question that is to be asked now. An error is what waits and its answer: it was asked about already, or
-    /// nobody can be asked.
+    /// Holds what waits, and returns the question that is to be asked now. An error is what waits
+    /// and its answer: it was asked about already, or nobody can be asked.
     pub(super) fn hold(&mut self, held: Held) -> Result<Option<Numbered>, Box<(Held, bool)>> {
         // A yes is to what was shown whole; of a write that is the path.
         let is_not_whole = held.asked.truncated && held.asked.write.is_none();
-        let cannot_be_asked = is_not_whole || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
+        let cannot_be_asked =
+            is_not_whole || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
         match self.answers.get(&held.about) {
             Some(&yes) => Err(Box::new((held, yes))),
             None if cannot_be_asked => Err(Box::new((held, false))),
@@ -92,10 +99,15 @@ impl Questions {
         Some((number, held.asked.clone()))
     }
 
-    /// Takes an answer; returns all that waited for it, and the next question. One to a question that is not open is about nothing.
+    /// Takes an answer; returns all that waited for it, and the next question. One to a question
+    /// that is not open is about nothing.
     pub(super) fn answered(&mut self, number: u32, yes: bool) -> (Vec<Held>, Option<Numbered>) {
-        let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else { return (Vec::new(), None) };
-        let (answered, waiting) = std::mem::take(&mut self.held).into_iter().partition(|held| held.about == about);
+        let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else {
+            return (Vec::new(), None);
+        };
+        let (answered, waiting) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|held| held.about == about);
         self.held = waiting;
         self.answers.insert(about, yes);
         let next = self.next();
@@ -104,7 +116,11 @@ impl Questions {
 
     /// Returns what waits and can be asked about no more.
     pub(super) fn given_up(&mut self) -> Vec<Held> {
-        if self.open.is_none() && self.n_asked >= MAX_QUESTIONS { std::mem::take(&mut self.held) } else { Vec::new() }
+        if self.open.is_none() && self.n_asked >= MAX_QUESTIONS {
+            std::mem::take(&mut self.held)
+        } else {
+            Vec::new()
+        }
     }
 
     /// Forgets those that ended meanwhile, as far as `is_there` says so.
@@ -117,9 +133,23 @@ impl Questions {
 pub(super) fn question(program: &Program, directory: Vec<u8>, rule: &str) -> AskedProgram {
     let (words, truncated) = shortened(&program.argv);
     let argv = words.into_iter().map(BytesPath::from_bytes).collect();
-    let file = program.file.as_ref().map(|file| file.name.clone()).unwrap_or_default();
-    let (file, directory) = (BytesPath::from_bytes(file), BytesPath::from_bytes(directory));
-    AskedProgram { argv, truncated, directory, file, rule: rule.to_owned(), write: None }
+    let file = program
+        .file
+        .as_ref()
+        .map(|file| file.name.clone())
+        .unwrap_or_default();
+    let (file, directory) = (
+        BytesPath::from_bytes(file),
+        BytesPath::from_bytes(directory),
+    );
+    AskedProgram {
+        argv,
+        truncated,
+        directory,
+        file,
+        rule: rule.to_owned(),
+        write: None,
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +157,11 @@ mod tests {
     use super::*;
 
     fn held(id: u64, words: &str) -> Held {
-        let about = About::Program { called: Vec::new(), words: vec![words.into()], rule: String::new() };
+        let about = About::Program {
+            called: Vec::new(),
+            words: vec![words.into()],
+            rule: String::new(),
+        };
         let asked = AskedProgram {
             argv: vec![words.into()],
             truncated: words.ends_with('…'),
@@ -136,7 +170,13 @@ mod tests {
             rule: String::new(),
             write: None,
         };
-        Held { id, process: 1, about, asked, waits: Waits::Begun }
+        Held {
+            id,
+            process: 1,
+            about,
+            asked,
+            waits: Waits::Begun,
+        }
     }
 
     type Holding = Result<Option<Numbered>, Box<(Held, bool)>>;
@@ -167,13 +207,23 @@ mod tests {
         }
         assert_eq!(questions.answered(7, true).0.len(), 0, "nobody asked that");
         let (answered, next) = questions.answered(0, true);
-        assert_eq!((ids(&answered), next.as_ref().map(|(number, _)| *number)), (vec![1, 2, 4], Some(1)));
-        assert_eq!(questions.answered(0, false).0.len(), 0, "an answer that comes twice is about nothing");
+        assert_eq!(
+            (ids(&answered), next.as_ref().map(|(number, _)| *number)),
+            (vec![1, 2, 4], Some(1))
+        );
+        assert_eq!(
+            questions.answered(0, false).0.len(),
+            0,
+            "an answer that comes twice is about nothing"
+        );
         assert_eq!(is_answered(&questions.hold(held(5, "push"))), Some(true));
         assert!(waits(&questions.hold(held(6, "publish"))));
         let (answered, next) = questions.answered(1, false);
         assert_eq!((ids(&answered), next), (vec![3, 6], None));
-        assert_eq!(is_answered(&questions.hold(held(8, "publish"))), Some(false));
+        assert_eq!(
+            is_answered(&questions.hold(held(8, "publish"))),
+            Some(false)
+        );
     }
 
     #[test]
@@ -183,13 +233,19 @@ mod tests {
         for n in 0..MOST as u64 {
             assert!(questions.hold(held(n, "storm")).is_ok());
         }
-        assert_eq!(is_answered(&questions.hold(held(999, "storm"))), Some(false));
+        assert_eq!(
+            is_answered(&questions.hold(held(999, "storm"))),
+            Some(false)
+        );
         questions.retain(|id| id == 5);
         assert_eq!(ids(&questions.answered(0, true).0), [5]);
         for n in 1..MAX_QUESTIONS {
             assert_eq!(is_asked(&questions.hold(held(1, &n.to_string()))), Some(n));
             questions.answered(n, true);
         }
-        assert_eq!(is_answered(&questions.hold(held(1, "one more"))), Some(false));
+        assert_eq!(
+            is_answered(&questions.hold(held(1, "one more"))),
+            Some(false)
+        );
     }
 }

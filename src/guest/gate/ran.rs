@@ -1,4 +1,5 @@
-//! What a call has started so far: each program once with its arguments and its folder, and how often.
+//! What a call has started so far: each program once with its arguments and its folder, and how
+//! often.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -34,7 +35,11 @@ impl Ran {
         let (words, truncated) = shortened(argv);
         let n_bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + directory.len();
         let key = (words, directory);
-        if let Some(listed) = self.places.get(&key).and_then(|&at| self.listed.get_mut(at)) {
+        if let Some(listed) = self
+            .places
+            .get(&key)
+            .and_then(|&at| self.listed.get_mut(at))
+        {
             listed.program.count += 1;
             listed.last = process;
             return;
@@ -44,9 +49,21 @@ impl Ran {
             return;
         }
         let (words, directory) = &key;
-        let argv = words.iter().map(|word| BytesPath::from_bytes(word.clone())).collect();
+        let argv = words
+            .iter()
+            .map(|word| BytesPath::from_bytes(word.clone()))
+            .collect();
         let directory = BytesPath::from_bytes(directory.clone());
-        self.listed.push(Listed { program: Program { argv, directory, count: 1, exit_code: None, truncated }, last: process });
+        self.listed.push(Listed {
+            program: Program {
+                argv,
+                directory,
+                count: 1,
+                exit_code: None,
+                truncated,
+            },
+            last: process,
+        });
         self.n_bytes += n_bytes;
         self.places.insert(key, self.listed.len() - 1);
     }
@@ -56,9 +73,15 @@ impl Ran {
         let all = std::mem::take(self);
         let listed = all.listed.into_iter().map(|Listed { program, last }| {
             let exit_code = last.as_ref().and_then(exit_code::of);
-            Program { exit_code, ..program }
+            Program {
+                exit_code,
+                ..program
+            }
         });
-        Programs { listed: listed.collect(), n_more: all.n_more }
+        Programs {
+            listed: listed.collect(),
+            n_more: all.n_more,
+        }
     }
 }
 
@@ -82,17 +105,32 @@ mod tests {
     use super::*;
 
     fn argv(words: &[&[u8]]) -> Arguments {
-        Arguments { words: words.iter().map(|word| word.to_vec()).collect(), truncated: false }
+        Arguments {
+            words: words.iter().map(|word| word.to_vec()).collect(),
+            truncated: false,
+        }
     }
 
     #[test]
     fn the_same_program_in_the_same_folder_is_listed_once() {
         let mut ran = Ran::default();
-        for (words, folder) in [([&b"cc"[..], b"a.c"], "/a"), ([b"cc", b"a.c"], "/a"), ([b"cc", b"a.c"], "/b"), ([b"cc", b"b.c"], "/a")] {
+        for (words, folder) in [
+            ([&b"cc"[..], b"a.c"], "/a"),
+            ([b"cc", b"a.c"], "/a"),
+            ([b"cc", b"a.c"], "/b"),
+            ([b"cc", b"b.c"], "/a"),
+        ] {
             ran.add(&argv(&words), folder.into(), None);
         }
         let programs = ran.take();
-        assert_eq!(programs.listed.iter().map(|program| program.count).collect::<Vec<_>>(), [2, 1, 1]);
+        assert_eq!(
+            programs
+                .listed
+                .iter()
+                .map(|program| program.count)
+                .collect::<Vec<_>>(),
+            [2, 1, 1]
+        );
         assert_eq!((programs.n_more, programs.n_started()), (0, 4));
         assert!(ran.take().is_empty());
     }
@@ -102,27 +140,62 @@ mod tests {
         let mut ran = Ran::default();
         ran.add(&argv(&[b"\xff\x1b", b""]), b"/\xfe".to_vec(), None);
         let words: Vec<Vec<u8>> = (0..100_000).map(|_| b"x".to_vec()).collect();
-        ran.add(&Arguments { words, truncated: false }, b"/".to_vec(), None);
+        ran.add(
+            &Arguments {
+                words,
+                truncated: false,
+            },
+            b"/".to_vec(),
+            None,
+        );
         ran.add(&argv(&[&vec![b'y'; 128 << 10]]), b"/".to_vec(), None);
-        let [odd, many, long] = &ran.take().listed[..] else { panic!("three") };
-        assert_eq!((odd.argv[0].as_bytes(), odd.argv[1].as_bytes(), odd.truncated), (&b"\xff\x1b"[..], &b""[..], false));
+        let [odd, many, long] = &ran.take().listed[..] else {
+            panic!("three")
+        };
+        assert_eq!(
+            (
+                odd.argv[0].as_bytes(),
+                odd.argv[1].as_bytes(),
+                odd.truncated
+            ),
+            (&b"\xff\x1b"[..], &b""[..], false)
+        );
         assert_eq!(odd.directory.as_bytes(), b"/\xfe");
-        assert_eq!((many.argv.len(), many.truncated), (MAX_ARGUMENTS / 2 + 1, true));
-        assert_eq!((long.argv[0].as_bytes().len(), long.truncated), (MAX_ARGUMENTS, true));
+        assert_eq!(
+            (many.argv.len(), many.truncated),
+            (MAX_ARGUMENTS / 2 + 1, true)
+        );
+        assert_eq!(
+            (long.argv[0].as_bytes().len(), long.truncated),
+            (MAX_ARGUMENTS, true)
+        );
     }
 
     #[test]
     fn beyond_the_bounds_starts_are_only_counted() {
         let mut ran = Ran::default();
         for n in 0..1000_u32 {
-            ran.add(&argv(&[b"true", n.to_string().as_bytes()]), b"/".to_vec(), None);
+            ran.add(
+                &argv(&[b"true", n.to_string().as_bytes()]),
+                b"/".to_vec(),
+                None,
+            );
         }
         let programs = ran.take();
-        assert_eq!((programs.listed.len(), programs.n_more), (MAX_PROGRAMS, 800));
+        assert_eq!(
+            (programs.listed.len(), programs.n_more),
+            (MAX_PROGRAMS, 800)
+        );
         for n in 0..100_u32 {
-            ran.add(&argv(&[&vec![b'x'; 2000], n.to_string().as_bytes()]), b"/".to_vec(), None);
+            ran.add(
+                &argv(&[&vec![b'x'; 2000], n.to_string().as_bytes()]),
+                b"/".to_vec(),
+                None,
+            );
         }
         let programs = ran.take();
-        assert!(programs.listed.len() < 40 && programs.n_started() == 100 && !programs.is_too_much());
+        assert!(
+            programs.listed.len() < 40 && programs.n_started() == 100 && !programs.is_too_much()
+        );
     }
 }

@@ -1,13 +1,17 @@
 //! A folder gets another name where the kernel renames files alone.
 //!
-//! In a view that is mounted without `redirect_dir` the kernel refuses to rename a folder that comes from below (EXDEV). `mv` then copies; programs that
-//! rename by themselves fail. So the supervisor does what `mv` does: it copies the folder and then removes the old one. It is of the same user as the
-//! command and in the same view, so that it can do nothing there that the command could not.
+//! In a view that is mounted without `redirect_dir` the kernel refuses to rename a folder that
+//! comes from below (EXDEV). `mv` then copies; programs that rename by themselves fail. So the
+//! supervisor does what `mv` does: it copies the folder and then removes the old one. It is of the
+//! same user as the command and in the same view, so that it can do nothing there that the command
+//! could not.
 //!
-//! Files are copied, and not renamed one by one: a file that overlayfs renames stays tied to the one below, and cannot be opened any more once that has
-//! another name in the project, too. It costs the same: the kernel copies a file before it renames it.
+//! Files are copied, and not renamed one by one: a file that overlayfs renames stays tied to the
+//! one below, and cannot be opened any more once that has another name in the project, too. It
+//! costs the same: the kernel copies a file before it renames it.
 //!
-//! It is not one step, as a rename is. Until all is copied nothing is removed, so that who is killed in the middle loses nothing.
+//! It is not one step, as a rename is. Until all is copied nothing is removed, so that who is
+//! killed in the middle loses nothing.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -59,14 +63,15 @@ pub(super) struct Place {
     pub(super) name: CString,
 }
 
-/// Gives a folder another name, in one step where the kernel does it. `flags` are those of `renameat2`.
+/// Gives a folder another name, in one step where the kernel does it. `flags` are those of
+/// `renameat2`.
 pub(super) fn rename(from: &Place, to: &Place, flags: u32, stop: &AtomicBool) -> Result<(), Errno> {
     match step(from, to, flags) {
         Err(Errno::EXDEV) if flags & !libc::RENAME_NOREPLACE == 0 => {}
         done => return done,
     }
-    // Where something of its own is mounted, on the way or within, that is why, and stays so: a file that is masked must not get a name
-    // under which it is none.
+    // Where something of its own is mounted, on the way or within, that is why, and stays so: a
+    // file that is masked must not get a name under which it is none.
     let mount = mount_of(from.folder.as_fd(), c"")?;
     if mount_of(to.folder.as_fd(), c"")? != mount {
         return Err(Errno::EXDEV);
@@ -78,13 +83,34 @@ pub(super) fn rename(from: &Place, to: &Place, flags: u32, stop: &AtomicBool) ->
 }
 
 fn step(from: &Place, to: &Place, flags: u32) -> Result<(), Errno> {
-    rename_at(from.folder.as_fd(), &from.name, to.folder.as_fd(), &to.name, flags)
+    rename_at(
+        from.folder.as_fd(),
+        &from.name,
+        to.folder.as_fd(),
+        &to.name,
+        flags,
+    )
 }
 
 #[expect(unsafe_code, reason = "nix names only some of the flags")]
-fn rename_at(from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, other: &CStr, flags: u32) -> Result<(), Errno> {
+fn rename_at(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    to: BorrowedFd<'_>,
+    other: &CStr,
+    flags: u32,
+) -> Result<(), Errno> {
     // SAFETY: the kernel reads two strings that end, and plain numbers.
-    let done = unsafe { libc::syscall(libc::SYS_renameat2, from.as_raw_fd(), name.as_ptr(), to.as_raw_fd(), other.as_ptr(), flags) };
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            from.as_raw_fd(),
+            name.as_ptr(),
+            to.as_raw_fd(),
+            other.as_ptr(),
+            flags,
+        )
+    };
     Errno::result(done).map(drop)
 }
 
@@ -95,8 +121,20 @@ fn mount_of(folder: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
     // SAFETY: it consists of numbers, which may be zero.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel reads a string that ends, and fills what it is given.
-    Errno::result(unsafe { libc::statx(folder.as_raw_fd(), name.as_ptr(), flags, libc::STATX_MNT_ID, &raw mut found) })?;
-    if found.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::EXDEV) } else { Ok(found.stx_mnt_id) }
+    Errno::result(unsafe {
+        libc::statx(
+            folder.as_raw_fd(),
+            name.as_ptr(),
+            flags,
+            libc::STATX_MNT_ID,
+            &raw mut found,
+        )
+    })?;
+    if found.stx_mask & libc::STATX_MNT_ID == 0 {
+        Err(Errno::EXDEV)
+    } else {
+        Ok(found.stx_mnt_id)
+    }
 }
 
 fn stat(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileStat, Errno> {
@@ -108,7 +146,12 @@ pub(super) fn is_folder(stat: &FileStat) -> bool {
 }
 
 fn open(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-    openat(folder, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+    openat(
+        folder,
+        name,
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
@@ -126,7 +169,13 @@ fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
 }
 
 /// Sees whether a folder can be moved whole: that it is on one mount, ours, and not too large.
-fn look_through(above: BorrowedFd<'_>, name: &CStr, mount: u64, count: &mut usize, depth: usize) -> Result<(), Errno> {
+fn look_through(
+    above: BorrowedFd<'_>,
+    name: &CStr,
+    mount: u64,
+    count: &mut usize,
+    depth: usize,
+) -> Result<(), Errno> {
     let found = stat(above, name)?;
     if mount_of(above, name)? != mount {
         return Err(Errno::EXDEV);
@@ -140,10 +189,13 @@ fn look_through(above: BorrowedFd<'_>, name: &CStr, mount: u64, count: &mut usiz
         return Err(Errno::EXDEV);
     }
     let folder = open(above, name)?;
-    names(&folder)?.iter().try_for_each(|name| look_through(folder.as_fd(), name, mount, count, depth + 1))
+    names(&folder)?
+        .iter()
+        .try_for_each(|name| look_through(folder.as_fd(), name, mount, count, depth + 1))
 }
 
-/// Sees whether what has the new name would be replaced by a rename; returns whether it is an empty folder.
+/// Sees whether what has the new name would be replaced by a rename; returns whether it is an empty
+/// folder.
 fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
     match stat(to.folder.as_fd(), &to.name) {
         Err(Errno::ENOENT) => Ok(false),
@@ -156,15 +208,28 @@ fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
             if (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino) {
                 return Err(Errno::EXDEV);
             }
-            if names(&open(to.folder.as_fd(), &to.name)?)?.is_empty() { Ok(true) } else { Err(Errno::ENOTEMPTY) }
+            if names(&open(to.folder.as_fd(), &to.name)?)?.is_empty() {
+                Ok(true)
+            } else {
+                Err(Errno::ENOTEMPTY)
+            }
         }
     }
 }
 
 /// Copies a folder, and removes the old one when all of it is there.
 fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Result<(), Errno> {
-    let mut copy = Copy { stop, linked: HashMap::new() };
-    let copied = copy.folder(from.folder.as_fd(), &from.name, to.folder.as_fd(), &to.name, is_there);
+    let mut copy = Copy {
+        stop,
+        linked: HashMap::new(),
+    };
+    let copied = copy.folder(
+        from.folder.as_fd(),
+        &from.name,
+        to.folder.as_fd(),
+        &to.name,
+        is_there,
+    );
     if let Err(errno) = copied {
         // What was made goes again; the old folder was not touched.
         let _ = remove(to.folder.as_fd(), &to.name, is_there);
@@ -175,12 +240,20 @@ fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Res
 
 struct Copy<'stop> {
     stop: &'stop AtomicBool,
-    /// Where the first of several names of one file went, as a folder that is held and a name in it.
+    /// Where the first of several names of one file went, as a folder that is held and a name in
+    /// it.
     linked: HashMap<(u64, u64), (Rc<OwnedFd>, CString)>,
 }
 
 impl Copy<'_> {
-    fn folder(&mut self, from: BorrowedFd<'_>, name: &CStr, to: BorrowedFd<'_>, other: &CStr, is_there: bool) -> Result<(), Errno> {
+    fn folder(
+        &mut self,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        to: BorrowedFd<'_>,
+        other: &CStr,
+        is_there: bool,
+    ) -> Result<(), Errno> {
         let found = stat(from, name)?;
         if !is_there {
             mkdirat(to, other, Mode::S_IRWXU)?;
@@ -199,26 +272,47 @@ impl Copy<'_> {
                     symlinkat(target.as_os_str(), &*new, entry.as_c_str())?;
                     times(new.as_fd(), &entry, &found)?;
                 }
-                SFlag::S_IFIFO => mkfifoat(&*new, entry.as_c_str(), Mode::from_bits_truncate(found.st_mode & 0o777))?,
+                SFlag::S_IFIFO => mkfifoat(
+                    &*new,
+                    entry.as_c_str(),
+                    Mode::from_bits_truncate(found.st_mode & 0o777),
+                )?,
                 // A socket is its file: nobody can be reached by another one.
-                _ => rename_at(old.as_fd(), &entry, new.as_fd(), &entry, libc::RENAME_NOREPLACE)?,
+                _ => rename_at(
+                    old.as_fd(),
+                    &entry,
+                    new.as_fd(),
+                    &entry,
+                    libc::RENAME_NOREPLACE,
+                )?,
             }
         }
         dress(&new, &found)
     }
 
-    fn file(&mut self, from: BorrowedFd<'_>, name: &CStr, to: &Rc<OwnedFd>, found: &FileStat) -> Result<(), Errno> {
+    fn file(
+        &mut self,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        to: &Rc<OwnedFd>,
+        found: &FileStat,
+    ) -> Result<(), Errno> {
         if found.st_nlink > 1 {
             if let Some((folder, first)) = self.linked.get(&(found.st_dev, found.st_ino)) {
                 return linkat(&**folder, first.as_c_str(), &**to, name, AtFlags::empty());
             }
-            self.linked.insert((found.st_dev, found.st_ino), (Rc::clone(to), name.to_owned()));
+            self.linked.insert(
+                (found.st_dev, found.st_ino),
+                (Rc::clone(to), name.to_owned()),
+            );
         }
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut old = File::from(openat(from, name, flags, Mode::empty())?);
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut new = File::from(openat(&**to, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
-        copy_data(&mut old, &mut new).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+        copy_data(&mut old, &mut new)
+            .map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
         fchmod(&new, Mode::from_bits_truncate(found.st_mode & 0o777))?;
         times(to.as_fd(), name, found)
     }
@@ -229,7 +323,8 @@ fn copy_data(old: &mut File, new: &mut File) -> io::Result<()> {
     let length = old.metadata()?.len();
     let mut at = 0_i64;
     while let Ok(data) = lseek(&*old, at, Whence::SeekData) {
-        let end = lseek(&*old, data, Whence::SeekHole).unwrap_or_else(|_| i64::try_from(length).unwrap_or(i64::MAX));
+        let end = lseek(&*old, data, Whence::SeekHole)
+            .unwrap_or_else(|_| i64::try_from(length).unwrap_or(i64::MAX));
         old.seek(SeekFrom::Start(data as u64))?;
         new.seek(SeekFrom::Start(data as u64))?;
         io::copy(&mut Read::by_ref(old).take((end - data) as u64), new)?;
@@ -248,12 +343,25 @@ fn remove(above: BorrowedFd<'_>, name: &CStr, keep: bool) -> Result<(), Errno> {
             unlinkat(&folder, entry.as_c_str(), UnlinkatFlags::NoRemoveDir)?;
         }
     }
-    if keep { Ok(()) } else { unlinkat(above, name, UnlinkatFlags::RemoveDir) }
+    if keep {
+        Ok(())
+    } else {
+        unlinkat(above, name, UnlinkatFlags::RemoveDir)
+    }
 }
 
 fn times(folder: BorrowedFd<'_>, name: &CStr, stat: &FileStat) -> Result<(), Errno> {
-    let (read, written) = (TimeSpec::new(stat.st_atime, stat.st_atime_nsec), TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec));
-    utimensat(folder, name, &read, &written, UtimensatFlags::NoFollowSymlink)
+    let (read, written) = (
+        TimeSpec::new(stat.st_atime, stat.st_atime_nsec),
+        TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec),
+    );
+    utimensat(
+        folder,
+        name,
+        &read,
+        &written,
+        UtimensatFlags::NoFollowSymlink,
+    )
 }
 
 /// Gives a folder the mode and the times of another one.
@@ -273,12 +381,19 @@ mod tests {
 
     fn place(folder: &Path, name: &str) -> Place {
         let folder = fs::File::open(folder).expect("there").into();
-        Place { folder, name: CString::new(name).expect("no zero byte") }
+        Place {
+            folder,
+            name: CString::new(name).expect("no zero byte"),
+        }
     }
 
     /// Moves a folder as where the kernel does not rename it.
     fn moved(folder: &Path, from: &str, to: &str, stop: bool) -> Result<(), Errno> {
-        let (from, to, stop) = (place(folder, from), place(folder, to), AtomicBool::new(stop));
+        let (from, to, stop) = (
+            place(folder, from),
+            place(folder, to),
+            AtomicBool::new(stop),
+        );
         let is_there = is_replaced(&from, &to, 0)?;
         move_over(&from, &to, is_there, &stop)
     }
@@ -289,7 +404,12 @@ mod tests {
         while let Some(at) = waiting.pop() {
             for entry in fs::read_dir(&at).expect("a folder").flatten() {
                 let path = entry.path();
-                all.push(path.strip_prefix(folder).expect("within").display().to_string());
+                all.push(
+                    path.strip_prefix(folder)
+                        .expect("within")
+                        .display()
+                        .to_string(),
+                );
                 if fs::symlink_metadata(&path).expect("there").is_dir() {
                     waiting.push(path);
                 }
@@ -309,11 +429,26 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", at("src/link")).expect("linked");
         fs::set_permissions(at("src/deep"), fs::Permissions::from_mode(0o711)).expect("ours");
         let long_ago = TimeSpec::new(1_000_000_000, 5);
-        utimensat(nix::fcntl::AT_FDCWD, &at("src/deep"), &long_ago, &long_ago, UtimensatFlags::NoFollowSymlink).expect("set");
+        utimensat(
+            nix::fcntl::AT_FDCWD,
+            &at("src/deep"),
+            &long_ago,
+            &long_ago,
+            UtimensatFlags::NoFollowSymlink,
+        )
+        .expect("set");
         folder
     }
 
-    const WHOLE: [&str; 7] = ["lib", "lib/a", "lib/deep", "lib/deep/b", "lib/deep/er", "lib/deep/er/c", "lib/link"];
+    const WHOLE: [&str; 7] = [
+        "lib",
+        "lib/a",
+        "lib/deep",
+        "lib/deep/b",
+        "lib/deep/er",
+        "lib/deep/er/c",
+        "lib/link",
+    ];
 
     #[test]
     fn a_folder_is_moved_with_all_in_it_its_modes_and_its_times() {
@@ -321,8 +456,14 @@ mod tests {
         moved(folder.path(), "src", "lib", false).expect("moved");
         assert_eq!(listed(folder.path()), WHOLE);
         let deep = fs::metadata(folder.path().join("lib/deep")).expect("there");
-        assert_eq!((deep.mode() & 0o7777, deep.mtime(), deep.mtime_nsec()), (0o711, 1_000_000_000, 5));
-        assert_eq!(fs::read_to_string(folder.path().join("lib/deep/er/c")).expect("there"), "src/deep/er/c");
+        assert_eq!(
+            (deep.mode() & 0o7777, deep.mtime(), deep.mtime_nsec()),
+            (0o711, 1_000_000_000, 5)
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("lib/deep/er/c")).expect("there"),
+            "src/deep/er/c"
+        );
     }
 
     #[test]
@@ -333,10 +474,19 @@ mod tests {
         assert_eq!(listed(folder.path()), WHOLE);
         fs::create_dir_all(folder.path().join("full/x")).expect("made");
         fs::write(folder.path().join("file"), "").expect("written");
-        assert_eq!(moved(folder.path(), "lib", "full", false), Err(Errno::ENOTEMPTY));
-        assert_eq!(moved(folder.path(), "lib", "file", false), Err(Errno::ENOTDIR));
+        assert_eq!(
+            moved(folder.path(), "lib", "full", false),
+            Err(Errno::ENOTEMPTY)
+        );
+        assert_eq!(
+            moved(folder.path(), "lib", "file", false),
+            Err(Errno::ENOTDIR)
+        );
         let (from, to) = (place(folder.path(), "lib"), place(folder.path(), "full"));
-        assert_eq!(is_replaced(&from, &to, libc::RENAME_NOREPLACE), Err(Errno::EEXIST));
+        assert_eq!(
+            is_replaced(&from, &to, libc::RENAME_NOREPLACE),
+            Err(Errno::EEXIST)
+        );
         assert!(folder.path().join("lib/a").exists());
     }
 
@@ -351,10 +501,23 @@ mod tests {
         mkfifoat(nix::fcntl::AT_FDCWD, &at("src/pipe"), Mode::S_IRWXU).expect("made");
         moved(folder.path(), "src", "lib", false).expect("moved");
         let holes = fs::metadata(at("lib/holes")).expect("there");
-        assert_eq!((holes.len(), holes.mode() & 0o7777, holes.blocks() < 1024), ((8 << 20) + 3, 0o640, true));
-        assert!(fs::read(at("lib/holes")).expect("there").ends_with(b"\0end"));
-        assert_eq!(fs::metadata(at("lib/a")).expect("there").ino(), fs::metadata(at("lib/deep/again")).expect("there").ino());
-        assert_eq!(fs::read_link(at("lib/link")).expect("there"), Path::new("nowhere"));
+        assert_eq!(
+            (holes.len(), holes.mode() & 0o7777, holes.blocks() < 1024),
+            ((8 << 20) + 3, 0o640, true)
+        );
+        assert!(
+            fs::read(at("lib/holes"))
+                .expect("there")
+                .ends_with(b"\0end")
+        );
+        assert_eq!(
+            fs::metadata(at("lib/a")).expect("there").ino(),
+            fs::metadata(at("lib/deep/again")).expect("there").ino()
+        );
+        assert_eq!(
+            fs::read_link(at("lib/link")).expect("there"),
+            Path::new("nowhere")
+        );
         assert!(!at("src").exists() && fs::symlink_metadata(at("lib/pipe")).is_ok());
     }
 
@@ -366,10 +529,16 @@ mod tests {
         assert_eq!(listed(folder.path()), before);
         fs::create_dir(folder.path().join("lib")).expect("made");
         assert_eq!(moved(folder.path(), "src", "lib", true), Err(Errno::EINTR));
-        assert_eq!(listed(folder.path()), [&["lib".to_owned()], &before[..]].concat());
+        assert_eq!(
+            listed(folder.path()),
+            [&["lib".to_owned()], &before[..]].concat()
+        );
         // Nor does a name that cannot be made.
         let long = "x".repeat(300);
-        assert_eq!(moved(folder.path(), "src", &long, false), Err(Errno::ENAMETOOLONG));
+        assert_eq!(
+            moved(folder.path(), "src", &long, false),
+            Err(Errno::ENAMETOOLONG)
+        );
         assert!(folder.path().join("src/deep/er/c").exists());
     }
 
@@ -381,8 +550,17 @@ mod tests {
         let mut count = 0;
         look_through(held.as_fd(), c"src", mount, &mut count, 0).expect("whole");
         assert_eq!(count, WHOLE.len());
-        assert_eq!(look_through(held.as_fd(), c"src", mount + 1, &mut 0, 0), Err(Errno::EXDEV));
-        assert_eq!(look_through(held.as_fd(), c"src", mount, &mut { MOST }, 0), Err(Errno::EXDEV));
-        assert_eq!(look_through(held.as_fd(), c"src", mount, &mut 0, DEEPEST + 1), Err(Errno::EXDEV));
+        assert_eq!(
+            look_through(held.as_fd(), c"src", mount + 1, &mut 0, 0),
+            Err(Errno::EXDEV)
+        );
+        assert_eq!(
+            look_through(held.as_fd(), c"src", mount, &mut { MOST }, 0),
+            Err(Errno::EXDEV)
+        );
+        assert_eq!(
+            look_through(held.as_fd(), c"src", mount, &mut 0, DEEPEST + 1),
+            Err(Errno::EXDEV)
+        );
     }
 }

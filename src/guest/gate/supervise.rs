@@ -1,7 +1,9 @@
-//! The supervisor's side: a thread of its own answers the kernel's questions for as long as the call lives.
+//! The supervisor's side: a thread of its own answers the kernel's questions for as long as the
+//! call lives.
 //!
-//! A program is judged twice: before the exec, so that it can be refused with an error, and after it, where nothing can be exchanged any more.
-//! What was not read before (a process may forbid to be looked into), or was exchanged meanwhile, is ended then, before it has begun.
+//! A program is judged twice: before the exec, so that it can be refused with an error, and after
+//! it, where nothing can be exchanged any more. What was not read before (a process may forbid to
+//! be looked into), or was exchanged meanwhile, is ended then, before it has begun.
 
 use std::collections::HashMap;
 use std::io;
@@ -53,7 +55,8 @@ use podbay_wire::Programs;
 /// Bytes of the thread's stack; what it reads lies elsewhere.
 pub(super) const STACK: usize = 256 * 1024;
 
-/// How long after it may execute a program a process is expected to stand there with it; one that does not is looked at from outside.
+/// How long after it may execute a program a process is expected to stand there with it; one that
+/// does not is looked at from outside.
 const BEGINS: Duration = Duration::from_secs(1);
 
 /// The gate of one call.
@@ -89,9 +92,11 @@ pub(super) struct State {
 }
 
 impl Gate {
-    /// Begins to answer. `main` is the call's first process, whose first program is the call itself.
+    /// Begins to answer. `main` is the call's first process, whose first program is the call
+    /// itself.
     ///
-    /// `first` waits until that process has its filter, and returns where the kernel asks; then what it returns besides lets the process begin.
+    /// `first` waits until that process has its filter, and returns where the kernel asks; then
+    /// what it returns besides lets the process begin.
     pub(crate) fn open(
         first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd) + Send + 'static,
         main: i32,
@@ -102,7 +107,10 @@ impl Gate {
         let writes = order.write_gate.as_ref().map(|gate| {
             // What is made for a command gets the mode that the command's own mask leaves.
             nix::sys::stat::umask(nix::sys::stat::Mode::empty());
-            Writes { zones: Zones::new(gate, &order.workspace, order.variable(b"HOME=")), shell: order.argv.clone() }
+            Writes {
+                zones: Zones::new(gate, &order.workspace, order.variable(b"HOME=")),
+                shell: order.argv.clone(),
+            }
         });
         let path = order.variable(b"PATH=").unwrap_or_default();
         let state = State {
@@ -125,12 +133,16 @@ impl Gate {
             is_over: AtomicBool::new(false),
         });
         let serving = Arc::clone(&gate);
-        std::thread::Builder::new().name("gate".to_owned()).stack_size(STACK).spawn(move || {
-            if catch_unwind(AssertUnwindSafe(|| serving.serve(first))).is_err() {
-                // Without it every program would wait for ever. So the call ends, as where a command kills its supervisor.
-                exit_now(1);
-            }
-        })?;
+        std::thread::Builder::new()
+            .name("gate".to_owned())
+            .stack_size(STACK)
+            .spawn(move || {
+                if catch_unwind(AssertUnwindSafe(|| serving.serve(first))).is_err() {
+                    // Without it every program would wait for ever. So the call ends, as where a
+                    // command kills its supervisor.
+                    exit_now(1);
+                }
+            })?;
         Ok(gate)
     }
 
@@ -148,7 +160,9 @@ impl Gate {
 
     fn serve(self: &Arc<Self>, first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd)) {
         // Where the process did not get its filter, it is not let begin, and says why itself.
-        let (Ok(listener), starter) = first() else { return };
+        let (Ok(listener), starter) = first() else {
+            return;
+        };
         let is_asked = listener.is_some_and(|listener| self.listener.set(listener).is_ok());
         // If it is gone meanwhile, there is nothing to begin.
         let _ = nix::unistd::write(&starter, &[1]);
@@ -167,7 +181,9 @@ impl Gate {
     }
 
     pub(super) fn listener(&self) -> &Listener {
-        self.listener.get().expect("what is asked about came over it")
+        self.listener
+            .get()
+            .expect("what is asked about came over it")
     }
 
     fn answer(self: &Arc<Self>, question: &Question) {
@@ -185,18 +201,23 @@ impl Gate {
     /// Renames a folder in the kernel's place, and leaves everything else to the kernel.
     pub(super) fn rename(self: &Arc<Self>, question: &Question) {
         let id = question.id;
-        let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else { return self.listener().go_on(id) };
+        let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else {
+            return self.listener().go_on(id);
+        };
         if !self.listener().is_waiting(id) {
             return;
         }
         let gate = Arc::clone(self);
-        let renaming = std::thread::Builder::new().name("rename".to_owned()).stack_size(STACK).spawn(move || {
-            let _one_at_a_time = gate.renaming.lock().unwrap_or_else(PoisonError::into_inner);
-            match rename_folder::rename(&from, &to, flags, &gate.is_over) {
-                Ok(()) => gate.listener().done(id),
-                Err(errno) => gate.listener().refuse(id, errno),
-            }
-        });
+        let renaming = std::thread::Builder::new()
+            .name("rename".to_owned())
+            .stack_size(STACK)
+            .spawn(move || {
+                let _one_at_a_time = gate.renaming.lock().unwrap_or_else(PoisonError::into_inner);
+                match rename_folder::rename(&from, &to, flags, &gate.is_over) {
+                    Ok(()) => gate.listener().done(id),
+                    Err(errno) => gate.listener().refuse(id, errno),
+                }
+            });
         if renaming.is_err() {
             self.listener().go_on(id);
         }
@@ -209,8 +230,13 @@ impl Gate {
         if state.to_begin == Some(thread) {
             return self.listener().go_on(question.id);
         }
-        // Only the first thread of a process can be held; to the kernel the program will have that one's number.
-        let process = if hold(thread).is_some() { Some(thread) } else { process::process_of(thread) };
+        // Only the first thread of a process can be held; to the kernel the program will have that
+        // one's number.
+        let process = if hold(thread).is_some() {
+            Some(thread)
+        } else {
+            process::process_of(thread)
+        };
         let (Some(process), Ok(program)) = (process, process::wanted(question)) else {
             return self.listener().go_on(question.id);
         };
@@ -221,10 +247,23 @@ impl Gate {
         }
         let ticket = Ticket::new(&program, context);
         match verdict {
-            Some(Verdict { effect: ExecEffect::Ask, because }) => {
-                self.ask(&mut state, question.id, process, &program, &because, Some(ticket));
+            Some(Verdict {
+                effect: ExecEffect::Ask,
+                because,
+            }) => {
+                self.ask(
+                    &mut state,
+                    question.id,
+                    process,
+                    &program,
+                    &because,
+                    Some(ticket),
+                );
             }
-            Some(Verdict { effect: ExecEffect::Deny, because }) => {
+            Some(Verdict {
+                effect: ExecEffect::Deny,
+                because,
+            }) => {
                 state.denied.add(&program.argv, because, false);
                 self.listener().refuse(question.id, Errno::EACCES);
             }
@@ -246,18 +285,27 @@ impl Gate {
             return self.listener().go_on(question.id);
         }
         let held = hold(process);
-        let Some(program) = process::begun(process) else { return self.listener().go_on(question.id) };
+        let Some(program) = process::begun(process) else {
+            return self.listener().go_on(question.id);
+        };
         let (directory, ticket) = (process::directory(process), state.tickets.remove(&process));
         if !self.listener().is_waiting(question.id) {
             return;
         }
         match self.look_at(&mut state, process, &program, ticket.as_ref()) {
-            // What could not be read before is asked about now: it stands still here, too, and can be exchanged no more.
-            Some(Verdict { effect: ExecEffect::Ask, because }) => {
+            // What could not be read before is asked about now: it stands still here, too, and can
+            // be exchanged no more.
+            Some(Verdict {
+                effect: ExecEffect::Ask,
+                because,
+            }) => {
                 state.ran.add(&program.argv, directory, held);
                 return self.ask(&mut state, question.id, process, &program, &because, None);
             }
-            Some(Verdict { effect: ExecEffect::Deny, because }) => {
+            Some(Verdict {
+                effect: ExecEffect::Deny,
+                because,
+            }) => {
                 state.denied.add(&program.argv, because, true);
                 return self.end(question.id, held.as_ref());
             }
@@ -277,42 +325,74 @@ impl Gate {
     }
 
     /// Judges what a process executes by now, and notes it; returns why it may not.
-    fn look_at(&self, state: &mut State, process: i32, program: &Program, ticket: Option<&Ticket>) -> Option<Verdict> {
+    fn look_at(
+        &self,
+        state: &mut State,
+        process: i32,
+        program: &Program,
+        ticket: Option<&Ticket>,
+    ) -> Option<Verdict> {
         if self.rules.is_empty() {
             return None;
         }
-        let context = ticket.map_or_else(|| state.context(process, process), |ticket| ticket.context);
+        let context =
+            ticket.map_or_else(|| state.context(process, process), |ticket| ticket.context);
         let (forms, verdict) = self.judge(state, process, program, context);
         state.ancestry.begun(process, context.of(forms.own()));
         let verdict = verdict?;
         match ticket.filter(|ticket| ticket.is_allowed && verdict.effect == ExecEffect::Ask) {
             Some(ticket) if ticket.allows(program) => None,
             // Whoever was asked saw another one.
-            Some(_) => Some(Verdict { effect: ExecEffect::Deny, because: Because::Changed }),
+            Some(_) => Some(Verdict {
+                effect: ExecEffect::Deny,
+                because: Because::Changed,
+            }),
             None => Some(verdict),
         }
     }
 
-    fn judge(&self, state: &mut State, process: i32, program: &Program, context: Context) -> (Forms, Option<Verdict>) {
+    fn judge(
+        &self,
+        state: &mut State,
+        process: i32,
+        program: &Program,
+        context: Context,
+    ) -> (Forms, Option<Verdict>) {
         let forms = Forms::of(process, program, &mut state.identities);
-        let called_as = program.argv.words.first().map(Vec::as_slice).unwrap_or_default();
+        let called_as = program
+            .argv
+            .words
+            .first()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let verdict = judge(&self.rules, &forms, called_as, context);
         (forms, verdict)
     }
 
-    /// Looks from outside at processes that were let go on and have not been seen since: their exec failed, or what they execute never asks.
+    /// Looks from outside at processes that were let go on and have not been seen since: their exec
+    /// failed, or what they execute never asks.
     fn look_at_late(&self) {
         let mut state = self.state();
         let now = Instant::now();
-        let late: Vec<i32> = state.tickets.iter().filter(|(_, ticket)| now - ticket.since >= BEGINS).map(|(&process, _)| process).collect();
+        let late: Vec<i32> = state
+            .tickets
+            .iter()
+            .filter(|(_, ticket)| now - ticket.since >= BEGINS)
+            .map(|(&process, _)| process)
+            .collect();
         for process in late {
             let (ticket, held) = (state.tickets.remove(&process), hold(process));
-            let (Some(ticket), Some(held), Some(program)) = (ticket, held, process::begun(process)) else { continue };
+            let (Some(ticket), Some(held), Some(program)) = (ticket, held, process::begun(process))
+            else {
+                continue;
+            };
             // One whose exec failed goes on as what it was.
             if !ticket.is_of(&program) {
                 continue;
             }
-            if let Some(Verdict { because, .. }) = self.look_at(&mut state, process, &program, Some(&ticket)) {
+            if let Some(Verdict { because, .. }) =
+                self.look_at(&mut state, process, &program, Some(&ticket))
+            {
                 state.denied.add(&program.argv, because, true);
                 kill_held(&held);
             } else {

@@ -34,7 +34,11 @@ impl Ticket {
 
     /// The same, to which a person said yes.
     pub(super) fn allowed(self) -> Self {
-        Self { is_allowed: true, since: Instant::now(), ..self }
+        Self {
+            is_allowed: true,
+            since: Instant::now(),
+            ..self
+        }
     }
 
     /// Returns whether what stands there now was allowed.
@@ -49,16 +53,23 @@ impl Ticket {
         let is_script = || {
             // What reads it stands in front, with at most one word of its own, and then its path.
             let before = words.len().checked_sub(rest.len() + 1);
-            before.is_some_and(|before| (1..=2).contains(&before) && words[before] == self.called && words[before + 1..] == *rest)
-                && (program.called.is_empty() || base(&self.called) == program.called)
+            before.is_some_and(|before| {
+                (1..=2).contains(&before)
+                    && words[before] == self.called
+                    && words[before + 1..] == *rest
+            }) && (program.called.is_empty() || base(&self.called) == program.called)
         };
-        (*words == self.words || words.len() == 1 && words[0].is_empty() && self.words.is_empty()) && place(program) == self.file
+        (*words == self.words || words.len() == 1 && words[0].is_empty() && self.words.is_empty())
+            && place(program) == self.file
             || is_script()
     }
 }
 
 fn place(program: &Program) -> Option<(u64, u64)> {
-    program.file.as_ref().map(|file| (file.metadata.dev(), file.metadata.ino()))
+    program
+        .file
+        .as_ref()
+        .map(|file| (file.metadata.dev(), file.metadata.ino()))
 }
 
 #[cfg(test)]
@@ -70,17 +81,33 @@ mod tests {
     fn program(file: &str, called: &str, words: &[&str]) -> Program {
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let file = Opened::of(std::process::id() as i32, file.as_bytes());
-        Program { called: called.into(), file, argv: Arguments { words, truncated: false } }
+        Program {
+            called: called.into(),
+            file,
+            argv: Arguments {
+                words,
+                truncated: false,
+            },
+        }
     }
 
     #[test]
     fn only_the_same_words_of_the_same_file_are_what_was_allowed() {
-        let ticket = Ticket { is_allowed: true, ..Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP) };
+        let ticket = Ticket {
+            is_allowed: true,
+            ..Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP)
+        };
         assert!(ticket.allows(&program("/bin/sh", "sh", &["sh", "a"])));
-        for (file, words) in
-            [("/bin/sh", &["sh", "b"][..]), ("/bin/sh", &["sh"]), ("/bin/ls", &["sh", "a"]), ("/bin/sh", &["sh", "a", "b"])]
-        {
-            assert!(!ticket.allows(&program(file, "sh", words)), "{file} {words:?}");
+        for (file, words) in [
+            ("/bin/sh", &["sh", "b"][..]),
+            ("/bin/sh", &["sh"]),
+            ("/bin/ls", &["sh", "a"]),
+            ("/bin/sh", &["sh", "a", "b"]),
+        ] {
+            assert!(
+                !ticket.allows(&program(file, "sh", words)),
+                "{file} {words:?}"
+            );
         }
         let not_asked = Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP);
         assert!(!not_asked.allows(&program("/bin/sh", "sh", &["sh", "a"])));
@@ -88,17 +115,38 @@ mod tests {
 
     #[test]
     fn a_script_stands_behind_what_reads_it() {
-        let ticket = Ticket { is_allowed: true, ..Ticket::new(&program("/bin/ls", "./deploy", &["deploy", "now"]), Context::TOP) };
-        assert!(ticket.allows(&program("/bin/sh", "deploy", &["/bin/sh", "./deploy", "now"])));
-        assert!(ticket.allows(&program("/bin/sh", "deploy", &["/bin/env", "-S sh", "./deploy", "now"])));
+        let ticket = Ticket {
+            is_allowed: true,
+            ..Ticket::new(
+                &program("/bin/ls", "./deploy", &["deploy", "now"]),
+                Context::TOP,
+            )
+        };
+        assert!(ticket.allows(&program(
+            "/bin/sh",
+            "deploy",
+            &["/bin/sh", "./deploy", "now"]
+        )));
+        assert!(ticket.allows(&program(
+            "/bin/sh",
+            "deploy",
+            &["/bin/env", "-S sh", "./deploy", "now"]
+        )));
         for words in [
             &["/bin/sh", "./deploy", "later"][..],
             &["/bin/sh", "./other", "now"],
             &["./deploy", "now"],
             &["a", "b", "c", "./deploy", "now"],
         ] {
-            assert!(!ticket.allows(&program("/bin/sh", "deploy", words)), "{words:?}");
+            assert!(
+                !ticket.allows(&program("/bin/sh", "deploy", words)),
+                "{words:?}"
+            );
         }
-        assert!(!ticket.allows(&program("/bin/sh", "other", &["/bin/sh", "./deploy", "now"])));
+        assert!(!ticket.allows(&program(
+            "/bin/sh",
+            "other",
+            &["/bin/sh", "./deploy", "now"]
+        )));
     }
 }

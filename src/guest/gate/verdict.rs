@@ -17,7 +17,12 @@ pub(super) struct Verdict {
 }
 
 /// Returns what rules say; `None`: it may run.
-pub(super) fn judge(rules: &[ExecRule], forms: &Forms, called_as: &[u8], context: Context) -> Option<Verdict> {
+pub(super) fn judge(
+    rules: &[ExecRule],
+    forms: &Forms,
+    called_as: &[u8],
+    context: Context,
+) -> Option<Verdict> {
     // What git starts of itself is a part of the verb that was judged.
     if context.is_git && base(called_as) == b"git" && forms.own().is_called(b"git") {
         return None;
@@ -25,13 +30,24 @@ pub(super) fn judge(rules: &[ExecRule], forms: &Forms, called_as: &[u8], context
     let holds = |rule: &&ExecRule| context.own || rule.scope == ExecScope::Anywhere;
     let speaks = |rule: &&ExecRule| forms.all.iter().any(|form| speaks_of(rule, form));
     let found = || rules.iter().filter(holds).filter(speaks);
-    let strictest = found().find(|rule| rule.effect == ExecEffect::Deny).or_else(|| found().next());
+    let strictest = found()
+        .find(|rule| rule.effect == ExecEffect::Deny)
+        .or_else(|| found().next());
     if let Some(rule) = strictest {
-        let because = Because::Rule { rule: rule.rule.clone(), justification: rule.justification.clone() };
-        return Some(Verdict { effect: rule.effect, because });
+        let because = Because::Rule {
+            rule: rule.rule.clone(),
+            justification: rule.justification.clone(),
+        };
+        return Some(Verdict {
+            effect: rule.effect,
+            because,
+        });
     }
     let is_unknown = forms.is_unnamed && rules.iter().any(|rule| holds(&rule));
-    is_unknown.then_some(Verdict { effect: ExecEffect::Deny, because: Because::Unnamed })
+    is_unknown.then_some(Verdict {
+        effect: ExecEffect::Deny,
+        because: Because::Unnamed,
+    })
 }
 
 #[cfg(test)]
@@ -39,22 +55,57 @@ mod tests {
     use super::super::matching::Form;
     use super::*;
 
-    const OWN: Context = Context { own: true, is_git: false };
-    const OF_A_PROGRAM: Context = Context { own: false, is_git: false };
-    const OF_GIT: Context = Context { own: false, is_git: true };
+    const OWN: Context = Context {
+        own: true,
+        is_git: false,
+    };
+    const OF_A_PROGRAM: Context = Context {
+        own: false,
+        is_git: false,
+    };
+    const OF_GIT: Context = Context {
+        own: false,
+        is_git: true,
+    };
 
     fn rule(effect: ExecEffect, scope: ExecScope, words: &str) -> ExecRule {
         let of = |word: &str| vec![word.to_owned()];
         let (rule, justification) = (words.to_owned(), String::new());
         let words = words.split(' ').map(of).collect();
-        ExecRule { effect, words, more: true, options_between: false, unless: Vec::new(), scope, rule, justification }
+        ExecRule {
+            effect,
+            words,
+            more: true,
+            options_between: false,
+            unless: Vec::new(),
+            scope,
+            rule,
+            justification,
+        }
     }
 
-    fn judged(rules: &[ExecRule], command: &str, is_unnamed: bool, context: Context) -> Option<(ExecEffect, String)> {
+    fn judged(
+        rules: &[ExecRule],
+        command: &str,
+        is_unnamed: bool,
+        context: Context,
+    ) -> Option<(ExecEffect, String)> {
         let mut words = command.split(' ').map(|word| word.as_bytes().to_vec());
         let name = words.next().expect("a name");
-        let form = Form { words: words.collect(), ..Form::default() }.named(&name);
-        let verdict = judge(rules, &Forms { all: vec![form], is_unnamed }, &name, context)?;
+        let form = Form {
+            words: words.collect(),
+            ..Form::default()
+        }
+        .named(&name);
+        let verdict = judge(
+            rules,
+            &Forms {
+                all: vec![form],
+                is_unnamed,
+            },
+            &name,
+            context,
+        )?;
         let why = match verdict.because {
             Because::Rule { rule, .. } => rule,
             other => format!("{other:?}"),
@@ -64,9 +115,18 @@ mod tests {
 
     #[test]
     fn the_strictest_rule_that_speaks_of_it_counts() {
-        let rules = [rule(ExecEffect::Ask, ExecScope::Own, "git"), rule(ExecEffect::Deny, ExecScope::Own, "git push")];
-        assert_eq!(judged(&rules, "git push x", false, OWN), Some((ExecEffect::Deny, "git push".to_owned())));
-        assert_eq!(judged(&rules, "git pull", false, OWN), Some((ExecEffect::Ask, "git".to_owned())));
+        let rules = [
+            rule(ExecEffect::Ask, ExecScope::Own, "git"),
+            rule(ExecEffect::Deny, ExecScope::Own, "git push"),
+        ];
+        assert_eq!(
+            judged(&rules, "git push x", false, OWN),
+            Some((ExecEffect::Deny, "git push".to_owned()))
+        );
+        assert_eq!(
+            judged(&rules, "git pull", false, OWN),
+            Some((ExecEffect::Ask, "git".to_owned()))
+        );
         assert_eq!(judged(&rules, "make", false, OWN), None);
     }
 
@@ -74,13 +134,22 @@ mod tests {
     fn what_a_program_starts_is_spoken_of_by_a_rule_for_anywhere_alone() {
         let own = [rule(ExecEffect::Deny, ExecScope::Own, "rm")];
         let anywhere = [rule(ExecEffect::Deny, ExecScope::Anywhere, "rm")];
-        assert_eq!((judged(&own, "rm x", false, OF_A_PROGRAM), judged(&own, "rm x", false, OWN).is_some()), (None, true));
+        assert_eq!(
+            (
+                judged(&own, "rm x", false, OF_A_PROGRAM),
+                judged(&own, "rm x", false, OWN).is_some()
+            ),
+            (None, true)
+        );
         assert!(judged(&anywhere, "rm x", false, OF_A_PROGRAM).is_some());
     }
 
     #[test]
     fn git_may_start_itself_and_nothing_else_that_is_denied() {
-        let rules = [rule(ExecEffect::Deny, ExecScope::Anywhere, "git reset"), rule(ExecEffect::Deny, ExecScope::Anywhere, "rm")];
+        let rules = [
+            rule(ExecEffect::Deny, ExecScope::Anywhere, "git reset"),
+            rule(ExecEffect::Deny, ExecScope::Anywhere, "rm"),
+        ];
         assert_eq!(judged(&rules, "git reset --hard", false, OF_GIT), None);
         assert!(judged(&rules, "git reset --hard", false, OF_A_PROGRAM).is_some());
         assert!(judged(&rules, "git-reset --hard", false, OF_GIT).is_some());
@@ -90,7 +159,16 @@ mod tests {
     #[test]
     fn a_file_without_a_name_may_be_whatever_a_rule_speaks_of() {
         let rules = [rule(ExecEffect::Deny, ExecScope::Own, "git")];
-        assert_eq!(judged(&rules, "zzz", true, OWN), Some((ExecEffect::Deny, "Unnamed".to_owned())));
-        assert_eq!((judged(&rules, "zzz", true, OF_A_PROGRAM), judged(&[], "zzz", true, OWN)), (None, None));
+        assert_eq!(
+            judged(&rules, "zzz", true, OWN),
+            Some((ExecEffect::Deny, "Unnamed".to_owned()))
+        );
+        assert_eq!(
+            (
+                judged(&rules, "zzz", true, OF_A_PROGRAM),
+                judged(&[], "zzz", true, OWN)
+            ),
+            (None, None)
+        );
     }
 }

@@ -51,42 +51,97 @@ pub(super) enum Expects {
 /// Returns what a call changes; `None`: it is none that may write.
 pub(super) fn of(question: &Question) -> Option<WriteCall> {
     let (call, [first, second, third, fourth, fifth]) = modern(question);
-    let path = |folder: u64, pointer: u64| At::Path { folder: folder as i32, pointer, empty_is_folder: false };
+    let path = |folder: u64, pointer: u64| At::Path {
+        folder: folder as i32,
+        pointer,
+        empty_is_folder: false,
+    };
     let with = |folder: u64, pointer: u64, flags: u64| {
         let empty_is_folder = flags as i32 & libc::AT_EMPTY_PATH != 0;
-        (At::Path { folder: folder as i32, pointer, empty_is_folder }, flags as i32 & libc::AT_SYMLINK_NOFOLLOW == 0)
+        (
+            At::Path {
+                folder: folder as i32,
+                pointer,
+                empty_is_folder,
+            },
+            flags as i32 & libc::AT_SYMLINK_NOFOLLOW == 0,
+        )
     };
     let cwd = libc::AT_FDCWD as u64;
-    let made = |at, change| Target { at, follow: false, expects: Expects::Missing, change };
-    let changed = |at, follow| Target { at, follow, expects: Expects::There, change: WriteChange::Attributes };
+    let made = |at, change| Target {
+        at,
+        follow: false,
+        expects: Expects::Missing,
+        change,
+    };
+    let changed = |at, follow| Target {
+        at,
+        follow,
+        expects: Expects::There,
+        change: WriteChange::Attributes,
+    };
     let one = match call {
         libc::SYS_openat => {
-            let opening = Opening { flags: third as i32, mode: fourth as u32 };
-            return Some(WriteCall::Open { at: path(first, second), opening });
+            let opening = Opening {
+                flags: third as i32,
+                mode: fourth as u32,
+            };
+            return Some(WriteCall::Open {
+                at: path(first, second),
+                opening,
+            });
         }
         libc::SYS_renameat | libc::SYS_renameat2 => {
-            let flags = if call == libc::SYS_renameat { 0 } else { fifth as u32 };
+            let flags = if call == libc::SYS_renameat {
+                0
+            } else {
+                fifth as u32
+            };
             let expects = match flags {
                 0 => Expects::Either,
                 flags if flags & libc::RENAME_EXCHANGE != 0 => Expects::There,
                 _ => Expects::Missing,
             };
-            let end = |at, expects| Target { at, follow: false, expects, change: WriteChange::Rename };
-            return Some(WriteCall::Change(vec![end(path(first, second), Expects::There), end(path(third, fourth), expects)]));
+            let end = |at, expects| Target {
+                at,
+                follow: false,
+                expects,
+                change: WriteChange::Rename,
+            };
+            return Some(WriteCall::Change(vec![
+                end(path(first, second), Expects::There),
+                end(path(third, fourth), expects),
+            ]));
         }
         // Another name of a file is a way to write to it.
         libc::SYS_linkat => {
             let (at, _) = with(first, second, fifth);
             let follow = fifth as i32 & libc::AT_SYMLINK_FOLLOW != 0;
-            let old = Target { at, follow, expects: Expects::There, change: WriteChange::Link };
-            return Some(WriteCall::Change(vec![made(path(third, fourth), WriteChange::Link), old]));
+            let old = Target {
+                at,
+                follow,
+                expects: Expects::There,
+                change: WriteChange::Link,
+            };
+            return Some(WriteCall::Change(vec![
+                made(path(third, fourth), WriteChange::Link),
+                old,
+            ]));
         }
-        libc::SYS_truncate => Target { change: WriteChange::Write, ..changed(path(cwd, first), true) },
-        libc::SYS_unlinkat => Target { change: WriteChange::Remove, ..changed(path(first, second), false) },
+        libc::SYS_truncate => Target {
+            change: WriteChange::Write,
+            ..changed(path(cwd, first), true)
+        },
+        libc::SYS_unlinkat => Target {
+            change: WriteChange::Remove,
+            ..changed(path(first, second), false)
+        },
         libc::SYS_symlinkat => made(path(second, third), WriteChange::Link),
         libc::SYS_mkdirat => made(path(first, second), WriteChange::MakeFolder),
         libc::SYS_mknodat => made(path(first, second), WriteChange::Write),
-        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => changed(At::Descriptor(first as i32), true),
+        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
+            changed(At::Descriptor(first as i32), true)
+        }
         libc::SYS_utimensat if second == 0 => changed(At::Descriptor(first as i32), true),
         libc::SYS_fchmodat => changed(path(first, second), true),
         libc::SYS_fchownat => {
@@ -104,7 +159,8 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
     Some(WriteCall::Change(vec![one]))
 }
 
-/// Returns a call as the form of it that every architecture has, with the first five of its arguments.
+/// Returns a call as the form of it that every architecture has, with the first five of its
+/// arguments.
 fn modern(question: &Question) -> (i64, [u64; 5]) {
     let [first, second, third, fourth, fifth, _] = question.arguments;
     #[cfg(target_arch = "x86_64")]
@@ -123,8 +179,13 @@ fn modern(question: &Question) -> (i64, [u64; 5]) {
             libc::SYS_mknod => Some((libc::SYS_mknodat, [cwd, first, second, third, 0])),
             libc::SYS_chmod => Some((libc::SYS_fchmodat, [cwd, first, second, 0, 0])),
             libc::SYS_chown => Some((libc::SYS_fchownat, [cwd, first, second, third, 0])),
-            libc::SYS_lchown => Some((libc::SYS_fchownat, [cwd, first, second, third, flags(libc::AT_SYMLINK_NOFOLLOW)])),
-            libc::SYS_utime | libc::SYS_utimes => Some((libc::SYS_utimensat, [cwd, first, second, 0, 0])),
+            libc::SYS_lchown => Some((
+                libc::SYS_fchownat,
+                [cwd, first, second, third, flags(libc::AT_SYMLINK_NOFOLLOW)],
+            )),
+            libc::SYS_utime | libc::SYS_utimes => {
+                Some((libc::SYS_utimensat, [cwd, first, second, 0, 0]))
+            }
             libc::SYS_futimesat => Some((libc::SYS_utimensat, [first, second, third, 0, 0])),
             _ => None,
         };
@@ -140,7 +201,12 @@ mod tests {
     use super::*;
 
     fn asked(call: i64, arguments: [u64; 6]) -> Option<WriteCall> {
-        of(&Question { id: 0, thread: 1, call, arguments })
+        of(&Question {
+            id: 0,
+            thread: 1,
+            call,
+            arguments,
+        })
     }
 
     #[test]
@@ -153,24 +219,83 @@ mod tests {
 
     #[test]
     fn paths_are_where_the_kernel_takes_them_from() {
-        let at = |folder, pointer| At::Path { folder, pointer, empty_is_folder: false };
+        let at = |folder, pointer| At::Path {
+            folder,
+            pointer,
+            empty_is_folder: false,
+        };
         let opening = Opening { flags: 3, mode: 4 };
-        assert_eq!(asked(libc::SYS_openat, [1, 2, 3, 4, 5, 6]), Some(WriteCall::Open { at: at(1, 2), opening }));
-        let target = |at, follow, expects, change| Target { at, follow, expects, change };
+        assert_eq!(
+            asked(libc::SYS_openat, [1, 2, 3, 4, 5, 6]),
+            Some(WriteCall::Open {
+                at: at(1, 2),
+                opening
+            })
+        );
+        let target = |at, follow, expects, change| Target {
+            at,
+            follow,
+            expects,
+            change,
+        };
         let renamed = |expects| {
             let from = target(at(1, 2), false, Expects::There, WriteChange::Rename);
-            Some(WriteCall::Change(vec![from, target(at(3, 4), false, expects, WriteChange::Rename)]))
+            Some(WriteCall::Change(vec![
+                from,
+                target(at(3, 4), false, expects, WriteChange::Rename),
+            ]))
         };
-        assert_eq!(asked(libc::SYS_renameat, [1, 2, 3, 4, 9, 9]), renamed(Expects::Either));
-        assert_eq!(asked(libc::SYS_renameat2, [1, 2, 3, 4, 0, 0]), renamed(Expects::Either));
-        assert_eq!(asked(libc::SYS_renameat2, [1, 2, 3, 4, u64::from(libc::RENAME_NOREPLACE), 0]), renamed(Expects::Missing));
-        assert_eq!(asked(libc::SYS_renameat2, [1, 2, 3, 4, u64::from(libc::RENAME_EXCHANGE), 0]), renamed(Expects::There));
-        let attributes = |at, follow| Some(WriteCall::Change(vec![target(at, follow, Expects::There, WriteChange::Attributes)]));
-        assert_eq!(asked(libc::SYS_utimensat, [7, 0, 0, 0, 0, 0]), attributes(At::Descriptor(7), true));
+        assert_eq!(
+            asked(libc::SYS_renameat, [1, 2, 3, 4, 9, 9]),
+            renamed(Expects::Either)
+        );
+        assert_eq!(
+            asked(libc::SYS_renameat2, [1, 2, 3, 4, 0, 0]),
+            renamed(Expects::Either)
+        );
+        assert_eq!(
+            asked(
+                libc::SYS_renameat2,
+                [1, 2, 3, 4, u64::from(libc::RENAME_NOREPLACE), 0]
+            ),
+            renamed(Expects::Missing)
+        );
+        assert_eq!(
+            asked(
+                libc::SYS_renameat2,
+                [1, 2, 3, 4, u64::from(libc::RENAME_EXCHANGE), 0]
+            ),
+            renamed(Expects::There)
+        );
+        let attributes = |at, follow| {
+            Some(WriteCall::Change(vec![target(
+                at,
+                follow,
+                Expects::There,
+                WriteChange::Attributes,
+            )]))
+        };
+        assert_eq!(
+            asked(libc::SYS_utimensat, [7, 0, 0, 0, 0, 0]),
+            attributes(At::Descriptor(7), true)
+        );
         let nofollow = libc::AT_SYMLINK_NOFOLLOW as u64;
-        assert_eq!(asked(libc::SYS_utimensat, [7, 8, 0, nofollow, 0, 0]), attributes(at(7, 8), false));
-        let empty = At::Path { folder: 7, pointer: 8, empty_is_folder: true };
-        assert_eq!(asked(libc::SYS_fchownat, [7, 8, 0, 0, libc::AT_EMPTY_PATH as u64, 0]), attributes(empty, true));
+        assert_eq!(
+            asked(libc::SYS_utimensat, [7, 8, 0, nofollow, 0, 0]),
+            attributes(at(7, 8), false)
+        );
+        let empty = At::Path {
+            folder: 7,
+            pointer: 8,
+            empty_is_folder: true,
+        };
+        assert_eq!(
+            asked(
+                libc::SYS_fchownat,
+                [7, 8, 0, 0, libc::AT_EMPTY_PATH as u64, 0]
+            ),
+            attributes(empty, true)
+        );
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -183,7 +308,11 @@ mod tests {
             (libc::SYS_symlink, libc::SYS_symlinkat, [1, cwd, 2, 0, 0, 0]),
             (libc::SYS_futimesat, libc::SYS_utimensat, [1, 2, 3, 0, 0, 0]),
         ] {
-            assert_eq!(asked(older, [1, 2, 3, 4, 5, 6]), asked(newer, arguments), "{older}");
+            assert_eq!(
+                asked(older, [1, 2, 3, 4, 5, 6]),
+                asked(newer, arguments),
+                "{older}"
+            );
         }
     }
 }

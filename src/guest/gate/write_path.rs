@@ -1,7 +1,8 @@
 //! Where a path of another process leads.
 //!
-//! It is gone along name by name, and what it leads to is held: the kernel would follow links such as `/proc/self` for the process that reads here.
-//! What is held stays the same file, whatever becomes of the path. Its name is the kernel's own.
+//! It is gone along name by name, and what it leads to is held: the kernel would follow links such
+//! as `/proc/self` for the process that reads here. What is held stays the same file, whatever
+//! becomes of the path. Its name is the kernel's own.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -55,9 +56,19 @@ pub(super) struct There {
 impl Found {
     /// Returns the number of the mount that it is on, or would be.
     pub(super) fn mount(&self) -> Option<u64> {
-        let held = self.there.as_ref().map(|there| &there.fd).or_else(|| self.within.as_ref().map(|(folder, _)| folder))?;
-        let known = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", held.as_raw_fd())).ok()?;
-        known.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+        let held = self
+            .there
+            .as_ref()
+            .map(|there| &there.fd)
+            .or_else(|| self.within.as_ref().map(|(folder, _)| folder))?;
+        let known =
+            std::fs::read_to_string(format!("/proc/self/fdinfo/{}", held.as_raw_fd())).ok()?;
+        known
+            .lines()
+            .find_map(|line| line.strip_prefix("mnt_id:"))?
+            .trim()
+            .parse()
+            .ok()
     }
 }
 
@@ -78,7 +89,10 @@ impl From<Errno> for Unseen {
 
 impl There {
     fn hold(fd: OwnedFd) -> Result<Self, Errno> {
-        Ok(Self { stat: fstat(&fd)?, fd })
+        Ok(Self {
+            stat: fstat(&fd)?,
+            fd,
+        })
     }
 
     pub(super) fn kind(&self) -> SFlag {
@@ -94,13 +108,20 @@ impl There {
 pub(super) fn find(process: i32, thread: i32, at: At, follow: bool) -> Result<Found, Unseen> {
     let (folder, pointer, empty_is_folder) = match at {
         At::Descriptor(fd) => return itself(own_file(thread, fd)?),
-        At::Path { folder, pointer, empty_is_folder } => (folder, pointer, empty_is_folder),
+        At::Path {
+            folder,
+            pointer,
+            empty_is_folder,
+        } => (folder, pointer, empty_is_folder),
     };
-    let memory = File::open(format!("/proc/{thread}/mem")).map_err(|error| match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => Unseen::Unreadable,
-        _ => Unseen::Nowhere(Errno::ESRCH),
-    })?;
-    let path = process::text(&memory, pointer, process::MAX_PATH - 1).map_err(|_| Errno::EFAULT)?.ok_or(Errno::ENAMETOOLONG)?;
+    let memory =
+        File::open(format!("/proc/{thread}/mem")).map_err(|error| match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Unseen::Unreadable,
+            _ => Unseen::Nowhere(Errno::ESRCH),
+        })?;
+    let path = process::text(&memory, pointer, process::MAX_PATH - 1)
+        .map_err(|_| Errno::EFAULT)?
+        .ok_or(Errno::ENAMETOOLONG)?;
     let start = match path.first() {
         Some(b'/') => top()?,
         None if !empty_is_folder => return Err(Errno::ENOENT.into()),
@@ -109,12 +130,24 @@ pub(super) fn find(process: i32, thread: i32, at: At, follow: bool) -> Result<Fo
     if path.is_empty() {
         return itself(start);
     }
-    Walk { process, thread, at: start, names: Vec::new(), n_links: 0, is_folder_path: false }.go(&path, follow)
+    Walk {
+        process,
+        thread,
+        at: start,
+        names: Vec::new(),
+        n_links: 0,
+        is_folder_path: false,
+    }
+    .go(&path, follow)
 }
 
 /// Holds what a descriptor of a thread leads to.
 fn own_file(thread: i32, fd: i32) -> Result<OwnedFd, Unseen> {
-    let way = if fd == libc::AT_FDCWD { format!("/proc/{thread}/cwd") } else { format!("/proc/{thread}/fd/{fd}") };
+    let way = if fd == libc::AT_FDCWD {
+        format!("/proc/{thread}/cwd")
+    } else {
+        format!("/proc/{thread}/fd/{fd}")
+    };
     openat(AT_FDCWD, way.as_str(), HOLD, Mode::empty()).map_err(|errno| match errno {
         Errno::EACCES | Errno::EPERM => Unseen::Unreadable,
         Errno::ENOENT => Unseen::Nowhere(Errno::EBADF),
@@ -123,7 +156,12 @@ fn own_file(thread: i32, fd: i32) -> Result<OwnedFd, Unseen> {
 }
 
 fn itself(fd: OwnedFd) -> Result<Found, Unseen> {
-    Ok(Found { path: name(&fd)?, within: None, there: Some(There::hold(fd)?), is_folder_path: false })
+    Ok(Found {
+        path: name(&fd)?,
+        within: None,
+        there: Some(There::hold(fd)?),
+        is_folder_path: false,
+    })
 }
 
 const HOLD: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
@@ -171,7 +209,8 @@ impl OfProcess {
 
 /// Returns whether this number is one of this process's own threads. No command may look into it.
 fn is_own(number: &[u8]) -> bool {
-    std::str::from_utf8(number).is_ok_and(|number| Path::new("/proc/self/task").join(number).exists())
+    std::str::from_utf8(number)
+        .is_ok_and(|number| Path::new("/proc/self/task").join(number).exists())
 }
 
 struct Walk {
@@ -199,14 +238,20 @@ impl Walk {
                 // Both are links, which to the kernel lead to the one that reads.
                 Some(asking) => {
                     if matches!(asking, OfProcess::AskingThread) {
-                        self.names.extend([self.thread.to_string().into_bytes(), b"task".to_vec()]);
+                        self.names
+                            .extend([self.thread.to_string().into_bytes(), b"task".to_vec()]);
                     }
                     self.names.push(self.process.to_string().into_bytes());
                     continue;
                 }
             }
             let name = CString::new(name).map_err(|_| Errno::EINVAL)?;
-            let there = match openat(&self.at, name.as_c_str(), HOLD | OFlag::O_NOFOLLOW, Mode::empty()) {
+            let there = match openat(
+                &self.at,
+                name.as_c_str(),
+                HOLD | OFlag::O_NOFOLLOW,
+                Mode::empty(),
+            ) {
                 Err(Errno::ENOENT) if is_last => return self.missing(name),
                 there => There::hold(there?)?,
             };
@@ -216,7 +261,8 @@ impl Walk {
                     return Err(Errno::ELOOP.into());
                 }
                 if is_proc(&self.at) && !is_proc_top(&self.at) {
-                    // These have no path, or one that need not be the way: the kernel knows what they lead to.
+                    // These have no path, or one that need not be the way: the kernel knows what
+                    // they lead to.
                     let to = openat(&self.at, name.as_c_str(), HOLD, Mode::empty())?;
                     if is_last {
                         return itself(to);
@@ -234,7 +280,12 @@ impl Walk {
                     return Err(Errno::ENOTDIR.into());
                 }
                 let path = self::name(&there.fd)?;
-                return Ok(Found { path, within: Some((self.at, name)), there: Some(there), is_folder_path: self.is_folder_path });
+                return Ok(Found {
+                    path,
+                    within: Some((self.at, name)),
+                    there: Some(there),
+                    is_folder_path: self.is_folder_path,
+                });
             } else if there.is_folder() {
                 self.at = there.fd;
             } else {
@@ -249,7 +300,12 @@ impl Walk {
         if self.names.is_empty() {
             self.is_folder_path |= path.ends_with(b"/") || path.ends_with(b"/.");
         }
-        self.names.extend(path.split(|&byte| byte == b'/').rev().filter(|name| !name.is_empty() && *name != b".").map(<[u8]>::to_vec));
+        self.names.extend(
+            path.split(|&byte| byte == b'/')
+                .rev()
+                .filter(|name| !name.is_empty() && *name != b".")
+                .map(<[u8]>::to_vec),
+        );
     }
 
     fn missing(self, name: CString) -> Result<Found, Unseen> {
@@ -258,7 +314,12 @@ impl Walk {
             path.push(b'/');
         }
         path.extend(name.as_bytes());
-        Ok(Found { path, within: Some((self.at, name)), there: None, is_folder_path: self.is_folder_path })
+        Ok(Found {
+            path,
+            within: Some((self.at, name)),
+            there: None,
+            is_folder_path: self.is_folder_path,
+        })
     }
 }
 
@@ -278,7 +339,11 @@ mod tests {
         find(
             nix::unistd::getppid().as_raw(),
             own,
-            At::Path { folder: libc::AT_FDCWD, pointer: path.as_ptr() as u64, empty_is_folder: false },
+            At::Path {
+                folder: libc::AT_FDCWD,
+                pointer: path.as_ptr() as u64,
+                empty_is_folder: false,
+            },
             follow,
         )
     }
@@ -286,7 +351,10 @@ mod tests {
     #[track_caller]
     fn leads(path: &Path, follow: bool) -> (String, bool) {
         let found = found(path.to_str().expect("text"), follow).expect("leads somewhere");
-        (String::from_utf8(found.path).expect("text"), found.there.is_some())
+        (
+            String::from_utf8(found.path).expect("text"),
+            found.there.is_some(),
+        )
     }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -316,7 +384,11 @@ mod tests {
             ("sub/./deep/", false, "sub/deep", true),
             ("short/", false, "sub/deep", true),
         ] {
-            assert_eq!(leads(&at(path), follow), (name(expected), is_there), "{path}");
+            assert_eq!(
+                leads(&at(path), follow),
+                (name(expected), is_there),
+                "{path}"
+            );
         }
     }
 
@@ -324,25 +396,47 @@ mod tests {
     fn a_path_that_leads_nowhere_is_the_kernels_error() {
         let (_folder, top) = folder();
         symlink("round", top.join("round")).expect("linked");
-        for (path, errno) in [("no/file", Errno::ENOENT), ("file/x", Errno::ENOTDIR), ("file/", Errno::ENOTDIR), ("round", Errno::ELOOP)] {
+        for (path, errno) in [
+            ("no/file", Errno::ENOENT),
+            ("file/x", Errno::ENOTDIR),
+            ("file/", Errno::ENOTDIR),
+            ("round", Errno::ELOOP),
+        ] {
             let found = found(top.join(path).to_str().expect("text"), true);
             assert_eq!(found.err(), Some(Unseen::Nowhere(errno)), "{path}");
         }
         assert_eq!(found("", true).err(), Some(Unseen::Nowhere(Errno::ENOENT)));
         let long = "x/".repeat(3000);
-        assert_eq!(found(&long, true).err(), Some(Unseen::Nowhere(Errno::ENAMETOOLONG)));
+        assert_eq!(
+            found(&long, true).err(),
+            Some(Unseen::Nowhere(Errno::ENAMETOOLONG))
+        );
     }
 
     #[test]
     fn links_of_proc_are_those_of_the_process_and_none_leads_into_this_one() {
         let (_folder, top) = folder();
         let parent = nix::unistd::getppid();
-        assert_eq!(leads(Path::new("/proc/self/comm"), true).0, format!("/proc/{parent}/comm"));
+        assert_eq!(
+            leads(Path::new("/proc/self/comm"), true).0,
+            format!("/proc/{parent}/comm")
+        );
         symlink("/proc/self/comm", top.join("link")).expect("linked");
-        assert_eq!(leads(&top.join("link"), true).0, format!("/proc/{parent}/comm"));
+        assert_eq!(
+            leads(&top.join("link"), true).0,
+            format!("/proc/{parent}/comm")
+        );
         let own = std::process::id();
-        for path in [format!("/proc/{own}/comm"), format!("/proc/{}/fd/1", nix::unistd::gettid()), format!("/proc/1/../{own}/cwd/x")] {
-            assert_eq!(found(&path, true).err(), Some(Unseen::Nowhere(Errno::EACCES)), "{path}");
+        for path in [
+            format!("/proc/{own}/comm"),
+            format!("/proc/{}/fd/1", nix::unistd::gettid()),
+            format!("/proc/1/../{own}/cwd/x"),
+        ] {
+            assert_eq!(
+                found(&path, true).err(),
+                Some(Unseen::Nowhere(Errno::EACCES)),
+                "{path}"
+            );
         }
     }
 
@@ -353,6 +447,9 @@ mod tests {
         let own = nix::unistd::gettid().as_raw();
         let found = find(own, own, At::Descriptor(file.as_raw_fd()), true).expect("leads there");
         assert_eq!(found.path, top.join("file").into_os_string().into_vec());
-        assert_eq!(find(own, own, At::Descriptor(100_000), true).err(), Some(Unseen::Nowhere(Errno::EBADF)));
+        assert_eq!(
+            find(own, own, At::Descriptor(100_000), true).err(),
+            Some(Unseen::Nowhere(Errno::EBADF))
+        );
     }
 }

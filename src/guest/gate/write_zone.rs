@@ -43,10 +43,15 @@ impl Zones {
     pub(super) fn new(gate: &WriteGate, project: &[u8], home: Option<&[u8]>) -> Self {
         let real = |path: &[u8]| {
             let path = Path::new(OsStr::from_bytes(path));
-            fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string().into_vec()
+            fs::canonicalize(path)
+                .unwrap_or_else(|_| path.to_owned())
+                .into_os_string()
+                .into_vec()
         };
         // A home that is the whole file system is none.
-        let home = home.map(real).filter(|home| home.len() > 1 && home.starts_with(b"/"));
+        let home = home
+            .map(real)
+            .filter(|home| home.len() > 1 && home.starts_with(b"/"));
         let mut unasked = GitignoreBuilder::new("");
         for pattern in &gate.unasked {
             // What is no pattern names nothing, and is asked about.
@@ -54,20 +59,30 @@ impl Zones {
         }
         let project = real(project);
         Self {
-            device: fs::metadata(Path::new(OsStr::from_bytes(&project))).ok().map(|found| found.dev()),
+            device: fs::metadata(Path::new(OsStr::from_bytes(&project)))
+                .ok()
+                .map(|found| found.dev()),
             project,
-            free: FREE.iter().map(|path| real(path.as_bytes())).chain(home).collect(),
+            free: FREE
+                .iter()
+                .map(|path| real(path.as_bytes()))
+                .chain(home)
+                .collect(),
             unasked: unasked.build().unwrap_or_else(|_| Gitignore::empty()),
         }
     }
 
-    /// Returns where a write of a process leads. The project comes first: its folder may lie in one that is free.
+    /// Returns where a write of a process leads. The project comes first: its folder may lie in one
+    /// that is free.
     pub(super) fn of(&self, process: i32, found: &Found, makes_folder: bool) -> Zone {
         let (path, there) = (found.path.as_slice(), found.there.as_ref());
         if !path.starts_with(b"/") || there.is_some_and(|there| is_unnamed(path, there)) {
             return Zone::Free;
         }
-        let asked = |path: &[u8], protected| Zone::Asked { path: BytesPath::from_bytes(path), protected };
+        let asked = |path: &[u8], protected| Zone::Asked {
+            path: BytesPath::from_bytes(path),
+            protected,
+        };
         if let Some(relative) = below(path, &self.project) {
             if protected_name(&BytesPath::from_bytes(relative)).is_some() {
                 return asked(relative, true);
@@ -80,25 +95,39 @@ impl Zones {
         }
         if below(path, b"/proc").is_some() {
             let is_own = below(path, format!("/proc/{process}").as_bytes()).is_some();
-            return if is_own { Zone::Free } else { asked(path, false) };
+            return if is_own {
+                Zone::Free
+            } else {
+                asked(path, false)
+            };
         }
         let is_free = self.free.iter().any(|free| below(path, free).is_some());
-        if is_free && !there.is_some_and(|there| self.may_be_of_project(there)) { Zone::Free } else { asked(path, false) }
+        if is_free && !there.is_some_and(|there| self.may_be_of_project(there)) {
+            Zone::Free
+        } else {
+            asked(path, false)
+        }
     }
 
     fn is_unasked(&self, relative: &[u8], is_folder: bool) -> bool {
         !self.unasked.is_empty()
             && !relative.is_empty()
-            && self.unasked.matched_path_or_any_parents(Path::new(OsStr::from_bytes(relative)), is_folder).is_ignore()
+            && self
+                .unasked
+                .matched_path_or_any_parents(Path::new(OsStr::from_bytes(relative)), is_folder)
+                .is_ignore()
     }
 
     /// Returns whether a file may have another name in the project.
     fn may_be_of_project(&self, there: &There) -> bool {
-        there.kind() == SFlag::S_IFREG && there.stat.st_nlink > 1 && self.device == Some(there.stat.st_dev)
+        there.kind() == SFlag::S_IFREG
+            && there.stat.st_nlink > 1
+            && self.device == Some(there.stat.st_dev)
     }
 }
 
-/// Returns whether no name leads to a file any more, so that no other process sees what is written to it.
+/// Returns whether no name leads to a file any more, so that no other process sees what is written
+/// to it.
 fn is_unnamed(path: &[u8], there: &There) -> bool {
     there.stat.st_nlink == 0 && path.ends_with(b" (deleted)")
 }
@@ -121,17 +150,30 @@ mod tests {
     const PROCESS: i32 = 4711;
 
     fn zones(unasked: &[&str]) -> Zones {
-        let gate = WriteGate { unasked: unasked.iter().map(|&pattern| pattern.to_owned()).collect() };
-        Zones { device: None, ..Zones::new(&gate, b"/nowhere/project", Some(b"/nowhere")) }
+        let gate = WriteGate {
+            unasked: unasked.iter().map(|&pattern| pattern.to_owned()).collect(),
+        };
+        Zones {
+            device: None,
+            ..Zones::new(&gate, b"/nowhere/project", Some(b"/nowhere"))
+        }
     }
 
     fn of(zones: &Zones, path: &str, makes_folder: bool) -> Zone {
-        let found = Found { path: path.as_bytes().to_vec(), within: None, there: None, is_folder_path: false };
+        let found = Found {
+            path: path.as_bytes().to_vec(),
+            within: None,
+            there: None,
+            is_folder_path: false,
+        };
         zones.of(PROCESS, &found, makes_folder)
     }
 
     fn asked(path: &str, protected: bool) -> Zone {
-        Zone::Asked { path: path.into(), protected }
+        Zone::Asked {
+            path: path.into(),
+            protected,
+        }
     }
 
     #[test]
@@ -141,7 +183,10 @@ mod tests {
             ("/nowhere/project/build/x.o", asked("build/x.o", false)),
             ("/nowhere/project", asked(".", false)),
             ("/nowhere/project/.env", asked(".env", true)),
-            ("/nowhere/project/sub/.git/config", asked("sub/.git/config", true)),
+            (
+                "/nowhere/project/sub/.git/config",
+                asked("sub/.git/config", true),
+            ),
             ("/nowhere/projects/x", Zone::Free),
             ("/nowhere/.cache/x", Zone::Free),
             ("/tmp/x", Zone::Free),
@@ -159,7 +204,14 @@ mod tests {
 
     #[test]
     fn patterns_name_what_is_not_asked_about_and_open_no_protected_name() {
-        let zones = zones(&["target/", "__pycache__", "*.o", "!keep.o", "[", "/only/here"]);
+        let zones = zones(&[
+            "target/",
+            "__pycache__",
+            "*.o",
+            "!keep.o",
+            "[",
+            "/only/here",
+        ]);
         for (path, makes_folder, is_free) in [
             ("target/debug/x", false, true),
             ("target", true, true),
@@ -183,16 +235,32 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("project")).expect("made");
         fs::write(at("file"), "").expect("written");
-        let zones = Zones::new(&WriteGate::default(), at("project").as_os_str().as_bytes(), None);
+        let zones = Zones::new(
+            &WriteGate::default(),
+            at("project").as_os_str().as_bytes(),
+            None,
+        );
         let file = fs::File::open(at("file")).expect("there");
         let own = nix::unistd::gettid().as_raw();
         let zone = || {
-            let found = find(own, own, At::Descriptor(std::os::fd::AsRawFd::as_raw_fd(&file)), true).expect("held");
+            let found = find(
+                own,
+                own,
+                At::Descriptor(std::os::fd::AsRawFd::as_raw_fd(&file)),
+                true,
+            )
+            .expect("held");
             zones.of(own, &found, false)
         };
         assert_eq!(zone(), Zone::Free);
         fs::hard_link(at("file"), at("project/file")).expect("linked");
-        assert!(matches!(zone(), Zone::Asked { protected: false, .. }));
+        assert!(matches!(
+            zone(),
+            Zone::Asked {
+                protected: false,
+                ..
+            }
+        ));
         fs::remove_file(at("project/file")).expect("removed");
         fs::rename(at("file"), at("project/file")).expect("moved");
         assert_eq!(zone(), asked("file", false));

@@ -69,14 +69,21 @@ enum Verdict {
 }
 
 impl Writes {
-    /// Returns what a process executes. Of the call's own shell it is the name: its arguments are the command, which the host knows.
+    /// Returns what a process executes. Of the call's own shell it is the name: its arguments are
+    /// the command, which the host knows.
     fn writer(&self, process: i32) -> Option<Program> {
         let program = process::begun(process)?;
         if program.argv.words != self.shell {
             return Some(program);
         }
         let words = program.argv.words.into_iter().take(1).collect();
-        Some(Program { argv: Arguments { words, truncated: false }, ..program })
+        Some(Program {
+            argv: Arguments {
+                words,
+                truncated: false,
+            },
+            ..program
+        })
     }
 }
 
@@ -88,8 +95,12 @@ impl Gate {
             // What becomes the call's shell is still ours.
             return self.listener().go_on(id);
         }
-        let Some(writes) = &self.writes else { return self.listener().go_on(id) };
-        let Some(process) = process::process_of(thread) else { return self.listener().go_on(id) };
+        let Some(writes) = &self.writes else {
+            return self.listener().go_on(id);
+        };
+        let Some(process) = process::process_of(thread) else {
+            return self.listener().go_on(id);
+        };
         for _ in 0..TRIES {
             let write = match look(&writes.zones, process, question) {
                 Ok(Some(write)) => write,
@@ -103,18 +114,24 @@ impl Gate {
             match verdict(&write.asked, |about| state.questions.answer(about)) {
                 Verdict::Denied(asked) => {
                     if let Some(program) = writes.writer(process) {
-                        state.denied.add(&program.argv, Because::Write { path: asked.path }, false);
+                        state
+                            .denied
+                            .add(&program.argv, Because::Write { path: asked.path }, false);
                     }
                     return self.listener().refuse(id, Errno::EACCES);
                 }
-                Verdict::Asked(about, asked) => return self.ask_about_write(&mut state, question, process, about, asked),
+                Verdict::Asked(about, asked) => {
+                    return self.ask_about_write(&mut state, question, process, about, asked);
+                }
                 Verdict::Allowed => {
                     drop(state);
                     return self.let_go(question);
                 }
                 Verdict::Free => drop(state),
             }
-            let Some((found, opening)) = write.open else { return self.let_go(question) };
+            let Some((found, opening)) = write.open else {
+                return self.let_go(question);
+            };
             if self.open_file(question, process, &found, opening) {
                 return;
             }
@@ -122,24 +139,55 @@ impl Gate {
         self.listener().refuse(id, Errno::ELOOP);
     }
 
-    fn ask_about_write(&self, state: &mut State, question: &Question, process: i32, about: About, write: AskedWrite) {
-        let Some(program) = self.writes.as_ref().and_then(|writes| writes.writer(process)) else {
+    fn ask_about_write(
+        &self,
+        state: &mut State,
+        question: &Question,
+        process: i32,
+        about: About,
+        write: AskedWrite,
+    ) {
+        let Some(program) = self
+            .writes
+            .as_ref()
+            .and_then(|writes| writes.writer(process))
+        else {
             return self.listener().refuse(question.id, Errno::EACCES);
         };
-        let asked = AskedProgram { write: Some(write), ..questions::question(&program, process::directory(process), "") };
-        self.hold(state, Held { id: question.id, process, about, asked, waits: Waits::Write(*question) });
+        let asked = AskedProgram {
+            write: Some(write),
+            ..questions::question(&program, process::directory(process), "")
+        };
+        self.hold(
+            state,
+            Held {
+                id: question.id,
+                process,
+                about,
+                asked,
+                waits: Waits::Write(*question),
+            },
+        );
     }
 
     /// Leaves a write to the kernel, or to who renames in its place.
     fn let_go(self: &Arc<Self>, question: &Question) {
         match question.call {
-            call if self.renames && crate::call_filter::RENAMES.contains(&call) => self.rename(question),
+            call if self.renames && crate::call_filter::RENAMES.contains(&call) => {
+                self.rename(question)
+            }
             _ => self.listener().go_on(question.id),
         }
     }
 
     /// Opens a file for a process; returns whether it has its answer.
-    fn open_file(&self, question: &Question, process: i32, found: &Found, opening: Opening) -> bool {
+    fn open_file(
+        &self,
+        question: &Question,
+        process: i32,
+        found: &Found,
+        opening: Opening,
+    ) -> bool {
         let id = question.id;
         match handed_open::opener(process, found) {
             Opener::Kernel => self.listener().go_on(id),
@@ -154,8 +202,15 @@ impl Gate {
         true
     }
 
-    /// Opens a file and hands it over. Where that fails, so does the call, but for a link that has come in the place of nothing.
-    fn hand_over(&self, id: u64, process: i32, found: &Found, opening: Opening) -> Result<(), Errno> {
+    /// Opens a file and hands it over. Where that fails, so does the call, but for a link that has
+    /// come in the place of nothing.
+    fn hand_over(
+        &self,
+        id: u64,
+        process: i32,
+        found: &Found,
+        opening: Opening,
+    ) -> Result<(), Errno> {
         let opened = handed_open::open(found, opening, process::umask(process));
         let close_on_exec = opening.flags & libc::O_CLOEXEC != 0;
         let done = opened.and_then(|file| self.listener().hand_over(id, &file, close_on_exec));
@@ -175,21 +230,42 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
         Err(Unseen::Unreadable) => Ok(None),
         Err(Unseen::Nowhere(errno)) => Err(errno),
     };
-    let unknown = |change| AskedWrite { path: UNKNOWN.into(), change, protected: false };
+    let unknown = |change| AskedWrite {
+        path: UNKNOWN.into(),
+        change,
+        protected: false,
+    };
     match write_calls::of(question) {
         None => Ok(None),
         Some(WriteCall::Open { at, opening }) => {
-            let exclusive = opening.flags & (libc::O_CREAT | libc::O_EXCL) == (libc::O_CREAT | libc::O_EXCL);
+            let exclusive =
+                opening.flags & (libc::O_CREAT | libc::O_EXCL) == (libc::O_CREAT | libc::O_EXCL);
             let follow = opening.flags & libc::O_NOFOLLOW == 0 && !exclusive;
             let Some(found) = find(at, follow)? else {
-                return Ok(Some(Write { asked: vec![unknown(WriteChange::Write)], open: None }));
+                return Ok(Some(Write {
+                    asked: vec![unknown(WriteChange::Write)],
+                    open: None,
+                }));
             };
-            let asked = if is_written(&found, opening)? { ask(zones, process, &found, WriteChange::Write) } else { None };
-            Ok(Some(Write { asked: asked.into_iter().collect(), open: Some((found, opening)) }))
+            let asked = if is_written(&found, opening)? {
+                ask(zones, process, &found, WriteChange::Write)
+            } else {
+                None
+            };
+            Ok(Some(Write {
+                asked: asked.into_iter().collect(),
+                open: Some((found, opening)),
+            }))
         }
         Some(WriteCall::Change(targets)) => {
             let (mut asked, mut mounts) = (Vec::new(), Vec::new());
-            for Target { at, follow, expects, change } in targets {
+            for Target {
+                at,
+                follow,
+                expects,
+                change,
+            } in targets
+            {
                 let Some(found) = find(at, follow)? else {
                     asked.push(unknown(change));
                     continue;
@@ -216,7 +292,11 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
 fn ask(zones: &Zones, process: i32, found: &Found, change: WriteChange) -> Option<AskedWrite> {
     match zones.of(process, found, change == WriteChange::MakeFolder) {
         Zone::Free => None,
-        Zone::Asked { path, protected } => Some(AskedWrite { path, change, protected }),
+        Zone::Asked { path, protected } => Some(AskedWrite {
+            path,
+            change,
+            protected,
+        }),
     }
 }
 
@@ -233,7 +313,9 @@ fn is_written(found: &Found, Opening { flags, .. }: Opening) -> Result<bool, Err
     };
     match there.kind() {
         _ if creates && flags & libc::O_EXCL != 0 => Err(Errno::EEXIST),
-        SFlag::S_IFREG if flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 => may_write(&there.fd).map(|()| true),
+        SFlag::S_IFREG if flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 => {
+            may_write(&there.fd).map(|()| true)
+        }
         // What the kernel says of processes, it says to each of them: who opens it matters.
         SFlag::S_IFREG => Ok(found.path.starts_with(b"/proc/")),
         SFlag::S_IFDIR if flags & TMPFILE != 0 => may_write(&there.fd).map(|()| true),
@@ -241,11 +323,14 @@ fn is_written(found: &Found, Opening { flags, .. }: Opening) -> Result<bool, Err
     }
 }
 
-/// Returns whether a change is one that the kernel lets this user make, as far as the mounts and the folder say.
+/// Returns whether a change is one that the kernel lets this user make, as far as the mounts and
+/// the folder say.
 fn may_change(found: &Found, change: WriteChange) -> bool {
     match (&found.there, &found.within, change) {
         // The owner needs no right to write.
-        (Some(there), _, WriteChange::Attributes | WriteChange::Link) => may_write(&there.fd) != Err(Errno::EROFS),
+        (Some(there), _, WriteChange::Attributes | WriteChange::Link) => {
+            may_write(&there.fd) != Err(Errno::EROFS)
+        }
         (Some(there), _, WriteChange::Write) => may_write(&there.fd).is_ok(),
         (_, Some((folder, _)), _) => may_write(folder).is_ok(),
         _ => true,
@@ -266,7 +351,9 @@ fn verdict(asked: &[AskedWrite], answer: impl Fn(&About) -> Option<bool>) -> Ver
         match (name(write).and_then(|name| answer(&name)), call) {
             (Some(false), _) | (None, Some(false)) => return Verdict::Denied(write.clone()),
             (None, Some(true)) if !write.protected => is_allowed = true,
-            (None, _) if open.is_none_or(|open| write.protected && !open.protected) => open = Some(write),
+            (None, _) if open.is_none_or(|open| write.protected && !open.protected) => {
+                open = Some(write)
+            }
             (Some(true) | None, _) => {}
         }
     }
@@ -284,7 +371,11 @@ mod tests {
     use super::*;
 
     fn write(path: &str) -> AskedWrite {
-        AskedWrite { path: path.into(), change: WriteChange::Write, protected: path.starts_with('.') }
+        AskedWrite {
+            path: path.into(),
+            change: WriteChange::Write,
+            protected: path.starts_with('.'),
+        }
     }
 
     fn name(path: &str) -> About {
@@ -294,30 +385,62 @@ mod tests {
     /// Judges writes where so much is answered.
     fn judged(paths: &[&str], answers: &[(About, bool)]) -> Verdict {
         let asked: Vec<AskedWrite> = paths.iter().map(|path| write(path)).collect();
-        verdict(&asked, |about| answers.iter().find(|(answered, _)| answered == about).map(|(_, yes)| *yes))
+        verdict(&asked, |about| {
+            answers
+                .iter()
+                .find(|(answered, _)| answered == about)
+                .map(|(_, yes)| *yes)
+        })
     }
 
     #[test]
     fn a_call_is_asked_about_once_and_an_answer_is_for_all_of_it() {
         assert_eq!(judged(&[], &[]), Verdict::Free);
-        assert_eq!(judged(&["x"], &[]), Verdict::Asked(About::Writes, write("x")));
+        assert_eq!(
+            judged(&["x"], &[]),
+            Verdict::Asked(About::Writes, write("x"))
+        );
         assert_eq!(judged(&["x"], &[(About::Writes, true)]), Verdict::Allowed);
-        assert_eq!(judged(&["x"], &[(About::Writes, false)]), Verdict::Denied(write("x")));
-        assert_eq!(judged(&[".env"], &[(About::Writes, false)]), Verdict::Denied(write(".env")));
+        assert_eq!(
+            judged(&["x"], &[(About::Writes, false)]),
+            Verdict::Denied(write("x"))
+        );
+        assert_eq!(
+            judged(&[".env"], &[(About::Writes, false)]),
+            Verdict::Denied(write(".env"))
+        );
     }
 
     #[test]
     fn a_protected_name_is_asked_about_by_itself_and_first() {
-        assert_eq!(judged(&["x", ".env"], &[]), Verdict::Asked(name(".env"), write(".env")));
-        assert_eq!(judged(&["x", ".env"], &[(name(".env"), true)]), Verdict::Asked(About::Writes, write("x")));
-        assert_eq!(judged(&["x"], &[(name(".env"), false)]), Verdict::Asked(About::Writes, write("x")));
-        assert_eq!(judged(&["x", ".env"], &[(About::Writes, true)]), Verdict::Asked(name(".env"), write(".env")));
+        assert_eq!(
+            judged(&["x", ".env"], &[]),
+            Verdict::Asked(name(".env"), write(".env"))
+        );
+        assert_eq!(
+            judged(&["x", ".env"], &[(name(".env"), true)]),
+            Verdict::Asked(About::Writes, write("x"))
+        );
+        assert_eq!(
+            judged(&["x"], &[(name(".env"), false)]),
+            Verdict::Asked(About::Writes, write("x"))
+        );
+        assert_eq!(
+            judged(&["x", ".env"], &[(About::Writes, true)]),
+            Verdict::Asked(name(".env"), write(".env"))
+        );
         let answered = [(About::Writes, true), (name(".env"), true)];
         assert_eq!(judged(&["x", ".env"], &answered), Verdict::Allowed);
         assert_eq!(judged(&[".env"], &answered), Verdict::Free);
-        assert_eq!(judged(&[".npmrc"], &answered), Verdict::Asked(name(".npmrc"), write(".npmrc")));
+        assert_eq!(
+            judged(&[".npmrc"], &answered),
+            Verdict::Asked(name(".npmrc"), write(".npmrc"))
+        );
         let refused = [(About::Writes, true), (name(".env"), false)];
-        assert_eq!(judged(&["x", ".env"], &refused), Verdict::Denied(write(".env")));
+        assert_eq!(
+            judged(&["x", ".env"], &refused),
+            Verdict::Denied(write(".env"))
+        );
         assert_eq!(judged(&["x"], &refused), Verdict::Allowed);
     }
 }

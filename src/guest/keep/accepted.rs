@@ -1,11 +1,13 @@
-//! Which reviews were about to be brought in: with no record left of one of these, all of it is in. Without this, nobody could tell it from
-//! one whose record was lost, of which the changes are all that there is.
+//! Which reviews were about to be brought in: with no record left of one of these, all of it is in.
+//! Without this, nobody could tell it from one whose record was lost, of which the changes are all
+//! that there is.
 
 use super::Error;
 use super::Folder;
 
 const FILE: &str = "accepted";
-/// How many are remembered: what is left of one is removed right after, or by the same command once more.
+/// How many are remembered: what is left of one is removed right after, or by the same command once
+/// more.
 const MOST: usize = 100;
 
 /// Notes that a review is about to be brought in, before it can be forgotten for that.
@@ -24,7 +26,11 @@ pub(super) fn forget(state: &Folder, name: &str) -> Result<(), Error> {
     let mut names = names(state)?;
     let n_names = names.len();
     names.retain(|known| known != name);
-    if names.len() == n_names { Ok(()) } else { state.replace(FILE, names.join("\n").as_bytes()) }
+    if names.len() == n_names {
+        Ok(())
+    } else {
+        state.replace(FILE, names.join("\n").as_bytes())
+    }
 }
 
 pub(super) fn is_noted(state: &Folder, name: &str) -> Result<bool, Error> {
@@ -33,7 +39,10 @@ pub(super) fn is_noted(state: &Folder, name: &str) -> Result<bool, Error> {
 
 fn names(state: &Folder) -> Result<Vec<String>, Error> {
     let text = state.read(FILE)?.unwrap_or_default();
-    Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+    Ok(String::from_utf8_lossy(&text)
+        .lines()
+        .map(str::to_owned)
+        .collect())
 }
 
 #[cfg(test)]

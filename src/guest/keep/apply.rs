@@ -1,12 +1,14 @@
 //! How paths of the project are brought from one state to another.
 //!
-//! What is to be done is written down first, then done path by path, each in one step of the file system: whenever it is killed, each
-//! file is the old one or the new one. Begun again, it goes through all of it once more, and what is done already is found to be. A
-//! path that is in neither state was changed by somebody else and is left alone.
+//! What is to be done is written down first, then done path by path, each in one step of the file
+//! system: whenever it is killed, each file is the old one or the new one. Begun again, it goes
+//! through all of it once more, and what is done already is found to be. A path that is in neither
+//! state was changed by somebody else and is left alone.
 //!
-//! The order makes room before anything is put there: first files go, then folders, the deepest first; then folders come, then files,
-//! the outermost first. Where one turns into the other, what comes is made ready beside it, and the two change places in one step. Modes of
-//! folders are set last, since one of them may forbid to change what is in it.
+//! The order makes room before anything is put there: first files go, then folders, the deepest
+//! first; then folders come, then files, the outermost first. Where one turns into the other, what
+//! comes is made ready beside it, and the two change places in one step. Modes of folders are set
+//! last, since one of them may forbid to change what is in it.
 
 mod ready;
 mod run;
@@ -33,11 +35,12 @@ use super::project::Project;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Applied;
 
-/// Where more files are changed than this, they are not flushed one by one: the journal is there until all of them are.
+/// Where more files are changed than this, they are not flushed one by one: the journal is there
+/// until all of them are.
 const MANY: usize = 256;
 
-/// Brings paths from one state to another. `done` is called when all of it is done, before that is forgotten: where it fails, or
-/// somebody is killed before, [`resume`] calls it again.
+/// Brings paths from one state to another. `done` is called when all of it is done, before that is
+/// forgotten: where it fails, or somebody is killed before, [`resume`] calls it again.
 pub fn apply(
     project: &Project,
     state: &Folder,
@@ -46,7 +49,15 @@ pub fn apply(
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     let wanted = wanted(store, request)?;
-    apply_wanted(project, state, store, request, wanted, Outcome::default(), done)
+    apply_wanted(
+        project,
+        state,
+        store,
+        request,
+        wanted,
+        Outcome::default(),
+        done,
+    )
 }
 
 /// The same for some of the changes between the two states; `found` says what became of the others.
@@ -85,14 +96,18 @@ fn close_again(project: &Project, state: &Folder, look: &Journal) -> Result<(), 
     Journal::clear(state)
 }
 
-/// Gives up what was interrupted before anything was done for it, and returns what it was for: it can begin anew.
+/// Gives up what was interrupted before anything was done for it, and returns what it was for: it
+/// can begin anew.
 pub(super) fn not_begun(project: &Project, state: &Folder) -> Result<Option<Purpose>, Error> {
-    let Some(journal) = Journal::load(state)?.filter(|journal| journal.is_look) else { return Ok(None) };
+    let Some(journal) = Journal::load(state)?.filter(|journal| journal.is_look) else {
+        return Ok(None);
+    };
     close_again(project, state, &journal)?;
     Ok(Some(journal.purpose))
 }
 
-/// Finishes what was interrupted, if anything was. Beside the project: what the session of that review worked on, where it is at hand.
+/// Finishes what was interrupted, if anything was. Beside the project: what the session of that
+/// review worked on, where it is at hand.
 pub fn resume(
     (project, copy): (&Project, Option<&Project>),
     state: &Folder,
@@ -100,8 +115,17 @@ pub fn resume(
     done: impl FnOnce(&Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Option<(Purpose, Applied)>, Error> {
     not_begun(project, state)?;
-    let Some(journal) = Journal::load(state)? else { return Ok(None) };
-    let applied = finish((project, copy), state, store, &journal, true, |_, journal, outcome| done(journal, outcome))?;
+    let Some(journal) = Journal::load(state)? else {
+        return Ok(None);
+    };
+    let applied = finish(
+        (project, copy),
+        state,
+        store,
+        &journal,
+        true,
+        |_, journal, outcome| done(journal, outcome),
+    )?;
     Ok(Some((journal.purpose, applied)))
 }
 
@@ -110,9 +134,14 @@ pub fn is_unfinished(state: &Folder) -> Result<bool, Error> {
     Journal::is_there(state)
 }
 
-/// Gives up what was interrupted: what is done stays done. What lies beside its place is settled, and folders get their modes back. `told` is
-/// called with what it was for and the paths that are not known to be done, before that is forgotten.
-pub fn abandon(project: &Project, state: &Folder, told: impl FnOnce(&Purpose, Vec<BytesPath>) -> Result<(), Error>) -> Result<bool, Error> {
+/// Gives up what was interrupted: what is done stays done. What lies beside its place is settled,
+/// and folders get their modes back. `told` is called with what it was for and the paths that are
+/// not known to be done, before that is forgotten.
+pub fn abandon(
+    project: &Project,
+    state: &Folder,
+    told: impl FnOnce(&Purpose, Vec<BytesPath>) -> Result<(), Error>,
+) -> Result<bool, Error> {
     let _lock = state.lock()?;
     clear_up(project, state)?;
     let journal = match Journal::load(state) {
@@ -165,7 +194,10 @@ fn finish(
             // The journal has the rest.
             let is_in = |change: &&Change| {
                 let here = Look::at(project, change.path.as_bytes(), Name::Plain);
-                here.is_ok_and(|look| is_done(change, look.found.node().as_ref()) || journal.is_after(change, &look.found))
+                here.is_ok_and(|look| {
+                    is_done(change, look.found.node().as_ref())
+                        || journal.is_after(change, &look.found)
+                })
             };
             tell(&mut outcome, journal.changes.iter().filter(is_in));
             return Ok(outcome.applied);

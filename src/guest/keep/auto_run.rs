@@ -1,5 +1,6 @@
-//! Which files of a project may run on the person's machine later, and whether by themselves: by their names, by the person's settings, and by
-//! what is in the project itself and leads programs to them.
+//! Which files of a project may run on the person's machine later, and whether by themselves: by
+//! their names, by the person's settings, and by what is in the project itself and leads programs
+//! to them.
 
 mod foremost;
 mod leads;
@@ -29,7 +30,8 @@ use podbay_wire::keep::PathChange;
 use podbay_wire::keep::What;
 use podbay_wire::keep::When;
 
-/// What is said of a file that the person's own settings name; the host adds to them what it read around the project.
+/// What is said of a file that the person's own settings name; the host adds to them what it read
+/// around the project.
 const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or git's settings of a repository around the project do";
 
 /// What counts beside the names that are known.
@@ -52,15 +54,25 @@ pub(super) struct Runs {
 
 impl Runs {
     fn by(group: &Group) -> Self {
-        Self { why: group.why(), when: group.when }
+        Self {
+            why: group.why(),
+            when: group.when,
+        }
     }
 
     fn by_itself(why: &str) -> Self {
-        Self { why: why.to_owned(), when: When::ByItself }
+        Self {
+            why: why.to_owned(),
+            when: When::ByItself,
+        }
     }
 
     pub(super) fn of(self, path: &BytesPath) -> MayRun {
-        MayRun { path: path.clone(), why: self.why, when: self.when }
+        MayRun {
+            path: path.clone(),
+            why: self.why,
+            when: self.when,
+        }
     }
 }
 
@@ -77,15 +89,26 @@ pub(super) struct Changed<'a> {
 impl<'a> From<&'a Change> for Changed<'a> {
     fn from(change: &'a Change) -> Self {
         let entry = change.after.as_ref().map(Node::entry_type);
-        Self { path: &change.path, entry, is_new: change.before.as_ref().map(Node::entry_type) != entry }
+        Self {
+            path: &change.path,
+            entry,
+            is_new: change.before.as_ref().map(Node::entry_type) != entry,
+        }
     }
 }
 
 impl<'a> From<&'a PathChange> for Changed<'a> {
     fn from(change: &'a PathChange) -> Self {
         let entry = (change.what != What::Deleted).then_some(change.entry);
-        let is_new = matches!(change.what, What::Created | What::Renamed { .. } | What::Type { .. });
-        Self { path: &change.path, entry, is_new }
+        let is_new = matches!(
+            change.what,
+            What::Created | What::Renamed { .. } | What::Type { .. }
+        );
+        Self {
+            path: &change.path,
+            entry,
+            is_new,
+        }
     }
 }
 
@@ -100,22 +123,42 @@ impl AutoRun {
     /// Looks through the project for what leads programs to its files.
     pub(super) fn of(project: &git::Folder, known: Known<'_>) -> Result<Self, Error> {
         // When those run, the table says.
-        let own: Vec<String> = known.patterns.iter().filter(|pattern| !READ_ONLY.contains(&pattern.as_str())).cloned().collect();
-        let refused = |error: std::io::Error| Error::Pattern { pattern: BytesPath::from_bytes(own.join(", ")), problem: error.to_string() };
-        let by_name = Self { by_setting: patterns(&own).map_err(refused)?, leads: Leads::default() };
-        let leads = Leads::of(project, known.place, known.obeyed, |link| by_name.runs_at(link));
+        let own: Vec<String> = known
+            .patterns
+            .iter()
+            .filter(|pattern| !READ_ONLY.contains(&pattern.as_str()))
+            .cloned()
+            .collect();
+        let refused = |error: std::io::Error| Error::Pattern {
+            pattern: BytesPath::from_bytes(own.join(", ")),
+            problem: error.to_string(),
+        };
+        let by_name = Self {
+            by_setting: patterns(&own).map_err(refused)?,
+            leads: Leads::default(),
+        };
+        let leads = Leads::of(project, known.place, known.obeyed, |link| {
+            by_name.runs_at(link)
+        });
         Ok(Self { leads, ..by_name })
     }
 
     /// The same by the project's folder.
     pub(super) fn in_project(project: &Project, known: Known<'_>) -> Result<Self, Error> {
-        let failed = |source| Error::Project { doing: "look through", path: BytesPath::from("."), source };
+        let failed = |source| Error::Project {
+            doing: "look through",
+            path: BytesPath::from("."),
+            source,
+        };
         Self::of(&git::Folder::of(project.list(b"").map_err(failed)?), known)
     }
 
     /// Knows the names alone.
     pub(super) fn by_name() -> Self {
-        Self { by_setting: Gitignore::empty(), leads: Leads::default() }
+        Self {
+            by_setting: Gitignore::empty(),
+            leads: Leads::default(),
+        }
     }
 
     /// Whether git may be led to more than is known.
@@ -123,7 +166,8 @@ impl AutoRun {
         self.leads.is_cut
     }
 
-    /// Returns which program obeys what a change leaves there, and whether by itself, if one does. What comes as a whole, [`Wholes`] know.
+    /// Returns which program obeys what a change leaves there, and whether by itself, if one does.
+    /// What comes as a whole, [`Wholes`] know.
     pub(super) fn runs(&self, change: Changed<'_>) -> Option<Runs> {
         match change.entry? {
             EntryType::Folder => None,
@@ -137,30 +181,51 @@ impl AutoRun {
         self.runs_there(path, false)
     }
 
-    /// The same for what has this path, of which nothing else is known: it may be a link, and what that leads to counts by the link's name.
+    /// The same for what has this path, of which nothing else is known: it may be a link, and what
+    /// that leads to counts by the link's name.
     pub(super) fn runs_at(&self, path: &BytesPath) -> Option<Runs> {
         let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
-        let all = [names_that_run(&within).map(Runs::by), self.runs_there(path, true), self.leads.below(path.as_bytes())];
+        let all = [
+            names_that_run(&within).map(Runs::by),
+            self.runs_there(path, true),
+            self.leads.below(path.as_bytes()),
+        ];
         sooner(all)
     }
 
     fn runs_there(&self, path: &BytesPath, may_be_folder: bool) -> Option<Runs> {
         let full = [b"/", path.as_bytes()].concat();
         let is_set = {
-            let as_file = self.by_setting.matched_path_or_any_parents(as_path(&full), false);
-            as_file.is_ignore() || may_be_folder && self.by_setting.matched_path_or_any_parents(as_path(&full), true).is_ignore()
+            let as_file = self
+                .by_setting
+                .matched_path_or_any_parents(as_path(&full), false);
+            as_file.is_ignore()
+                || may_be_folder
+                    && self
+                        .by_setting
+                        .matched_path_or_any_parents(as_path(&full), true)
+                        .is_ignore()
         };
-        let all = [names_that_run(path).map(Runs::by), is_set.then(|| Runs::by_itself(BY_SETTING)), self.leads.to(path.as_bytes())];
+        let all = [
+            names_that_run(path).map(Runs::by),
+            is_set.then(|| Runs::by_itself(BY_SETTING)),
+            self.leads.to(path.as_bytes()),
+        ];
         sooner(all)
     }
 
     /// Names all that may run of what changed; what comes as a whole once.
-    pub(super) fn named<'a>(&self, changes: impl Iterator<Item = Changed<'a>> + Clone) -> Named<MayRun> {
+    pub(super) fn named<'a>(
+        &self,
+        changes: impl Iterator<Item = Changed<'a>> + Clone,
+    ) -> Named<MayRun> {
         let wholes = Wholes::of(self, changes.clone());
         let mut foremost = Foremost::default();
         for change in changes {
             match wholes.with(change.path) {
-                Some((folder, runs)) if folder == change.path => foremost.add(runs.clone().of(folder), false),
+                Some((folder, runs)) if folder == change.path => {
+                    foremost.add(runs.clone().of(folder), false)
+                }
                 Some(_) => {}
                 None => {
                     if let Some(runs) = self.runs(change) {

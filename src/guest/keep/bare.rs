@@ -1,5 +1,6 @@
-//! Folders that git takes for repositories though they are not called `.git`: bare ones. Whoever makes one in a project has the person's git
-//! obey its settings, as soon as that is asked for anything in there.
+//! Folders that git takes for repositories though they are not called `.git`: bare ones. Whoever
+//! makes one in a project has the person's git obey its settings, as soon as that is asked for
+//! anything in there.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -10,7 +11,8 @@ use super::plan::names;
 use super::project::Project;
 use crate::root::split;
 
-/// What git looks for in a folder. Links count like what they lead to, and the kind of the others does not count: it may be another one later.
+/// What git looks for in a folder. Links count like what they lead to, and the kind of the others
+/// does not count: it may be another one later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Head,
@@ -43,23 +45,38 @@ pub(super) fn is_bare(parts: &BTreeSet<Part>) -> bool {
 pub(super) struct NewParts(BTreeMap<String, (Vec<u8>, BTreeSet<Part>)>);
 
 impl NewParts {
-    /// Returns what of the changes would do it, together with what stands in the project. What goes away does not count: it may stay.
+    /// Returns what of the changes would do it, together with what stands in the project. What goes
+    /// away does not count: it may stay.
     pub(super) fn of(project: &Project, changes: &[Change]) -> Self {
-        let there = changes.iter().filter(|change| change.after.is_some()).map(|change| change.path.as_bytes());
+        let there = changes
+            .iter()
+            .filter(|change| change.after.is_some())
+            .map(|change| change.path.as_bytes());
         Self::among(there, |folder| parts_in(project, folder))
     }
 
-    /// The same for paths that are new or changed; `here` are the parts that a folder has without them.
-    pub(super) fn among<'a>(paths: impl Iterator<Item = &'a [u8]>, here: impl Fn(&[u8]) -> BTreeSet<Part>) -> Self {
+    /// The same for paths that are new or changed; `here` are the parts that a folder has without
+    /// them.
+    pub(super) fn among<'a>(
+        paths: impl Iterator<Item = &'a [u8]>,
+        here: impl Fn(&[u8]) -> BTreeSet<Part>,
+    ) -> Self {
         let mut added: BTreeMap<String, (&[u8], BTreeSet<Part>)> = BTreeMap::new();
         for (folder, part) in paths.flat_map(parts_of) {
-            added.entry(folded_path(folder)).or_insert_with(|| (folder, BTreeSet::new())).1.insert(part);
+            added
+                .entry(folded_path(folder))
+                .or_insert_with(|| (folder, BTreeSet::new()))
+                .1
+                .insert(part);
         }
         let mut new = BTreeMap::new();
         for (key, (folder, parts)) in added {
             let here = here(folder);
             if !is_bare(&here) && is_bare(&here.union(&parts).copied().collect()) {
-                new.insert(key, (folder.to_vec(), parts.difference(&here).copied().collect()));
+                new.insert(
+                    key,
+                    (folder.to_vec(), parts.difference(&here).copied().collect()),
+                );
             }
         }
         Self(new)
@@ -77,7 +94,11 @@ impl NewParts {
     /// Whether something is such a part, or lies in one.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         !self.0.is_empty()
-            && parts_of(path).any(|(folder, part)| self.0.get(&folded_path(folder)).is_some_and(|(_, new)| new.contains(&part)))
+            && parts_of(path).any(|(folder, part)| {
+                self.0
+                    .get(&folded_path(folder))
+                    .is_some_and(|(_, new)| new.contains(&part))
+            })
     }
 }
 
@@ -103,7 +124,10 @@ fn parts_in(project: &Project, folder: &[u8]) -> BTreeSet<Part> {
 
 /// Two folders may be one to a file system.
 pub(super) fn folded_path(path: &[u8]) -> String {
-    path.split(|byte| *byte == b'/').map(folded).collect::<Vec<_>>().join("/")
+    path.split(|byte| *byte == b'/')
+        .map(folded)
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 #[cfg(test)]
@@ -113,11 +137,18 @@ mod tests {
     #[track_caller]
     fn check(here: &[&str], added: &[&str], expected: &[&str]) {
         let parts = |folder: &[u8]| {
-            let names = here.iter().map(|path| split(path.as_bytes())).filter(|(above, _)| *above == folder);
+            let names = here
+                .iter()
+                .map(|path| split(path.as_bytes()))
+                .filter(|(above, _)| *above == folder);
             names.filter_map(|(_, name)| Part::of(name)).collect()
         };
         let new = NewParts::among(added.iter().map(|path| path.as_bytes()), parts);
-        let found: Vec<&str> = added.iter().copied().filter(|path| new.has(path.as_bytes())).collect();
+        let found: Vec<&str> = added
+            .iter()
+            .copied()
+            .filter(|path| new.has(path.as_bytes()))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -125,11 +156,23 @@ mod tests {
     fn what_makes_a_folder_a_repository_is_found_and_nothing_else() {
         let whole = ["a/HEAD", "a/config", "a/objects/x", "a/refs/y"];
         check(&[], &whole, &["a/HEAD", "a/objects/x", "a/refs/y"]);
-        check(&[], &["HEAD", "objects/x", "refs/y"], &["HEAD", "objects/x", "refs/y"]);
+        check(
+            &[],
+            &["HEAD", "objects/x", "refs/y"],
+            &["HEAD", "objects/x", "refs/y"],
+        );
         check(&[], &["a/HEAD", "a/commondir"], &["a/HEAD", "a/commondir"]);
-        check(&["a/objects", "a/refs"], &["a/HEAD", "a/objects/sprite"], &["a/HEAD"]);
+        check(
+            &["a/objects", "a/refs"],
+            &["a/HEAD", "a/objects/sprite"],
+            &["a/HEAD"],
+        );
         check(&["a/HEAD", "a/refs"], &["a/objects"], &["a/objects"]);
-        check(&["A/objects"], &["a/Head", "A/objects/x", "a/refs."], &["a/Head", "A/objects/x", "a/refs."]);
+        check(
+            &["A/objects"],
+            &["a/Head", "A/objects/x", "a/refs."],
+            &["a/Head", "A/objects/x", "a/refs."],
+        );
         // What was one goes on to be one, and what is none stays none.
         check(&["a/HEAD", "a/objects", "a/refs"], &whole, &[]);
         check(&["a/HEAD", "a/objects", "a/refs"], &["a/commondir"], &[]);

@@ -1,8 +1,9 @@
 //! Which content a file had when it was last read, so that it need not be read again.
 //!
-//! A file counts as unchanged if size, times and inode are as they were. The time of its last change (ctime), which nobody can set,
-//! must moreover lie well before it was read: clocks of file systems tick slowly, and a file can be changed twice in a tick. This is
-//! git's rule about racy entries; such files are just not entered.
+//! A file counts as unchanged if size, times and inode are as they were. The time of its last
+//! change (ctime), which nobody can set, must moreover lie well before it was read: clocks of file
+//! systems tick slowly, and a file can be changed twice in a tick. This is git's rule about racy
+//! entries; such files are just not entered.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -42,7 +43,10 @@ pub(super) struct Cache(pub(super) HashMap<Vec<u8>, Vec<Known>>);
 impl Cache {
     /// Reads the cache; one that is missing or broken knows nothing.
     pub(super) fn load(folder: &Folder, name: &str) -> Result<Self, Error> {
-        Ok(folder.read(name)?.and_then(|bytes| Self::decode(&bytes)).unwrap_or_default())
+        Ok(folder
+            .read(name)?
+            .and_then(|bytes| Self::decode(&bytes))
+            .unwrap_or_default())
     }
 
     pub(super) fn save(&self, folder: &Folder, name: &str) -> Result<(), Error> {
@@ -51,7 +55,9 @@ impl Cache {
 
     pub(super) fn find(&self, folder: &[u8], name: &[u8], stat: &FileStat) -> Option<ObjectId> {
         let folder = self.0.get(folder)?;
-        let at = folder.binary_search_by(|known| known.name.as_slice().cmp(name)).ok()?;
+        let at = folder
+            .binary_search_by(|known| known.name.as_slice().cmp(name))
+            .ok()?;
         (folder[at].stamp == stamp(stat)).then_some(folder[at].object)
     }
 
@@ -62,7 +68,9 @@ impl Cache {
             out.extend_from_slice(&(files.len() as u32).to_le_bytes());
             for file in files {
                 put_bytes(&mut out, &file.name);
-                file.stamp.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+                file.stamp
+                    .iter()
+                    .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
                 out.extend_from_slice(file.object.as_bytes());
             }
         }
@@ -87,7 +95,11 @@ impl Cache {
                 for number in &mut numbers {
                     *number = i64::from_le_bytes(take(&mut bytes)?);
                 }
-                files.push(Known { name, stamp: numbers, object: ObjectId::from_bytes(take(&mut bytes)?) });
+                files.push(Known {
+                    name,
+                    stamp: numbers,
+                    object: ObjectId::from_bytes(take(&mut bytes)?),
+                });
             }
             folders.insert(folder, files);
         }
@@ -95,9 +107,13 @@ impl Cache {
     }
 }
 
-/// The last moment at which a file may have changed for what is read from now on to be entered, in seconds and nanoseconds.
+/// The last moment at which a file may have changed for what is read from now on to be entered, in
+/// seconds and nanoseconds.
 pub(super) fn settled_before(now: SystemTime) -> (i64, i64) {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
+    let since = now
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .saturating_sub(TICK);
     (since.as_secs() as i64, i64::from(since.subsec_nanos()))
 }
 
@@ -109,9 +125,19 @@ mod tests {
     fn what_was_saved_is_loaded_and_what_is_broken_knows_nothing() {
         let state = tempfile::tempdir().expect("a folder");
         let folder = Folder::open(state.path()).expect("opens");
-        assert_eq!(Cache::load(&folder, "cache").expect("loads"), Cache::default());
-        let known = |name: &[u8]| Known { name: name.to_vec(), stamp: [1, -2, 3, 4, 5, 6], object: ObjectId::of(name) };
-        let cache = Cache(HashMap::from([(Vec::new(), vec![known(b"a"), known(b"b\n\xff")]), (b"in".to_vec(), vec![known(b"c")])]));
+        assert_eq!(
+            Cache::load(&folder, "cache").expect("loads"),
+            Cache::default()
+        );
+        let known = |name: &[u8]| Known {
+            name: name.to_vec(),
+            stamp: [1, -2, 3, 4, 5, 6],
+            object: ObjectId::of(name),
+        };
+        let cache = Cache(HashMap::from([
+            (Vec::new(), vec![known(b"a"), known(b"b\n\xff")]),
+            (b"in".to_vec(), vec![known(b"c")]),
+        ]));
         cache.save(&folder, "cache").expect("saves");
         assert_eq!(Cache::load(&folder, "cache").expect("loads"), cache);
         let mut bytes = cache.encode();

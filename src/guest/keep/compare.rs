@@ -38,7 +38,9 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
         if before == after {
             continue;
         }
-        let read = |id: Option<ObjectId>| id.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, &id));
+        let read = |id: Option<ObjectId>| {
+            id.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, &id))
+        };
         for (name, before, after) in side_by_side(read(before)?, read(after)?) {
             // A snapshot without the project's own folder says nothing of it.
             if name == OWN && (before.is_none() || after.is_none()) {
@@ -47,30 +49,54 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
             let path = join(&path, &name);
             let (one, other) = (tree_of(before.as_ref()), tree_of(after.as_ref()));
             // What is in a folder that cannot be read now is unknown, not gone.
-            let is_unknown = [&before, &after].into_iter().any(|node| hides_a_folder(node.as_ref()));
+            let is_unknown = [&before, &after]
+                .into_iter()
+                .any(|node| hides_a_folder(node.as_ref()));
             if !is_unknown {
                 folders.push_back((path.clone(), one, other));
             }
             if !are_alike(before.as_ref(), after.as_ref()) {
-                changes.insert(path.clone(), Change { path: BytesPath::from_bytes(path), before, after });
+                changes.insert(
+                    path.clone(),
+                    Change {
+                        path: BytesPath::from_bytes(path),
+                        before,
+                        after,
+                    },
+                );
             }
         }
     }
     Ok(changes.into_values().collect())
 }
 
-/// The same without the mode of the project's own folder, which what a session worked on has of its own.
-pub(super) fn compare_content(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec<Change>, Error> {
+/// The same without the mode of the project's own folder, which what a session worked on has of its
+/// own.
+pub(super) fn compare_content(
+    store: &Store,
+    before: &ObjectId,
+    after: &ObjectId,
+) -> Result<Vec<Change>, Error> {
     let mut changes = compare(store, before, after)?;
     changes.retain(|change| change.path.as_bytes() != OWN);
     Ok(changes)
 }
 
-/// Adds what the second state holds in folders that could not be read in the first: what stands there is unknown, and not gone.
+/// Adds what the second state holds in folders that could not be read in the first: what stands
+/// there is unknown, and not gone.
 pub(super) fn look_behind(store: &Store, changes: &mut Vec<Change>) -> Result<(), Error> {
-    let hidden = changes.iter().filter(|change| hides_a_folder(change.before.as_ref()));
-    let mut folders: Vec<(BytesPath, Option<Node>, ObjectId)> =
-        hidden.filter_map(|change| Some((change.path.clone(), change.before.clone(), tree_of(change.after.as_ref())?))).collect();
+    let hidden = changes
+        .iter()
+        .filter(|change| hides_a_folder(change.before.as_ref()));
+    let mut folders: Vec<(BytesPath, Option<Node>, ObjectId)> = hidden
+        .filter_map(|change| {
+            Some((
+                change.path.clone(),
+                change.before.clone(),
+                tree_of(change.after.as_ref())?,
+            ))
+        })
+        .collect();
     if folders.is_empty() {
         return Ok(());
     }
@@ -78,18 +104,31 @@ pub(super) fn look_behind(store: &Store, changes: &mut Vec<Change>) -> Result<()
         for (name, node) in Tree::read(store, &tree)?.0 {
             let path = BytesPath::from_bytes(join(path.as_bytes(), &name));
             folders.extend(tree_of(Some(&node)).map(|tree| (path.clone(), before.clone(), tree)));
-            changes.push(Change { path, before: before.clone(), after: Some(node) });
+            changes.push(Change {
+                path,
+                before: before.clone(),
+                after: Some(node),
+            });
         }
     }
     changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Ok(())
 }
 
-/// Returns the changes as they are told, files of one content that vanished and appeared put together as renamed ones.
+/// Returns the changes as they are told, files of one content that vanished and appeared put
+/// together as renamed ones.
 pub fn told(changes: &[Change]) -> Vec<PathChange> {
     let mut gone: HashMap<ObjectId, VecDeque<usize>> = HashMap::new();
     for (at, change) in changes.iter().enumerate() {
-        if let (Some(Node::File { object, n_bytes: 1.., .. }), None) = (&change.before, &change.after) {
+        if let (
+            Some(Node::File {
+                object,
+                n_bytes: 1..,
+                ..
+            }),
+            None,
+        ) = (&change.before, &change.after)
+        {
             gone.entry(*object).or_default().push_back(at);
         }
     }
@@ -102,25 +141,42 @@ pub fn told(changes: &[Change]) -> Vec<PathChange> {
         }
     }
     let moved: Vec<usize> = origins.values().copied().collect();
-    let told = changes.iter().enumerate().filter(|(at, _)| !moved.contains(at));
-    told.map(|(at, change)| tell(change, origins.get(&at).map(|from| &changes[*from]))).collect()
+    let told = changes
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !moved.contains(at));
+    told.map(|(at, change)| tell(change, origins.get(&at).map(|from| &changes[*from])))
+        .collect()
 }
 
 fn tell(change: &Change, origin: Option<&Change>) -> PathChange {
     let before = origin.map_or(change.before.as_ref(), |origin| origin.before.as_ref());
     let after = change.after.as_ref();
     let what = match (before, after) {
-        _ if let Some(origin) = origin => What::Renamed { from: origin.path.clone() },
+        _ if let Some(origin) = origin => What::Renamed {
+            from: origin.path.clone(),
+        },
         (None, _) => What::Created,
         (_, None) => What::Deleted,
-        (Some(before), Some(after)) if before.entry_type() != after.entry_type() => What::Type { before: before.entry_type() },
-        (Some(Node::File { object, .. }), Some(Node::File { object: other, .. })) if object == other => What::Mode,
+        (Some(before), Some(after)) if before.entry_type() != after.entry_type() => What::Type {
+            before: before.entry_type(),
+        },
+        (Some(Node::File { object, .. }), Some(Node::File { object: other, .. }))
+            if object == other =>
+        {
+            What::Mode
+        }
         (Some(Node::Folder { .. }), Some(_)) => What::Mode,
         (Some(_), Some(_)) => What::Modified,
     };
     let mode = match (before, after) {
-        (Some(before), Some(after)) if before.entry_type() == after.entry_type() && before.mode() != after.mode() => {
-            before.mode().zip(after.mode()).map(|(before, after)| ModeChange { before, after })
+        (Some(before), Some(after))
+            if before.entry_type() == after.entry_type() && before.mode() != after.mode() =>
+        {
+            before
+                .mode()
+                .zip(after.mode())
+                .map(|(before, after)| ModeChange { before, after })
         }
         _ => None,
     };
@@ -134,15 +190,21 @@ fn tell(change: &Change, origin: Option<&Change>) -> PathChange {
             Some(Node::File { n_bytes, .. }) => Some(*n_bytes),
             _ => None,
         },
-        unkept: [before, after].into_iter().flatten().find_map(|node| match node {
-            Node::Unkept { why, .. } => Some(*why),
-            _ => None,
-        }),
+        unkept: [before, after]
+            .into_iter()
+            .flatten()
+            .find_map(|node| match node {
+                Node::Unkept { why, .. } => Some(*why),
+                _ => None,
+            }),
     }
 }
 
 /// Returns the entries of both trees by name.
-fn side_by_side(before: Tree, after: Tree) -> impl Iterator<Item = (Vec<u8>, Option<Node>, Option<Node>)> {
+fn side_by_side(
+    before: Tree,
+    after: Tree,
+) -> impl Iterator<Item = (Vec<u8>, Option<Node>, Option<Node>)> {
     let mut before = before.0.into_iter().peekable();
     let mut after = after.0.into_iter().peekable();
     iter::from_fn(move || {
@@ -169,7 +231,13 @@ fn tree_of(node: Option<&Node>) -> Option<ObjectId> {
 
 /// Whether it may be a folder whose names are not known.
 fn hides_a_folder(node: Option<&Node>) -> bool {
-    matches!(node, Some(Node::Unkept { why: Unkept::Unreadable | Unkept::OtherFileSystem, .. }))
+    matches!(
+        node,
+        Some(Node::Unkept {
+            why: Unkept::Unreadable | Unkept::OtherFileSystem,
+            ..
+        })
+    )
 }
 
 #[cfg(test)]
@@ -181,7 +249,9 @@ mod tests {
     fn lines(scene: &Scene, before: &ObjectId, after: &ObjectId) -> Vec<String> {
         let changes = told(&compare(&scene.store(), before, after).expect("compares"));
         let line = |change: PathChange| {
-            let mode = change.mode.map_or(String::new(), |mode| format!(" {:o}>{:o}", mode.before, mode.after));
+            let mode = change.mode.map_or(String::new(), |mode| {
+                format!(" {:o}>{:o}", mode.before, mode.after)
+            });
             format!("{} {:?} {:?}{mode}", change.path, change.what, change.entry)
         };
         changes.into_iter().map(line).collect()
@@ -255,6 +325,14 @@ mod tests {
         scene.write("c", "same");
         let after = scene.take().id;
         let told = lines(&scene, &before, &after);
-        assert_eq!(told, [r#"b Renamed { from: "a" } File"#, "c Created File", "empty Deleted File", "other Created File"]);
+        assert_eq!(
+            told,
+            [
+                r#"b Renamed { from: "a" } File"#,
+                "c Created File",
+                "empty Deleted File",
+                "other Created File"
+            ]
+        );
     }
 }

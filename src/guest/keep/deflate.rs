@@ -11,7 +11,8 @@ const LEAST: usize = 64;
 /// Of a large content this much is tried first: pictures and archives do not get smaller.
 const SAMPLE: usize = 64 * 1024;
 
-/// A compressor that is used for one content after the other: setting one up takes longer than most files.
+/// A compressor that is used for one content after the other: setting one up takes longer than most
+/// files.
 pub(super) struct Deflate {
     compress: Compress,
     out: Vec<u8>,
@@ -19,7 +20,10 @@ pub(super) struct Deflate {
 
 impl Default for Deflate {
     fn default() -> Self {
-        Self { compress: Compress::new(Compression::fast(), false), out: Vec::new() }
+        Self {
+            compress: Compress::new(Compression::fast(), false),
+            out: Vec::new(),
+        }
     }
 }
 
@@ -35,17 +39,22 @@ impl Deflate {
     fn run(&mut self, content: &[u8]) -> bool {
         self.compress.reset();
         self.out.clear();
-        // Room for whatever it makes of it: the fastest level of zlib-rs 0.6.8 panics where its output does not fit.
+        // Room for whatever it makes of it: the fastest level of zlib-rs 0.6.8 panics where its
+        // output does not fit.
         self.out.reserve(content.len() + content.len() / 8 + 1024);
-        let status = self.compress.compress_vec(content, &mut self.out, FlushCompress::Finish);
-        matches!(status, Ok(Status::StreamEnd)) && self.out.len() < content.len() - content.len() / 16
+        let status = self
+            .compress
+            .compress_vec(content, &mut self.out, FlushCompress::Finish);
+        matches!(status, Ok(Status::StreamEnd))
+            && self.out.len() < content.len() - content.len() / 16
     }
 }
 
 /// Returns the content, if the bytes are one of that length.
 pub(super) fn grow(stored: &[u8], n_bytes: usize) -> Option<Vec<u8>> {
     let mut content = Vec::with_capacity(n_bytes);
-    let status = Decompress::new(false).decompress_vec(stored, &mut content, FlushDecompress::Finish);
+    let status =
+        Decompress::new(false).decompress_vec(stored, &mut content, FlushDecompress::Finish);
     (matches!(status, Ok(Status::StreamEnd)) && content.len() == n_bytes).then_some(content)
 }
 
@@ -70,7 +79,13 @@ mod tests {
 
     #[test]
     fn what_does_not_get_smaller_is_left_as_it_is() {
-        let noise: Vec<u8> = (0..20_000_u32).flat_map(|n| super::super::ObjectId::of(&n.to_le_bytes()).as_bytes().to_owned()).collect();
+        let noise: Vec<u8> = (0..20_000_u32)
+            .flat_map(|n| {
+                super::super::ObjectId::of(&n.to_le_bytes())
+                    .as_bytes()
+                    .to_owned()
+            })
+            .collect();
         check(b"", false);
         check(&[7; LEAST - 1], false);
         check(&[7; LEAST], true);

@@ -19,10 +19,12 @@ use podbay_wire::keep::What;
 /// Most bytes of a unified diff of one file.
 pub const MOST_FILE_DIFFERENCE: usize = 128 * 1024;
 
-/// Most bytes of all of them together: a frame holds 8 MiB, and a byte of text takes up to six of JSON.
+/// Most bytes of all of them together: a frame holds 8 MiB, and a byte of text takes up to six of
+/// JSON.
 pub const MOST_DIFFERENCE: usize = 1024 * 1024;
 
-/// Most bytes of the diff of a file that is looked at alone: each of two texts as long as any is shown, line by line.
+/// Most bytes of the diff of a file that is looked at alone: each of two texts as long as any is
+/// shown, line by line.
 const MOST_ALONE: usize = 4 * super::text::MOST_TEXT + (1 << 16);
 
 /// What that may become as JSON, in a frame with all else.
@@ -39,11 +41,13 @@ pub struct Difference {
     pub n_left_out: u64,
     /// Paths of which only the beginning is in it.
     pub n_cut: u64,
-    /// The lines of each path that were counted, also where not all of them are in it; `None`: it is no text and has none.
+    /// The lines of each path that were counted, also where not all of them are in it; `None`: it
+    /// is no text and has none.
     pub lines: BTreeMap<BytesPath, Option<LineCount>>,
 }
 
-/// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as [`BytesPath`] shows them; bytes that are no UTF-8 by their numbers.
+/// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as
+/// [`BytesPath`] shows them; bytes that are no UTF-8 by their numbers.
 pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Difference, Error> {
     unified_with(store, changes, MOST_FILE_DIFFERENCE, most)
 }
@@ -52,10 +56,19 @@ pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Differe
 pub fn unified_alone(store: &Store, changes: &[Change]) -> Result<Difference, Error> {
     let whole = unified_with(store, changes, MOST_ALONE, MOST_ALONE)?;
     let fits = serde_json::to_vec(&whole.text).is_ok_and(|json| json.len() <= MOST_ALONE_AS_JSON);
-    if fits { Ok(whole) } else { unified(store, changes, MOST_DIFFERENCE) }
+    if fits {
+        Ok(whole)
+    } else {
+        unified(store, changes, MOST_DIFFERENCE)
+    }
 }
 
-fn unified_with(store: &Store, changes: &[Change], most_of_one: usize, most: usize) -> Result<Difference, Error> {
+fn unified_with(
+    store: &Store,
+    changes: &[Change],
+    most_of_one: usize,
+    most: usize,
+) -> Result<Difference, Error> {
     let mut difference = Difference::default();
     let start = Instant::now();
     for told in told(changes) {
@@ -63,7 +76,12 @@ fn unified_with(store: &Store, changes: &[Change], most_of_one: usize, most: usi
             difference.n_left_out += 1;
             continue;
         }
-        let find = |path: &BytesPath| changes.binary_search_by(|change| change.path.cmp(path)).ok().map(|at| &changes[at]);
+        let find = |path: &BytesPath| {
+            changes
+                .binary_search_by(|change| change.path.cmp(path))
+                .ok()
+                .map(|at| &changes[at])
+        };
         let change = find(&told.path);
         let from = match &told.what {
             What::Renamed { from } => find(from),
@@ -71,7 +89,11 @@ fn unified_with(store: &Store, changes: &[Change], most_of_one: usize, most: usi
         };
         let before = from.and_then(|change| change.before.as_ref());
         let after = change.and_then(|change| change.after.as_ref());
-        let One { text, is_cut, lines } = one(store, &told, before, after, most_of_one)?;
+        let One {
+            text,
+            is_cut,
+            lines,
+        } = one(store, &told, before, after, most_of_one)?;
         match lines {
             Counted::Lines(lines) => _ = difference.lines.insert(told.path, Some(lines)),
             Counted::NoText => _ = difference.lines.insert(told.path, None),
@@ -102,8 +124,20 @@ enum Counted {
     No,
 }
 
-fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&Node>, most: usize) -> Result<One, Error> {
-    let as_it_is = |text: String, lines: Counted| Ok(One { text, is_cut: false, lines });
+fn one(
+    store: &Store,
+    told: &PathChange,
+    before: Option<&Node>,
+    after: Option<&Node>,
+    most: usize,
+) -> Result<One, Error> {
+    let as_it_is = |text: String, lines: Counted| {
+        Ok(One {
+            text,
+            is_cut: false,
+            lines,
+        })
+    };
     let path = &told.path;
     let old_path = match &told.what {
         What::Renamed { from } => from,
@@ -112,10 +146,24 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     let mut text = format!("diff --git a/{old_path} b/{path}\n");
     match (before, after) {
         (None, Some(Node::Unkept { .. })) | (Some(Node::Unkept { .. }), None) => {}
-        (None, Some(after)) => _ = writeln!(text, "new {} mode {:06o}", word(after), git_mode(after)),
-        (Some(before), None) => _ = writeln!(text, "deleted {} mode {:06o}", word(before), git_mode(before)),
+        (None, Some(after)) => {
+            _ = writeln!(text, "new {} mode {:06o}", word(after), git_mode(after))
+        }
+        (Some(before), None) => {
+            _ = writeln!(
+                text,
+                "deleted {} mode {:06o}",
+                word(before),
+                git_mode(before)
+            )
+        }
         (Some(before), Some(after)) if git_mode(before) != git_mode(after) => {
-            _ = writeln!(text, "old mode {:06o}\nnew mode {:06o}", git_mode(before), git_mode(after));
+            _ = writeln!(
+                text,
+                "old mode {:06o}\nnew mode {:06o}",
+                git_mode(before),
+                git_mode(after)
+            );
         }
         _ => {}
     }
@@ -125,12 +173,21 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     if let Some(why) = told.unkept {
         _ = writeln!(text, "Not shown: {why}");
         // The other side is, where it is one that can be read.
-        if !matches!((before, after), (Some(Node::File { .. }), Some(_)) | (Some(_), Some(Node::File { .. }))) {
+        if !matches!(
+            (before, after),
+            (Some(Node::File { .. }), Some(_)) | (Some(_), Some(Node::File { .. }))
+        ) {
             return as_it_is(text, Counted::No);
         }
     }
     // Of what has another side that is not held there are more.
-    let known = |lines: Counted| if told.unkept.is_none() { lines } else { Counted::No };
+    let known = |lines: Counted| {
+        if told.unkept.is_none() {
+            lines
+        } else {
+            Counted::No
+        }
+    };
     let [old, new] = [content(store, before)?, content(store, after)?];
     if old == new {
         return as_it_is(text, known(Counted::Lines(LineCount::default())));
@@ -140,14 +197,25 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
         return as_it_is(text, known(Counted::NoText));
     }
     if !is_text(&old) || !is_text(&new) {
-        _ = writeln!(text, "Not shown: the text is too large, {} bytes before and {} now", old.len(), new.len());
+        _ = writeln!(
+            text,
+            "Not shown: the text is too large, {} bytes before and {} now",
+            old.len(),
+            new.len()
+        );
         return as_it_is(text, Counted::No);
     }
-    let header =
-        [before.map(|_| format!("a/{old_path}")), after.map(|_| format!("b/{path}"))].map(|name| name.unwrap_or("/dev/null".into()));
+    let header = [
+        before.map(|_| format!("a/{old_path}")),
+        after.map(|_| format!("b/{path}")),
+    ]
+    .map(|name| name.unwrap_or("/dev/null".into()));
     let [old, new] = [readable(&old), readable(&new)];
     let diff = LineDiff::of(&old, &new);
-    let lines = known(Counted::Lines(LineCount { n_added: diff.n_added(), n_removed: diff.n_removed() }));
+    let lines = known(Counted::Lines(LineCount {
+        n_added: diff.n_added(),
+        n_removed: diff.n_removed(),
+    }));
     let whole = diff.unified(&header[0], &header[1]);
     if whole.len() <= most {
         text.push_str(&whole);
@@ -155,11 +223,21 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     }
     let end = whole.floor_char_boundary(most);
     let end = whole[..end].rfind('\n').map_or(0, |at| at + 1);
-    _ = writeln!(text, "{}… {} more lines of the diff", &whole[..end], whole[end..].lines().count());
-    Ok(One { text, is_cut: true, lines })
+    _ = writeln!(
+        text,
+        "{}… {} more lines of the diff",
+        &whole[..end],
+        whole[end..].lines().count()
+    );
+    Ok(One {
+        text,
+        is_cut: true,
+        lines,
+    })
 }
 
-/// Returns bytes as text. One that is no UTF-8 is shown by its number, so that it differs from others of its kind.
+/// Returns bytes as text. One that is no UTF-8 is shown by its number, so that it differs from
+/// others of its kind.
 fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -217,10 +295,18 @@ mod tests {
         scene.remove("link");
         scene.link("there", "link");
         scene.make("folder");
-        std::fs::File::create(scene.path("large")).expect("made").set_len(1 << 30).expect("grows");
+        std::fs::File::create(scene.path("large"))
+            .expect("made")
+            .set_len(1 << 30)
+            .expect("grows");
         let after = scene.take().id;
         let store = scene.store();
-        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        let difference = unified(
+            &store,
+            &compare(&store, &before, &after).expect("compares"),
+            MOST_DIFFERENCE,
+        )
+        .expect("written");
         insta::assert_snapshot!(difference.text, @r"
         diff --git a/folder b/folder
         new folder mode 040755
@@ -257,11 +343,20 @@ mod tests {
     #[test]
     fn only_a_newline_ends_a_line_and_each_byte_differs_from_any_other() {
         let hunks = |old: &str, new: &str| LineDiff::of(old, new).hunks();
-        assert_eq!(hunks("a\rb\nc\n", "a\rB\nc\n"), "@@ -1,2 +1,2 @@\n-a\rb\n+a\rB\n c\n");
+        assert_eq!(
+            hunks("a\rb\nc\n", "a\rB\nc\n"),
+            "@@ -1,2 +1,2 @@\n-a\rb\n+a\rB\n c\n"
+        );
         let end = "\n\\ No newline at end of file\n";
-        assert_eq!(hunks("a\r", "b\r"), format!("@@ -1 +1 @@\n-a\r{end}+b\r{end}"));
+        assert_eq!(
+            hunks("a\r", "b\r"),
+            format!("@@ -1 +1 @@\n-a\r{end}+b\r{end}")
+        );
         assert_eq!(hunks("a\n", "a\r\n"), "@@ -1 +1 @@\n-a\n+a\r\n");
-        assert_eq!(hunks(&readable(b"\xe9t\xc3\xa9\n"), &readable(b"\xe8\n")), "@@ -1 +1 @@\n-\\xe9té\n+\\xe8\n");
+        assert_eq!(
+            hunks(&readable(b"\xe9t\xc3\xa9\n"), &readable(b"\xe8\n")),
+            "@@ -1 +1 @@\n-\\xe9té\n+\\xe8\n"
+        );
     }
 
     #[test]
@@ -273,7 +368,12 @@ mod tests {
         scene.write("zeros", vec![0; MOST_TEXT + 1]);
         let after = scene.take().id;
         let store = scene.store();
-        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        let difference = unified(
+            &store,
+            &compare(&store, &before, &after).expect("compares"),
+            MOST_DIFFERENCE,
+        )
+        .expect("written");
         insta::assert_snapshot!(difference.text, @r"
         diff --git a/large b/large
         Not shown: the text is too large, 5 bytes before and 1048580 now
@@ -296,7 +396,12 @@ mod tests {
             let alone = unified_alone(&scene.store(), &changes).expect("written");
             assert_eq!((alone.n_cut, alone.n_left_out), (n_cut, 0));
             assert_eq!(alone.text.contains(&format!("+{}", &text[..2])), n_cut == 0);
-            assert_eq!(unified(&scene.store(), &changes, MOST_DIFFERENCE).expect("written").n_cut, 1);
+            assert_eq!(
+                unified(&scene.store(), &changes, MOST_DIFFERENCE)
+                    .expect("written")
+                    .n_cut,
+                1
+            );
         }
     }
 
@@ -309,11 +414,22 @@ mod tests {
         }
         let after = scene.take().id;
         let store = scene.store();
-        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        let difference = unified(
+            &store,
+            &compare(&store, &before, &after).expect("compares"),
+            MOST_DIFFERENCE,
+        )
+        .expect("written");
         assert!(difference.text.len() <= MOST_DIFFERENCE);
         assert_eq!((difference.n_left_out, difference.n_cut), (23, 7));
         assert!(difference.text.contains("… "), "each is cut");
-        let n_lines = |path: &str| difference.lines[&BytesPath::from(path)].map(|lines| (lines.n_added, lines.n_removed));
-        assert_eq!((n_lines("00"), n_lines("06")), (Some((100_000, 0)), Some((100_000, 0))), "all are counted");
+        let n_lines = |path: &str| {
+            difference.lines[&BytesPath::from(path)].map(|lines| (lines.n_added, lines.n_removed))
+        };
+        assert_eq!(
+            (n_lines("00"), n_lines("06")),
+            (Some((100_000, 0)), Some((100_000, 0))),
+            "all are counted"
+        );
     }
 }

@@ -14,13 +14,22 @@ use super::tree::Tree;
 use crate::root::join;
 use crate::root::split;
 
-/// Returns the snapshot that has the `after` of each change in it. A folder gets its mode alone: what is in it changes by itself.
-pub(super) fn edited<'c>(store: &mut Store, base: &ObjectId, changes: impl IntoIterator<Item = &'c Change>) -> Result<ObjectId, Error> {
+/// Returns the snapshot that has the `after` of each change in it. A folder gets its mode alone:
+/// what is in it changes by itself.
+pub(super) fn edited<'c>(
+    store: &mut Store,
+    base: &ObjectId,
+    changes: impl IntoIterator<Item = &'c Change>,
+) -> Result<ObjectId, Error> {
     let mut edits = Edits::default();
     for change in changes {
         let path = change.path.as_bytes();
         let (parent, name) = split(path);
-        edits.by_folder.entry(parent).or_default().insert(name, change.after.as_ref());
+        edits
+            .by_folder
+            .entry(parent)
+            .or_default()
+            .insert(name, change.after.as_ref());
         let mut above = parent;
         while !above.is_empty() && edits.touched.insert(above) {
             above = split(above).0;
@@ -42,7 +51,13 @@ struct Edits<'c> {
 
 impl Edits<'_> {
     /// Makes the tree of a folder, with those below it that change.
-    fn folder(&self, store: &Store, addition: &Addition<'_>, path: &[u8], before: Option<&ObjectId>) -> Result<ObjectId, Error> {
+    fn folder(
+        &self,
+        store: &Store,
+        addition: &Addition<'_>,
+        path: &[u8],
+        before: Option<&ObjectId>,
+    ) -> Result<ObjectId, Error> {
         let before = before.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, id))?;
         let mut entries: BTreeMap<Vec<u8>, Node> = before.0.into_iter().collect();
         let mut trees: BTreeMap<Vec<u8>, ObjectId> = BTreeMap::new();
@@ -67,7 +82,10 @@ impl Edits<'_> {
                 *tree = self.folder(store, addition, &path, trees.get(name))?;
             }
         }
-        addition.put_tree(&Tree(entries.into_iter().collect()).encode(), &mut Deflate::default())
+        addition.put_tree(
+            &Tree(entries.into_iter().collect()).encode(),
+            &mut Deflate::default(),
+        )
     }
 }
 
@@ -80,7 +98,13 @@ mod tests {
     #[test]
     fn with_all_changes_it_is_the_other_snapshot_and_with_none_the_same() {
         let scene = Scene::new();
-        for path in ["same/deep/file", "modified", "deleted/a/file", "kind", "folder/to/file"] {
+        for path in [
+            "same/deep/file",
+            "modified",
+            "deleted/a/file",
+            "kind",
+            "folder/to/file",
+        ] {
             scene.write(path, path);
         }
         let before = scene.take().id;
@@ -95,13 +119,25 @@ mod tests {
         let after = scene.take().id;
         let mut store = scene.store();
         let changes = compare(&store, &before, &after).expect("compared");
-        assert_eq!(edited(&mut store, &before, &changes).expect("edited"), after);
+        assert_eq!(
+            edited(&mut store, &before, &changes).expect("edited"),
+            after
+        );
         assert_eq!(edited(&mut store, &before, &[]).expect("edited"), before);
         // Some of them, and a folder does not bring what is not among them.
-        let some =
-            |wanted: &[&str]| changes.iter().filter(|change| wanted.iter().any(|path| change.path == (*path).into())).collect::<Vec<_>>();
-        let part = edited(&mut store, &before, some(&["empty", "modified", "same"])).expect("edited");
-        let paths: Vec<String> = compare(&store, &before, &part).expect("compared").iter().map(|change| change.path.to_string()).collect();
+        let some = |wanted: &[&str]| {
+            changes
+                .iter()
+                .filter(|change| wanted.iter().any(|path| change.path == (*path).into()))
+                .collect::<Vec<_>>()
+        };
+        let part =
+            edited(&mut store, &before, some(&["empty", "modified", "same"])).expect("edited");
+        let paths: Vec<String> = compare(&store, &before, &part)
+            .expect("compared")
+            .iter()
+            .map(|change| change.path.to_string())
+            .collect();
         assert_eq!(paths, ["empty", "modified", "same"]);
     }
 }

@@ -4,7 +4,8 @@ use super::object::ObjectId;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// What keeps snapshots from being taken, read or applied as a whole. What concerns one path alone is in the answer instead.
+/// What keeps snapshots from being taken, read or applied as a whole. What concerns one path alone
+/// is in the answer instead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {doing} `{path}` of the project")]
@@ -21,7 +22,9 @@ pub enum Error {
         #[source]
         source: Errno,
     },
-    #[error("the stored object {id} is missing or broken; the snapshots that hold it cannot be used, newer ones can")]
+    #[error(
+        "the stored object {id} is missing or broken; the snapshots that hold it cannot be used, newer ones can"
+    )]
     Broken { id: ObjectId },
     #[error("`{name}` in the folder of snapshots is broken: {problem}")]
     Unreadable { name: String, problem: String },
@@ -36,18 +39,28 @@ pub enum Error {
     StoppedAgain { why: String },
     #[error("the project has more than {most} entries; snapshots are taken of smaller ones only")]
     TooMany { most: usize },
-    #[error("the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together")]
+    #[error(
+        "the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together"
+    )]
     Full { most_bytes: u64 },
     #[error(
         "there is no room for the copy of the project that this run would work on: it takes {mib} MiB in {n_files} files, and where the engine \
          keeps its volumes {free}; make room there (`podbay gc`, `podbay review list`), or work in the project itself with `--changes live`"
     )]
-    NoRoom { mib: u64, n_files: u64, free: String },
+    NoRoom {
+        mib: u64,
+        n_files: u64,
+        free: String,
+    },
     #[error("no turn was begun")]
     NoTurn,
-    #[error("there is no review `{name}` of this project; `podbay review list` shows those that wait")]
+    #[error(
+        "there is no review `{name}` of this project; `podbay review list` shows those that wait"
+    )]
     NoReview { name: String },
-    #[error("the session of the review `{name}` was cut off, and what it worked on is gone; `podbay review discard {name}` ends it")]
+    #[error(
+        "the session of the review `{name}` was cut off, and what it worked on is gone; `podbay review discard {name}` ends it"
+    )]
     NoCopy { name: String },
     #[error(
         "the folder `{path}` was renamed in the copy of the review `{name}` by an earlier Podbay, which noted only where it came from: what is in \
@@ -61,7 +74,9 @@ pub enum Error {
 
 fn remedy(errno: Errno) -> &'static str {
     match errno {
-        Errno::ENOSPC | Errno::EDQUOT => "; the disk is full: what was stored before is whole, so make room and try again",
+        Errno::ENOSPC | Errno::EDQUOT => {
+            "; the disk is full: what was stored before is whole, so make room and try again"
+        }
         Errno::EACCES | Errno::EPERM => {
             "; it belongs to the user who owned the project's folder when it was made: give the folder back to that user (`chown`) and try again"
         }
@@ -75,7 +90,10 @@ impl From<Error> for Fault {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
         };
-        Self::Io { doing: "keep the project's files".into(), problem }
+        Self::Io {
+            doing: "keep the project's files".into(),
+            problem,
+        }
     }
 }
 
@@ -85,11 +103,26 @@ mod tests {
 
     #[test]
     fn what_cannot_be_opened_or_written_says_what_to_do() {
-        let told = |source| Error::State { doing: "open", name: "lock".to_owned(), source }.to_string();
-        for (errno, remedy) in [(Errno::EACCES, "give the folder back to that user (`chown`)"), (Errno::ENOSPC, "make room and try again")]
-        {
-            assert!(told(errno).starts_with("cannot open `lock` in the folder of snapshots; ") && told(errno).contains(remedy));
+        let told = |source| {
+            Error::State {
+                doing: "open",
+                name: "lock".to_owned(),
+                source,
+            }
+            .to_string()
+        };
+        for (errno, remedy) in [
+            (Errno::EACCES, "give the folder back to that user (`chown`)"),
+            (Errno::ENOSPC, "make room and try again"),
+        ] {
+            assert!(
+                told(errno).starts_with("cannot open `lock` in the folder of snapshots; ")
+                    && told(errno).contains(remedy)
+            );
         }
-        assert_eq!(told(Errno::EIO), "cannot open `lock` in the folder of snapshots");
+        assert_eq!(
+            told(Errno::EIO),
+            "cannot open `lock` in the folder of snapshots"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Finds what a box must not be able to read, or not to change.
 //!
-//! What was covered before stays so where it is still there: commands can write ignore files, and more files than can be looked at.
-//! Looked at from inside of a box that hides something already, what is hidden counts as found where its name alone makes it worth a look:
-//! nobody can see there what is in it.
+//! What was covered before stays so where it is still there: commands can write ignore files, and
+//! more files than can be looked at. Looked at from inside of a box that hides something already,
+//! what is hidden counts as found where its name alone makes it worth a look: nobody can see there
+//! what is in it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -61,22 +62,56 @@ const MOST_KEY: u64 = 64 << 10;
 /// The words that all forms of private keys in PEM have, and those of age.
 const KEYS: [&[u8]; 2] = [b"PRIVATE KEY", b"AGE-SECRET-KEY-"];
 
-/// Looks through the project for as long as it may; `covered` are the places in it where something of their own is mounted.
-pub(crate) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>) -> io::Result<Found> {
+/// Looks through the project for as long as it may; `covered` are the places in it where something
+/// of their own is mounted.
+pub(crate) fn find(
+    workspace: &Path,
+    find: &Find,
+    covered: &BTreeSet<BytesPath>,
+) -> io::Result<Found> {
     let folder = OwnedFd::from(File::open(workspace)?);
     let base = Beneath::new(folder);
     let cancelled = AtomicBool::new(false);
-    let stop = Stop::new(&cancelled, Some(Instant::now() + Duration::from_millis(find.budget_ms)));
-    let finder = Finder { workspace, reveal: patterns(&find.reveal)?, auto_run: patterns(&find.auto_run)?, covered, stop: &stop };
+    let stop = Stop::new(
+        &cancelled,
+        Some(Instant::now() + Duration::from_millis(find.budget_ms)),
+    );
+    let finder = Finder {
+        workspace,
+        reveal: patterns(&find.reveal)?,
+        auto_run: patterns(&find.auto_run)?,
+        covered,
+        stop: &stop,
+    };
     let rules = Some(Arc::new(Rules::default()));
-    let walk = Walk { base: &base, prefix: b"", rules, hidden: true, max_depth: usize::MAX, in_breadth: true, stop: &stop };
+    let walk = Walk {
+        base: &base,
+        prefix: b"",
+        rules,
+        hidden: true,
+        max_depth: usize::MAX,
+        in_breadth: true,
+        stop: &stop,
+    };
     let walked = walk.run(&finder);
     let is_whole = !stop.is_late();
     let mut parts = walked.states;
-    let folders = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.ignored)).collect();
-    let deep = ignored::repositories(&finder, &base, folders, Duration::from_millis(find.ignored_ms));
+    let folders = parts
+        .iter_mut()
+        .flat_map(|part| std::mem::take(&mut part.ignored))
+        .collect();
+    let deep = ignored::repositories(
+        &finder,
+        &base,
+        folders,
+        Duration::from_millis(find.ignored_ms),
+    );
     parts.extend(deep.parts);
-    let mut found = Found { is_whole: is_whole && deep.is_whole, n_unreadable: walked.n_unreadable, ..Found::default() };
+    let mut found = Found {
+        is_whole: is_whole && deep.is_whole,
+        n_unreadable: walked.n_unreadable,
+        ..Found::default()
+    };
     let mut revealed = BTreeSet::new();
     for part in parts {
         found.secrets.extend(part.secrets);
@@ -84,18 +119,26 @@ pub(crate) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>)
         found.repositories.extend(part.repositories);
         revealed.extend(part.revealed);
     }
-    let known = |paths: &[BytesPath], is_wanted: &dyn Fn(&Entry<'_>) -> bool| -> BTreeSet<BytesPath> {
-        paths.iter().filter(|path| !revealed.contains(path) && is_there(&base, path, is_wanted)).cloned().collect()
-    };
+    let known =
+        |paths: &[BytesPath], is_wanted: &dyn Fn(&Entry<'_>) -> bool| -> BTreeSet<BytesPath> {
+            paths
+                .iter()
+                .filter(|path| !revealed.contains(path) && is_there(&base, path, is_wanted))
+                .cloned()
+                .collect()
+        };
     let hidden = known(&find.known.hidden, &|entry| finder.is_secret_still(entry));
     let read_only = known(&find.known.read_only, &|entry| entry.kind != Kind::Link);
-    found
-        .secrets
-        .extend(hidden.iter().map(|path| Secret { path: path.clone(), is_folder: workspace.join(as_path(path.as_bytes())).is_dir() }));
-    let (repositories, auto_run): (Vec<_>, Vec<_>) = read_only.iter().cloned().partition(is_repository);
+    found.secrets.extend(hidden.iter().map(|path| Secret {
+        path: path.clone(),
+        is_folder: workspace.join(as_path(path.as_bytes())).is_dir(),
+    }));
+    let (repositories, auto_run): (Vec<_>, Vec<_>) =
+        read_only.iter().cloned().partition(is_repository);
     found.repositories.extend(repositories);
     found.auto_run.extend(auto_run);
-    found.n_left_out = bound(&mut found.secrets, &hidden) + bound(&mut found.repositories, &read_only);
+    found.n_left_out =
+        bound(&mut found.secrets, &hidden) + bound(&mut found.repositories, &read_only);
     // Git itself runs what is in there, whatever that folder is called.
     if let Ok(project) = git::Folder::open(workspace) {
         let obeyed = git::obeyed(&project, found.repositories.iter(), find.place.as_bytes());
@@ -106,13 +149,19 @@ pub(crate) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<BytesPath>)
     Ok(found)
 }
 
-/// Sorts a list and keeps what there is room for: first what is known, then the shortest paths, since what stands near the top matters most.
+/// Sorts a list and keeps what there is room for: first what is known, then the shortest paths,
+/// since what stands near the top matters most.
 fn bound<T: Ord + HasPath>(list: &mut Vec<T>, known: &BTreeSet<BytesPath>) -> u32 {
     list.sort();
     list.dedup_by(|one, other| one.path() == other.path());
     let n_over = list.len().saturating_sub(MOST_HIDDEN);
     if n_over > 0 {
-        list.sort_by_key(|item| (!known.contains(item.path()), memchr::memchr_iter(b'/', item.path().as_bytes()).count()));
+        list.sort_by_key(|item| {
+            (
+                !known.contains(item.path()),
+                memchr::memchr_iter(b'/', item.path().as_bytes()).count(),
+            )
+        });
         list.truncate(MOST_HIDDEN);
         list.sort();
     }
@@ -144,7 +193,8 @@ pub(super) fn patterns(lines: &[String]) -> io::Result<Gitignore> {
     for line in lines {
         builder.add_line(None, line).map_err(io::Error::other)?;
     }
-    // `.ENV` is `.env` on a file system that folds case, and what a person wrote by hand means both.
+    // `.ENV` is `.env` on a file system that folds case, and what a person wrote by hand means
+    // both.
     builder.case_insensitive(true).map_err(io::Error::other)?;
     builder.build().map_err(io::Error::other)
 }
@@ -178,31 +228,47 @@ impl Visitor for Finder<'_> {
 
     fn visit(&self, part: &mut Part, entry: &Entry<'_>) {
         if self.is_auto_run(entry) {
-            part.auto_run.extend(self.place(entry).map(|place| place.path));
+            part.auto_run
+                .extend(self.place(entry).map(|place| place.path));
         }
         if self.is_secret(entry) {
             part.secrets.extend(self.place(entry));
-        } else if entry.kind == Kind::Link && secret_path(entry.full).is_some() && matches(&self.reveal, entry) {
-            part.revealed.extend(self.place(entry).map(|place| place.path));
+        } else if entry.kind == Kind::Link
+            && secret_path(entry.full).is_some()
+            && matches(&self.reveal, entry)
+        {
+            part.revealed
+                .extend(self.place(entry).map(|place| place.path));
         }
     }
 
-    /// What is hidden as a whole need not be walked; what is read-only may hold secrets (`.cargo/credentials.toml`).
+    /// What is hidden as a whole need not be walked; what is read-only may hold secrets
+    /// (`.cargo/credentials.toml`).
     fn enters(&self, folder: &Entry<'_>) -> bool {
         !self.is_secret(folder)
     }
 
-    /// Looks at the names in a folder that is ignored, and for more than repositories no deeper: what builds and package managers leave there is much.
+    /// Looks at the names in a folder that is ignored, and for more than repositories no deeper:
+    /// what builds and package managers leave there is much.
     fn pass_over(&self, part: &mut Part, entry: &Entry<'_>, _why: Why) {
         if entry.kind != Kind::Folder || self.stop.is_set() {
             return;
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let Ok(folder) = openat(entry.folder, entry.name, flags, Mode::empty()) else { return };
-        let Ok((names, _)) = list(folder.as_fd(), self.stop) else { return };
+        let Ok(folder) = openat(entry.folder, entry.name, flags, Mode::empty()) else {
+            return;
+        };
+        let Ok((names, _)) = list(folder.as_fd(), self.stop) else {
+            return;
+        };
         for name in &names {
             let full = [entry.full, b"/", &name.name].concat();
-            let inner = Entry { full: &full, name: &name.name, kind: name.kind, folder: folder.as_fd() };
+            let inner = Entry {
+                full: &full,
+                name: &name.name,
+                kind: name.kind,
+                folder: folder.as_fd(),
+            };
             if &*name.name == b".git" {
                 self.repository(part, &inner);
             } else if self.select(&inner) == Some(true) {
@@ -227,52 +293,81 @@ impl Finder<'_> {
         entry.kind != Kind::Other && matches(&self.auto_run, entry)
     }
 
-    /// Returns a repository's file of settings, in which addresses of remotes stand with what gets in there.
+    /// Returns a repository's file of settings, in which addresses of remotes stand with what gets
+    /// in there.
     fn settings(&self, repository: &Entry<'_>) -> Option<Secret> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let folder = openat(repository.folder, repository.name, flags, Mode::empty()).ok()?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file = openat(&folder, "config", flags, Mode::empty()).ok()?;
         let full = [repository.full, b"/config"].concat();
-        let is_hidden = file_type(&fstat(&file).ok()?) == SFlag::S_IFREG && !self.reveal.matched(as_path(&full), false).is_ignore();
-        is_hidden.then(|| Secret { path: BytesPath::from_bytes([repository.path(), b"/config"].concat()), is_folder: false })
+        let is_hidden = file_type(&fstat(&file).ok()?) == SFlag::S_IFREG
+            && !self.reveal.matched(as_path(&full), false).is_ignore();
+        is_hidden.then(|| Secret {
+            path: BytesPath::from_bytes([repository.path(), b"/config"].concat()),
+            is_folder: false,
+        })
     }
 
     fn is_secret(&self, entry: &Entry<'_>) -> bool {
         let by_name = match (secret_path(entry.full), entry.kind) {
-            (Some(SecretName::IfFolder), Kind::Folder) | (Some(SecretName::IfFolder | SecretName::Certain), Kind::File | Kind::Link) => {
-                true
-            }
+            (Some(SecretName::IfFolder), Kind::Folder)
+            | (Some(SecretName::IfFolder | SecretName::Certain), Kind::File | Kind::Link) => true,
             (Some(SecretName::IfKey), Kind::File | Kind::Link) => self.holds_key(entry),
             _ => false,
         };
         by_name && !matches(&self.reveal, entry)
     }
 
-    /// Returns whether what was hidden stays so: until the person reveals it, or puts something in its place that is no key.
+    /// Returns whether what was hidden stays so: until the person reveals it, or puts something in
+    /// its place that is no key.
     fn is_secret_still(&self, entry: &Entry<'_>) -> bool {
-        let is_no_key = secret_path(entry.full) == Some(SecretName::IfKey) && entry.kind == Kind::File && !self.holds_key(entry);
+        let is_no_key = secret_path(entry.full) == Some(SecretName::IfKey)
+            && entry.kind == Kind::File
+            && !self.holds_key(entry);
         entry.kind != Kind::Link && !is_no_key && !matches(&self.reveal, entry)
     }
 
-    /// Returns what must be covered, which is not the link itself but what it leads to: the mount would be there anyway.
+    /// Returns what must be covered, which is not the link itself but what it leads to: the mount
+    /// would be there anyway.
     fn place(&self, entry: &Entry<'_>) -> Option<Secret> {
         if entry.kind != Kind::Link {
-            return Some(Secret { path: BytesPath::from_bytes(entry.path()), is_folder: entry.kind == Kind::Folder });
+            return Some(Secret {
+                path: BytesPath::from_bytes(entry.path()),
+                is_folder: entry.kind == Kind::Folder,
+            });
         }
         let real = fs::canonicalize(self.workspace.join(as_path(entry.path()))).ok()?;
         let is_folder = real.is_dir();
         // What lies outside is not in the box, or belongs to the image.
-        let path = real.strip_prefix(fs::canonicalize(self.workspace).ok()?).ok()?.to_owned();
-        (!path.as_os_str().is_empty()).then(|| Secret { path: BytesPath::from(path), is_folder })
+        let path = real
+            .strip_prefix(fs::canonicalize(self.workspace).ok()?)
+            .ok()?
+            .to_owned();
+        (!path.as_os_str().is_empty()).then(|| Secret {
+            path: BytesPath::from(path),
+            is_folder,
+        })
     }
 
-    /// Returns whether a private key is in a file; a file that cannot be read cannot be read in the box either.
+    /// Returns whether a private key is in a file; a file that cannot be read cannot be read in the
+    /// box either.
     fn holds_key(&self, entry: &Entry<'_>) -> bool {
-        let Some(place) = self.place(entry) else { return false };
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let Some(place) = self.place(entry) else {
+            return false;
+        };
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let opened = match entry.kind {
-            Kind::Link => openat(AT_FDCWD, &self.workspace.join(as_path(place.path.as_bytes())), flags, Mode::empty()),
+            Kind::Link => openat(
+                AT_FDCWD,
+                &self.workspace.join(as_path(place.path.as_bytes())),
+                flags,
+                Mode::empty(),
+            ),
             _ => openat(entry.folder, entry.name, flags, Mode::empty()),
         };
         let Ok(fd) = opened else { return false };
@@ -292,14 +387,19 @@ impl Finder<'_> {
 /// Returns whether a private key stands at the beginning of a content.
 pub(in crate::keep) fn holds_key(content: &[u8]) -> bool {
     let beginning = &content[..content.len().min(MOST_KEY as usize)];
-    KEYS.iter().any(|key| memchr::memmem::find(beginning, key).is_some())
+    KEYS.iter()
+        .any(|key| memchr::memmem::find(beginning, key).is_some())
 }
 
 /// Returns whether something still stands where it was covered before, and is still to be.
 fn is_there(base: &Beneath, path: &BytesPath, is_wanted: &dyn Fn(&Entry<'_>) -> bool) -> bool {
     let (parent, name) = split(path.as_bytes());
-    let Ok(folder) = base.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse) else { return false };
-    let Ok(facts) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return false };
+    let Ok(folder) = base.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse) else {
+        return false;
+    };
+    let Ok(facts) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+        return false;
+    };
     let kind = match file_type(&facts) {
         SFlag::S_IFDIR => Kind::Folder,
         SFlag::S_IFLNK => Kind::Link,
@@ -307,11 +407,18 @@ fn is_there(base: &Beneath, path: &BytesPath, is_wanted: &dyn Fn(&Entry<'_>) -> 
         _ => Kind::File,
     };
     let full = [b"/", path.as_bytes()].concat();
-    is_wanted(&Entry { full: &full, name, kind, folder: folder.as_fd() })
+    is_wanted(&Entry {
+        full: &full,
+        name,
+        kind,
+        folder: folder.as_fd(),
+    })
 }
 
 fn matches(patterns: &Gitignore, entry: &Entry<'_>) -> bool {
-    patterns.matched(as_path(entry.full), entry.kind == Kind::Folder).is_ignore()
+    patterns
+        .matched(as_path(entry.full), entry.kind == Kind::Folder)
+        .is_ignore()
 }
 
 #[cfg(test)]

@@ -26,14 +26,16 @@ use nix::unistd::unlinkat;
 use super::Error;
 use crate::tools::save::errno_of;
 
-/// What a file is called while it is written; whatever has such a name was left by somebody who was killed.
+/// What a file is called while it is written; whatever has such a name was left by somebody who was
+/// killed.
 const UNFINISHED: &str = ".tmp";
 
 /// How long somebody else may hold the lock.
 const LOCK_ATTEMPTS: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A folder of our own state. Nobody but the keeper writes there, so names in it mean what they say.
+/// A folder of our own state. Nobody but the keeper writes there, so names in it mean what they
+/// say.
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
@@ -46,7 +48,8 @@ impl Folder {
 
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let fd = nix::fcntl::open(path, flags, Mode::empty()).map_err(failed("open", &path.display().to_string()))?;
+        let fd = nix::fcntl::open(path, flags, Mode::empty())
+            .map_err(failed("open", &path.display().to_string()))?;
         Ok(Self { fd })
     }
 
@@ -64,7 +67,8 @@ impl Folder {
     /// Waits until nobody else works here; the lock ends with the value, or with its owner's life.
     pub(super) fn lock(&self) -> Result<Flock<File>, Error> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = openat(&self.fd, "lock", flags, Mode::from_bits_truncate(0o600)).map_err(failed("open", "lock"))?;
+        let fd = openat(&self.fd, "lock", flags, Mode::from_bits_truncate(0o600))
+            .map_err(failed("open", "lock"))?;
         let mut file = File::from(fd);
         for _ in 0..LOCK_ATTEMPTS {
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -79,43 +83,62 @@ impl Folder {
 
     pub(super) fn open_file(&self, name: &str) -> Result<File, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        openat(&self.fd, name, flags, Mode::empty()).map(File::from).map_err(failed("open", name))
+        openat(&self.fd, name, flags, Mode::empty())
+            .map(File::from)
+            .map_err(failed("open", name))
     }
 
     /// Reads a whole file; `None` where there is none.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let mut file = match self.open_file(name) {
-            Err(Error::State { source: Errno::ENOENT, .. }) => return Ok(None),
+            Err(Error::State {
+                source: Errno::ENOENT,
+                ..
+            }) => return Ok(None),
             other => other?,
         };
         let mut content = Vec::new();
-        file.read_to_end(&mut content).map_err(|error| failed("read", name)(errno_of(&error)))?;
+        file.read_to_end(&mut content)
+            .map_err(|error| failed("read", name)(errno_of(&error)))?;
         Ok(Some(content))
     }
 
     /// Begins a file that has no name yet that counts.
     pub(super) fn begin(&self, name: &str) -> Result<File, Error> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = openat(&self.fd, unfinished(name).as_str(), flags, Mode::from_bits_truncate(0o600));
+        let flags =
+            OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(
+            &self.fd,
+            unfinished(name).as_str(),
+            flags,
+            Mode::from_bits_truncate(0o600),
+        );
         fd.map(File::from).map_err(failed("make", name))
     }
 
     /// Gives a begun file its name, once its bytes are on the disk.
     pub(super) fn finish(&self, name: &str, file: &File) -> Result<(), Error> {
         fdatasync(file).map_err(failed("write", name))?;
-        renameat(&self.fd, unfinished(name).as_str(), &self.fd, name).map_err(failed("name", name))?;
+        renameat(&self.fd, unfinished(name).as_str(), &self.fd, name)
+            .map_err(failed("name", name))?;
         fsync(&self.fd).map_err(failed("write", name))
     }
 
     /// Takes away a file that was begun.
     pub(super) fn give_up(&self, name: &str) {
-        let _ = unlinkat(&self.fd, unfinished(name).as_str(), UnlinkatFlags::NoRemoveDir);
+        let _ = unlinkat(
+            &self.fd,
+            unfinished(name).as_str(),
+            UnlinkatFlags::NoRemoveDir,
+        );
     }
 
     /// Puts a file there whose readers see the old or the new content.
     pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), Error> {
         let mut file = self.begin(name)?;
-        let written = file.write_all(content).map_err(|error| failed("write", name)(errno_of(&error)));
+        let written = file
+            .write_all(content)
+            .map_err(|error| failed("write", name)(errno_of(&error)));
         let finished = written.and_then(|()| self.finish(name, &file));
         if finished.is_err() {
             self.give_up(name);
@@ -123,11 +146,13 @@ impl Folder {
         finished
     }
 
-    /// Like [`Folder::replace`], for what may be lost where the machine stops, as long as that is seen.
+    /// Like [`Folder::replace`], for what may be lost where the machine stops, as long as that is
+    /// seen.
     pub(super) fn replace_unflushed(&self, name: &str, content: &[u8]) -> Result<(), Error> {
         let mut file = self.begin(name)?;
         let written = file.write_all(content).map_err(|error| errno_of(&error));
-        let named = written.and_then(|()| renameat(&self.fd, unfinished(name).as_str(), &self.fd, name));
+        let named =
+            written.and_then(|()| renameat(&self.fd, unfinished(name).as_str(), &self.fd, name));
         named.map_err(|errno| {
             self.give_up(name);
             failed("write", name)(errno)
@@ -136,11 +161,19 @@ impl Folder {
 
     /// Adds to the end of a file; what a full disk cut off is taken back.
     pub(super) fn append(&self, name: &str, content: &[u8]) -> Result<(), Error> {
-        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::from_bits_truncate(0o600)).map_err(failed("open", name))?;
+        let flags = OFlag::O_WRONLY
+            | OFlag::O_APPEND
+            | OFlag::O_CREAT
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::from_bits_truncate(0o600))
+            .map_err(failed("open", name))?;
         let length = fstat(&fd).map_err(failed("look at", name))?.st_size;
         let mut file = File::from(fd);
-        let written = file.write_all(content).map_err(|error| errno_of(&error)).and_then(|()| fdatasync(&file));
+        let written = file
+            .write_all(content)
+            .map_err(|error| errno_of(&error))
+            .and_then(|()| fdatasync(&file));
         written.map_err(|errno| {
             let _ = ftruncate(&file, length);
             failed("write", name)(errno)
@@ -154,14 +187,18 @@ impl Folder {
         }
     }
 
-    /// Returns the names of what is there, sorted, and takes away what somebody left unfinished who was killed.
+    /// Returns the names of what is there, sorted, and takes away what somebody left unfinished who
+    /// was killed.
     pub(super) fn names(&self) -> Result<Vec<String>, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut entries = Dir::openat(&self.fd, ".", flags, Mode::empty()).map_err(failed("list", "."))?;
+        let mut entries =
+            Dir::openat(&self.fd, ".", flags, Mode::empty()).map_err(failed("list", "."))?;
         let mut names = Vec::new();
         for entry in entries.iter() {
             let entry = entry.map_err(failed("list", "."))?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
             match name.strip_suffix(UNFINISHED) {
                 Some(finished) => self.give_up(finished),
                 None if name.starts_with('.') => {}
@@ -186,5 +223,9 @@ fn unfinished(name: &str) -> String {
 /// Puts an error of the kernel about our own state into words.
 pub(super) fn failed(doing: &'static str, name: &str) -> impl FnOnce(Errno) -> Error {
     let name = name.to_owned();
-    move |source| Error::State { doing, name, source }
+    move |source| Error::State {
+        doing,
+        name,
+        source,
+    }
 }

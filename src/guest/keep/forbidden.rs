@@ -40,13 +40,28 @@ pub(super) struct Forbidden {
 impl Forbidden {
     /// Looks at what the changes come to together, with what stands in the project.
     pub(super) fn of(project: &Project, changes: &[Change], origin: Origin) -> Self {
-        let new_parts = if origin == Origin::Elsewhere { NewParts::of(project, changes) } else { NewParts::default() };
-        let leads_out = |change: &&Change| {
-            let Some(Node::Link { target }) = &change.after else { return false };
-            origin == Origin::Elsewhere && project.leads_out(&join(split(change.path.as_bytes()).0, target.as_bytes()))
+        let new_parts = if origin == Origin::Elsewhere {
+            NewParts::of(project, changes)
+        } else {
+            NewParts::default()
         };
-        let led_out = changes.iter().filter(leads_out).map(|change| change.path.clone()).collect();
-        Self { origin, new_parts, led_out }
+        let leads_out = |change: &&Change| {
+            let Some(Node::Link { target }) = &change.after else {
+                return false;
+            };
+            origin == Origin::Elsewhere
+                && project.leads_out(&join(split(change.path.as_bytes()).0, target.as_bytes()))
+        };
+        let led_out = changes
+            .iter()
+            .filter(leads_out)
+            .map(|change| change.path.clone())
+            .collect();
+        Self {
+            origin,
+            new_parts,
+            led_out,
+        }
     }
 
     pub(super) fn reason(&self, change: &Change) -> Option<LeftReason> {
@@ -54,7 +69,11 @@ impl Forbidden {
             return Some(LeftReason::Git);
         }
         let led_out = || match &change.after {
-            Some(Node::Link { target }) if self.led_out.contains(&change.path) => Some(LeftReason::LeadsOut { target: target.clone() }),
+            Some(Node::Link { target }) if self.led_out.contains(&change.path) => {
+                Some(LeftReason::LeadsOut {
+                    target: target.clone(),
+                })
+            }
             _ => None,
         };
         reason(change, self.origin).or_else(led_out)
@@ -68,10 +87,15 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     }
     let comes = matches!(change.after, Some(Node::File { .. } | Node::Unkept { .. }));
     match (why(change.before.as_ref()), why(change.after.as_ref())) {
-        (Some(Unkept::GitFolder), _) | (_, Some(Unkept::GitFolder)) => return Some(LeftReason::Git),
+        (Some(Unkept::GitFolder), _) | (_, Some(Unkept::GitFolder)) => {
+            return Some(LeftReason::Git);
+        }
         (Some(why), None) if origin == Origin::Before => return Some(LeftReason::NotKept { why }),
         // What the session worked on holds it; a file that only went could never be had again.
-        (before, after) if origin == Origin::Elsewhere && comes && [before, after].into_iter().flatten().all(can_come) => {}
+        (before, after)
+            if origin == Origin::Elsewhere
+                && comes
+                && [before, after].into_iter().flatten().all(can_come) => {}
         (_, Some(why)) => return Some(LeftReason::Unkept { why }),
         (Some(why), None) => return Some(LeftReason::ForGood { why }),
         (None, None) => {}
@@ -79,20 +103,30 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     match &change.after {
         Some(Node::File { mode, .. }) if mode & SET_ID != 0 => Some(LeftReason::SetId),
         // Whatever is behind such a name is git's, which it would have another one for.
-        Some(Node::Link { target }) if origin == Origin::Elsewhere && target.as_bytes().split(|byte| *byte == b'/').any(means_git) => {
+        Some(Node::Link { target })
+            if origin == Origin::Elsewhere
+                && target.as_bytes().split(|byte| *byte == b'/').any(means_git) =>
+        {
             Some(LeftReason::Git)
         }
-        Some(Node::Link { target }) if origin == Origin::Elsewhere && leads_out(change.path.as_bytes(), target.as_bytes()) => {
-            Some(LeftReason::LeadsOut { target: target.clone() })
+        Some(Node::Link { target })
+            if origin == Origin::Elsewhere
+                && leads_out(change.path.as_bytes(), target.as_bytes()) =>
+        {
+            Some(LeftReason::LeadsOut {
+                target: target.clone(),
+            })
         }
         _ => None,
     }
 }
 
-/// Whether a name on the way is `.git` to any file system; the file of that name that a submodule has may come back.
+/// Whether a name on the way is `.git` to any file system; the file of that name that a submodule
+/// has may come back.
 fn is_gits(path: &[u8], origin: Origin) -> bool {
     let (folder, name) = split(path);
-    folder.split(|byte| *byte == b'/').any(means_git) || means_git(name) && !(origin == Origin::Before && name == b".git")
+    folder.split(|byte| *byte == b'/').any(means_git)
+        || means_git(name) && !(origin == Origin::Before && name == b".git")
 }
 
 /// Returns why no link of a session's comes in as a file there, by its letters.
@@ -108,16 +142,24 @@ fn means_git(name: &[u8]) -> bool {
     name == ".git" || name == "git~1"
 }
 
-/// Returns what some file system takes a name for: some do not tell capital letters apart, drop blanks and dots at the end, or letters that
-/// cannot be seen.
+/// Returns what some file system takes a name for: some do not tell capital letters apart, drop
+/// blanks and dots at the end, or letters that cannot be seen.
 pub(super) fn folded(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
-    let seen: String = text.chars().filter(|character| !is_hidden(*character)).flat_map(char::to_lowercase).collect();
-    seen.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']).to_owned()
+    let seen: String = text
+        .chars()
+        .filter(|character| !is_hidden(*character))
+        .flat_map(char::to_lowercase)
+        .collect();
+    seen.split(':')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([' ', '.'])
+        .to_owned()
 }
 
-/// Whether a link there would lead out of the project, as far as can be told from the two paths: a `..` behind a name counts as out,
-/// since that name may be a link itself.
+/// Whether a link there would lead out of the project, as far as can be told from the two paths: a
+/// `..` behind a name counts as out, since that name may be a link itself.
 fn leads_out(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return true;
@@ -141,25 +183,59 @@ mod tests {
 
     #[test]
     fn a_link_is_let_in_only_where_it_stays_in() {
-        for (path, target) in [("a", "b"), ("in/a", "../b"), ("a/b/c", "../../d"), ("a", "./b/c"), ("a", "")] {
-            assert!(!leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        for (path, target) in [
+            ("a", "b"),
+            ("in/a", "../b"),
+            ("a/b/c", "../../d"),
+            ("a", "./b/c"),
+            ("a", ""),
+        ] {
+            assert!(
+                !leads_out(path.as_bytes(), target.as_bytes()),
+                "{path} -> {target}"
+            );
         }
-        for (path, target) in [("a", "/etc"), ("a", ".."), ("a", "../b"), ("in/a", "../../b"), ("in/a", "b/../../.."), ("a", "b/..")] {
-            assert!(leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        for (path, target) in [
+            ("a", "/etc"),
+            ("a", ".."),
+            ("a", "../b"),
+            ("in/a", "../../b"),
+            ("in/a", "b/../../.."),
+            ("a", "b/.."),
+        ] {
+            assert!(
+                leads_out(path.as_bytes(), target.as_bytes()),
+                "{path} -> {target}"
+            );
         }
     }
 
     #[test]
     fn links_to_what_is_gits_come_no_more_than_those_out_of_the_project() {
         let why = |path: &str, target: &str| why_no_link(path.as_bytes(), target.as_bytes());
-        assert_eq!(why("sub/g", "../.GIT/hooks"), Some("a link to what belongs to git"));
-        assert_eq!(why("up", "../../.ssh"), Some("a link that leads out of the project"));
+        assert_eq!(
+            why("sub/g", "../.GIT/hooks"),
+            Some("a link to what belongs to git")
+        );
+        assert_eq!(
+            why("up", "../../.ssh"),
+            Some("a link that leads out of the project")
+        );
         assert_eq!((why("in/a", "../b"), why("a", "github")), (None, None));
     }
 
     #[test]
     fn gits_own_names_are_known_in_every_spelling() {
-        for name in [".git", ".GIT", ".Git ", ".git.", ".g\u{200c}it", "git~1", "GIT~1", ".git::$INDEX_ALLOCATION"] {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git ",
+            ".git.",
+            ".g\u{200c}it",
+            "git~1",
+            "GIT~1",
+            ".git::$INDEX_ALLOCATION",
+        ] {
             assert!(means_git(name.as_bytes()), "{name:?}");
         }
         for name in [".gitignore", ".github", "git", "a.git", ".git2", ""] {

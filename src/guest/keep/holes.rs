@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use nix::unistd::Whence;
 use nix::unistd::lseek;
 
-/// Copies what is in a file, so that its holes stay holes: a disk of a virtual machine may be larger than the one it lies on.
-/// Returns how many bytes there are.
+/// Copies what is in a file, so that its holes stay holes: a disk of a virtual machine may be
+/// larger than the one it lies on. Returns how many bytes there are.
 pub(super) fn copy(source: &File, mut target: &File, size: i64) -> io::Result<u64> {
     let (mut at, mut n_bytes) = (0, 0);
     loop {
@@ -18,7 +18,9 @@ pub(super) fn copy(source: &File, mut target: &File, size: i64) -> io::Result<u6
             Err(Errno::EINVAL) => at,
             other => other?,
         };
-        let end = lseek(source, begin, Whence::SeekHole).unwrap_or(i64::MAX).max(begin);
+        let end = lseek(source, begin, Whence::SeekHole)
+            .unwrap_or(i64::MAX)
+            .max(begin);
         lseek(source, begin, Whence::SeekSet)?;
         lseek(target, begin, Whence::SeekSet)?;
         let n_copied = io::copy(&mut source.take((end - begin) as u64), &mut target)?;

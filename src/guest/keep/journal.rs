@@ -15,7 +15,8 @@ use podbay_wire::keep::Applied;
 
 const NAME: &str = "journal.json";
 
-/// One that a turn began over: nothing of it is done any more, and what it left in the project is cleared up when somebody may write there.
+/// One that a turn began over: nothing of it is done any more, and what it left in the project is
+/// cleared up when somebody may write there.
 const ASIDE: &str = "journal-aside.json";
 
 /// What an application is for: whoever finishes it must know.
@@ -30,8 +31,8 @@ pub enum Purpose {
     Review { name: String },
 }
 
-/// What is about to be done to the project, on the disk before any of it is. Every step can be told from the project itself to be done
-/// or not, so whoever comes next goes through all of them again.
+/// What is about to be done to the project, on the disk before any of it is. Every step can be told
+/// from the project itself to be done or not, so whoever comes next goes through all of them again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Journal {
     /// In the names of temporary files, by which they are known again.
@@ -60,7 +61,17 @@ impl Journal {
     /// One that only opens folders so far.
     pub(super) fn look(token: String, purpose: Purpose) -> Self {
         let (changes, ambiguous, found, left) = <_>::default();
-        Self { token, purpose, changes, ambiguous, opened: BTreeMap::new(), found, left, unheld: BTreeMap::new(), is_look: true }
+        Self {
+            token,
+            purpose,
+            changes,
+            ambiguous,
+            opened: BTreeMap::new(),
+            found,
+            left,
+            unheld: BTreeMap::new(),
+            is_look: true,
+        }
     }
 
     pub(super) fn load(state: &Folder) -> Result<Option<Self>, Error> {
@@ -73,22 +84,38 @@ impl Journal {
     }
 
     fn read(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
-        let Some(bytes) = state.read(name)? else { return Ok(None) };
-        let broken = |error: serde_json::Error| Error::Unreadable { name: name.to_owned(), problem: error.to_string() };
+        let Some(bytes) = state.read(name)? else {
+            return Ok(None);
+        };
+        let broken = |error: serde_json::Error| Error::Unreadable {
+            name: name.to_owned(),
+            problem: error.to_string(),
+        };
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
     }
 
     /// Whether what stands somewhere is what a change begins with, apart from a folder.
     pub(super) fn is_before(&self, change: &Change, here: &Found) -> bool {
-        match self.unheld.get(&change.path).and_then(|unheld| unheld.before) {
+        match self
+            .unheld
+            .get(&change.path)
+            .and_then(|unheld| unheld.before)
+        {
             Some(facts) => facts.are_of(here),
-            None => are_alike(here.node().as_ref(), change.before.as_ref().filter(|node| !node.is_folder())),
+            None => are_alike(
+                here.node().as_ref(),
+                change.before.as_ref().filter(|node| !node.is_folder()),
+            ),
         }
     }
 
     /// Whether what stands somewhere is what a change leads to.
     pub(super) fn is_after(&self, change: &Change, here: &Found) -> bool {
-        match self.unheld.get(&change.path).and_then(|unheld| unheld.after) {
+        match self
+            .unheld
+            .get(&change.path)
+            .and_then(|unheld| unheld.after)
+        {
             Some(facts) => facts.are_of(here),
             None => are_alike(here.node().as_ref(), change.after.as_ref()),
         }
@@ -96,7 +123,13 @@ impl Journal {
 
     /// Returns all that is not known to be done: each path that was to be changed, or was left.
     pub(super) fn open_paths(&self) -> Vec<BytesPath> {
-        let mut paths: Vec<BytesPath> = self.changes.iter().map(|change| &change.path).chain(&self.left).cloned().collect();
+        let mut paths: Vec<BytesPath> = self
+            .changes
+            .iter()
+            .map(|change| &change.path)
+            .chain(&self.left)
+            .cloned()
+            .collect();
         paths.sort_unstable();
         paths.dedup();
         paths

@@ -1,8 +1,11 @@
-//! What a session changed in a copy that is laid over the project, found without a look at all the rest.
+//! What a session changed in a copy that is laid over the project, found without a look at all the
+//! rest.
 //!
-//! The kernel puts what is changed into a layer of its own, and what is removed as a mark there. So only folders that the layer has too are looked
-//! into; all else shows through, and is as it was when the session began, whatever the person has done to it meanwhile. That a folder was made
-//! anew, and hides all that is below, cannot be read without a privilege: it is told from that nothing of it shows through.
+//! The kernel puts what is changed into a layer of its own, and what is removed as a mark there. So
+//! only folders that the layer has too are looked into; all else shows through, and is as it was
+//! when the session began, whatever the person has done to it meanwhile. That a folder was made
+//! anew, and hides all that is below, cannot be read without a privilege: it is told from that
+//! nothing of it shows through.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -57,11 +60,24 @@ pub(super) struct Layer<'a> {
     trees: Mutex<HashMap<Vec<u8>, Option<Arc<Tree>>>>,
 }
 
-/// Takes one of a copy that is laid over a project, by a look at what the session changed there alone. What shows through counts as it was when the
-/// session began.
-pub(super) fn snapshot(layer: &Layer<'_>, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
+/// Takes one of a copy that is laid over a project, by a look at what the session changed there
+/// alone. What shows through counts as it was when the session began.
+pub(super) fn snapshot(
+    layer: &Layer<'_>,
+    state: &Folder,
+    store: &mut Store,
+    cache: &str,
+) -> Result<Snapshot, Error> {
     take_with(state, store, cache, |reader, store| {
-        let mut folders = walk(layer.copy, &Layered { reader, layer, store }, MOST_ENTRIES)?;
+        let mut folders = walk(
+            layer.copy,
+            &Layered {
+                reader,
+                layer,
+                store,
+            },
+            MOST_ENTRIES,
+        )?;
         layer.complete(store, &mut folders)?;
         Ok(folders)
     })
@@ -77,7 +93,12 @@ struct Layered<'a, 'r, 's> {
 impl Visitor for Layered<'_, '_, '_> {
     type State = (Deflate, Beside);
 
-    fn visit(&self, (deflate, beside): &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
+    fn visit(
+        &self,
+        (deflate, beside): &mut Self::State,
+        place: &Place<'_>,
+        stat: &FileStat,
+    ) -> Result<Option<Visited>, Error> {
         match self.layer.visit(self.store, beside, place)? {
             Shown::Through(visited) => Ok(visited),
             Shown::Own => self.reader.visit(deflate, place, stat),
@@ -115,14 +136,32 @@ struct Beside {
 }
 
 impl<'a> Layer<'a> {
-    pub(super) fn new(project: &'a Project, copy: &'a Project, upper: &'a Project, base: ObjectId) -> Self {
-        Self { project, copy, upper, base, trees: Mutex::default() }
+    pub(super) fn new(
+        project: &'a Project,
+        copy: &'a Project,
+        upper: &'a Project,
+        base: ObjectId,
+    ) -> Self {
+        Self {
+            project,
+            copy,
+            upper,
+            base,
+            trees: Mutex::default(),
+        }
     }
 
     fn enter(&self, store: &Store, path: &[u8]) -> Result<Enter, Error> {
         let before = self.node(store, path)?;
-        // What is mounted in the project does not show through: what the session wrote there stands on nothing, and is no change of the project.
-        let is_mount = matches!(before, Some(Node::Unkept { why: Unkept::OtherFileSystem, .. }));
+        // What is mounted in the project does not show through: what the session wrote there stands
+        // on nothing, and is no change of the project.
+        let is_mount = matches!(
+            before,
+            Some(Node::Unkept {
+                why: Unkept::OtherFileSystem,
+                ..
+            })
+        );
         if self.own(path) == Own::Folder && !is_mount {
             return Ok(Enter::Walk);
         }
@@ -132,35 +171,65 @@ impl<'a> Layer<'a> {
     /// Returns whose a file is.
     fn visit(&self, store: &Store, beside: &mut Beside, place: &Place<'_>) -> Result<Shown, Error> {
         if beside.path.as_deref() != Some(place.path) {
-            *beside = Beside { path: Some(place.path.to_vec()), upper: self.upper.folder(place.path).ok() };
+            *beside = Beside {
+                path: Some(place.path.to_vec()),
+                upper: self.upper.folder(place.path).ok(),
+            };
         }
-        let is_own = |upper: &OwnedFd| fstatat(upper, place.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok();
+        let is_own =
+            |upper: &OwnedFd| fstatat(upper, place.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok();
         if beside.upper.as_ref().is_some_and(is_own) {
             return Ok(Shown::Own);
         }
         let node = self.node(store, &join(place.path, place.name))?;
-        Ok(Shown::Through(node.map(|node| Visited { node, known: None })))
+        Ok(Shown::Through(
+            node.map(|node| Visited { node, known: None }),
+        ))
     }
 
-    /// Adds what is not listed any more and was not removed by the session: the person did that, or the kernel lists what was there a while ago.
+    /// Adds what is not listed any more and was not removed by the session: the person did that, or
+    /// the kernel lists what was there a while ago.
     fn complete(&self, store: &Store, folders: &mut HashMap<Vec<u8>, Walked>) -> Result<(), Error> {
         for (path, walked) in folders {
-            let Some(before) = self.tree(store, path)? else { continue };
-            let there: BTreeSet<&[u8]> =
-                walked.entries.iter().map(|(name, _)| name.as_slice()).chain(walked.folders.iter().map(Vec::as_slice)).collect();
-            let missing: Vec<&(Vec<u8>, Node)> = before.0.iter().filter(|(name, _)| !there.contains(name.as_slice())).collect();
+            let Some(before) = self.tree(store, path)? else {
+                continue;
+            };
+            let there: BTreeSet<&[u8]> = walked
+                .entries
+                .iter()
+                .map(|(name, _)| name.as_slice())
+                .chain(walked.folders.iter().map(Vec::as_slice))
+                .collect();
+            let missing: Vec<&(Vec<u8>, Node)> = before
+                .0
+                .iter()
+                .filter(|(name, _)| !there.contains(name.as_slice()))
+                .collect();
             if missing.is_empty() {
                 continue;
             }
             // A folder that was made anew shows nothing of what is below.
-            let shows_something = there.iter().any(|name| self.own(&join(path, name)) == Own::Nothing);
+            let shows_something = there
+                .iter()
+                .any(|name| self.own(&join(path, name)) == Own::Nothing);
             let is_removed = |name: &[u8]| {
                 let path = join(path, name);
-                let is_hidden = || !shows_something && look(self.copy, &path).is_none() && look(self.project, &path).is_some();
+                let is_hidden = || {
+                    !shows_something
+                        && look(self.copy, &path).is_none()
+                        && look(self.project, &path).is_some()
+                };
                 self.own(&path) == Own::Removed || is_hidden()
             };
-            let kept: Vec<_> = missing.into_iter().filter(|(name, _)| name != OWN && !is_removed(name)).cloned().collect();
-            walked.entries.extend(kept.into_iter().map(|(name, node)| (name, Visited { node, known: None })));
+            let kept: Vec<_> = missing
+                .into_iter()
+                .filter(|(name, _)| name != OWN && !is_removed(name))
+                .cloned()
+                .collect();
+            walked.entries.extend(
+                kept.into_iter()
+                    .map(|(name, node)| (name, Visited { node, known: None })),
+            );
         }
         Ok(())
     }
@@ -177,13 +246,24 @@ impl<'a> Layer<'a> {
     /// Returns what stood at a path.
     fn node(&self, store: &Store, path: &[u8]) -> Result<Option<Node>, Error> {
         let (parent, name) = split(path);
-        let Some(tree) = self.tree(store, parent)? else { return Ok(None) };
-        Ok(tree.0.binary_search_by(|(other, _)| other.as_slice().cmp(name)).ok().map(|at| tree.0[at].1.clone()))
+        let Some(tree) = self.tree(store, parent)? else {
+            return Ok(None);
+        };
+        Ok(tree
+            .0
+            .binary_search_by(|(other, _)| other.as_slice().cmp(name))
+            .ok()
+            .map(|at| tree.0[at].1.clone()))
     }
 
     /// Returns the folder that was at a path.
     fn tree(&self, store: &Store, path: &[u8]) -> Result<Option<Arc<Tree>>, Error> {
-        if let Some(tree) = self.trees.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+        if let Some(tree) = self
+            .trees
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+        {
             return Ok(tree.clone());
         }
         let id = if path.is_empty() {
@@ -194,8 +274,14 @@ impl<'a> Layer<'a> {
                 _ => None,
             }
         };
-        let tree = id.map(|id| Tree::read(store, &id)).transpose()?.map(Arc::new);
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_vec(), tree.clone());
+        let tree = id
+            .map(|id| Tree::read(store, &id))
+            .transpose()?
+            .map(Arc::new);
+        self.trees
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path.to_vec(), tree.clone());
         Ok(tree)
     }
 }
@@ -207,11 +293,21 @@ pub(super) fn copy_up(copy: &Project, path: &[u8]) -> Result<(), Error> {
         let stat = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         // Also a time that is set to what it is is a change.
         let time = TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec);
-        utimensat(&folder, name, &TimeSpec::UTIME_OMIT, &time, UtimensatFlags::NoFollowSymlink)
+        utimensat(
+            &folder,
+            name,
+            &TimeSpec::UTIME_OMIT,
+            &time,
+            UtimensatFlags::NoFollowSymlink,
+        )
     });
     match copied {
         Ok(()) | Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(()),
-        Err(source) => Err(Error::Project { doing: "copy, in the session's view,", path: BytesPath::from_bytes(path), source }),
+        Err(source) => Err(Error::Project {
+            doing: "copy, in the session's view,",
+            path: BytesPath::from_bytes(path),
+            source,
+        }),
     }
 }
 

@@ -10,7 +10,8 @@ use super::project::Project;
 use super::read::Found;
 use crate::root::split;
 
-/// What stands at a path of the project now, and the folder it lies in: whatever is done to it is done through that folder.
+/// What stands at a path of the project now, and the folder it lies in: whatever is done to it is
+/// done through that folder.
 pub(super) struct Look {
     /// `None` where there is no such folder, or a link on the way to it.
     pub(super) folder: Option<OwnedFd>,
@@ -29,26 +30,46 @@ impl Look {
     pub(super) fn at(project: &Project, path: &[u8], kind: Name) -> Result<Self, Errno> {
         let (parent, name) = split(path);
         if kind == Name::Ambiguous && !parent.is_empty() && !is_there(project, parent)? {
-            return Ok(Self { folder: None, found: Found::Nothing });
+            return Ok(Self {
+                folder: None,
+                found: Found::Nothing,
+            });
         }
         let folder = match project.folder(parent) {
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(Self { folder: None, found: Found::Nothing }),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
+                return Ok(Self {
+                    folder: None,
+                    found: Found::Nothing,
+                });
+            }
             other => other?,
         };
         let mut found = Found::at(&folder, name)?;
-        if kind == Name::Ambiguous && !matches!(found, Found::Nothing) && !is_listed(&folder, name)? {
+        if kind == Name::Ambiguous && !matches!(found, Found::Nothing) && !is_listed(&folder, name)?
+        {
             found = Found::Nothing;
         }
-        Ok(Self { folder: Some(folder), found })
+        Ok(Self {
+            folder: Some(folder),
+            found,
+        })
     }
 }
 
 /// Whether each folder on the way has the very name it has in the path.
 fn is_there(project: &Project, path: &[u8]) -> Result<bool, Errno> {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()]);
+    let ends = path
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(at, _)| at)
+        .chain([path.len()]);
     for end in ends {
         let (parent, name) = split(&path[..end]);
-        match project.folder(parent).and_then(|folder| is_listed(&folder, name)) {
+        match project
+            .folder(parent)
+            .and_then(|folder| is_listed(&folder, name))
+        {
             Ok(true) => {}
             Ok(false) | Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(false),
             Err(errno) => return Err(errno),
@@ -58,7 +79,12 @@ fn is_there(project: &Project, path: &[u8]) -> Result<bool, Errno> {
 }
 
 fn is_listed(folder: impl AsFd, name: &[u8]) -> Result<bool, Errno> {
-    let mut entries = Dir::openat(folder, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut entries = Dir::openat(
+        folder,
+        ".",
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?;
     for entry in entries.iter() {
         if entry?.file_name().to_bytes() == name {
             return Ok(true);
@@ -85,7 +111,11 @@ mod tests {
         ] {
             for kind in [Name::Plain, Name::Ambiguous] {
                 let look = Look::at(&scene.project(), path.as_bytes(), kind).expect("looked");
-                assert_eq!((look.found.node().is_some(), look.folder.is_some()), (is_there, has_folder), "{path}");
+                assert_eq!(
+                    (look.found.node().is_some(), look.folder.is_some()),
+                    (is_there, has_folder),
+                    "{path}"
+                );
             }
         }
     }

@@ -6,12 +6,14 @@ use imara_diff::InternedInput;
 
 use super::text::is_text;
 
-/// Puts the changes of two sides to one text together, line by line; `None` where both changed the same lines, or lines that touch.
+/// Puts the changes of two sides to one text together, line by line; `None` where both changed the
+/// same lines, or lines that touch.
 pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
     if [base, ours, theirs].into_iter().any(|side| !is_text(side)) {
         return None;
     }
-    let mut hunks = [hunks(base, ours), hunks(base, theirs)].map(|hunks| hunks.into_iter().peekable());
+    let mut hunks =
+        [hunks(base, ours), hunks(base, theirs)].map(|hunks| hunks.into_iter().peekable());
     let base = lines(base);
     let mut merged = Vec::new();
     let mut at = 0;
@@ -61,7 +63,12 @@ fn hunks<'a>(old: &[u8], new: &'a [u8]) -> Vec<Hunk<'a>> {
     let input = InternedInput::new(old, new);
     let diff = Diff::compute(Algorithm::Histogram, &input);
     let index = |range: Range<u32>| range.start as usize..range.end as usize;
-    diff.hunks().map(|hunk| Hunk { old: index(hunk.before), new: added[index(hunk.after)].to_vec() }).collect()
+    diff.hunks()
+        .map(|hunk| Hunk {
+            old: index(hunk.before),
+            new: added[index(hunk.after)].to_vec(),
+        })
+        .collect()
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {
@@ -78,14 +85,29 @@ mod tests {
     fn check(base: &str, ours: &str, theirs: &str, merged: Option<&str>) {
         for (ours, theirs) in [(ours, theirs), (theirs, ours)] {
             let found = merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes());
-            assert_eq!(found.map(|bytes| String::from_utf8(bytes).expect("text")).as_deref(), merged);
+            assert_eq!(
+                found
+                    .map(|bytes| String::from_utf8(bytes).expect("text"))
+                    .as_deref(),
+                merged
+            );
         }
     }
 
     #[test]
     fn lines_of_both_sides_come_together_where_they_do_not_touch() {
-        check("a\nb\nc\nd\n", "A\nb\nc\nd\n", "a\nb\nc\nD\n", Some("A\nb\nc\nD\n"));
-        check("a\nb\nc\n", "a\nb\nc\nd\n", "z\na\nb\nc\n", Some("z\na\nb\nc\nd\n"));
+        check(
+            "a\nb\nc\nd\n",
+            "A\nb\nc\nd\n",
+            "a\nb\nc\nD\n",
+            Some("A\nb\nc\nD\n"),
+        );
+        check(
+            "a\nb\nc\n",
+            "a\nb\nc\nd\n",
+            "z\na\nb\nc\n",
+            Some("z\na\nb\nc\nd\n"),
+        );
         check("a\nb\nc\n", "a\nc\n", "a\nb\nc\nd\n", Some("a\nc\nd\n"));
         check("a\nb\nc\n", "a\nc\n", "a\nc\n", Some("a\nc\n"));
         check("a\nb\nc\n", "x\nb\nc", "a\nb\nc\n", Some("x\nb\nc"));

@@ -1,12 +1,15 @@
-//! The keeper: our program in a box in which no model's command ever runs, beside that of the session. It finds what a box must cover, keeps
-//! how the project's files were, shows what changed, and brings states back.
+//! The keeper: our program in a box in which no model's command ever runs, beside that of the
+//! session. It finds what a box must cover, keeps how the project's files were, shows what changed,
+//! and brings states back.
 //!
-//! It reads the project, which is hostile: a command of the session changes it meanwhile. So every path is opened beneath the project's
-//! folder without following a link, only regular files are read, nothing is waited for, and whatever is passed over is said.
+//! It reads the project, which is hostile: a command of the session changes it meanwhile. So every
+//! path is opened beneath the project's folder without following a link, only regular files are
+//! read, nothing is waited for, and whatever is passed over is said.
 //!
-//! Start with [`serve`], which hands each order to the file of its name. Those are functions over folders: the project's ([`Project`]) and
-//! that of our own state ([`Folder`]). [`find`] needs the first alone; [`snapshot`] reads the project into the [`store`], [`apply`] is the
-//! only one to write in it, and what takes turns back is made of both.
+//! Start with [`serve`], which hands each order to the file of its name. Those are functions over
+//! folders: the project's ([`Project`]) and that of our own state ([`Folder`]). [`find`] needs the
+//! first alone; [`snapshot`] reads the project into the [`store`], [`apply`] is the only one to
+//! write in it, and what takes turns back is made of both.
 
 mod accepted;
 pub mod apply;

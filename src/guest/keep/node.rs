@@ -9,7 +9,8 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::Unkept;
 
-/// The mode bits of a folder that count: whose group new files get is the matter of whoever set the folder up.
+/// The mode bits of a folder that count: whose group new files get is the matter of whoever set the
+/// folder up.
 pub(super) const FOLDER_MODE: u32 = 0o1777;
 
 /// What stands at a path.
@@ -28,7 +29,8 @@ pub enum Node {
     Link {
         target: BytesPath,
     },
-    /// Something that is seen and not kept; `mark` differs where it has changed, as far as that is known.
+    /// Something that is seen and not kept; `mark` differs where it has changed, as far as that is
+    /// known.
     Unkept {
         why: Unkept,
         mark: ObjectId,
@@ -37,28 +39,47 @@ pub enum Node {
 
 impl Node {
     pub(super) fn folder(stat: &FileStat, tree: ObjectId) -> Self {
-        Self::Folder { mode: stat.st_mode & FOLDER_MODE, tree }
+        Self::Folder {
+            mode: stat.st_mode & FOLDER_MODE,
+            tree,
+        }
     }
 
     pub(super) fn file(stat: &FileStat, n_bytes: u64, object: ObjectId) -> Self {
-        Self::File { mode: stat.st_mode & 0o7777, n_bytes, object }
+        Self::File {
+            mode: stat.st_mode & 0o7777,
+            n_bytes,
+            object,
+        }
     }
 
     /// Something that is known by what it is like from outside.
     pub(super) fn unkept(why: Unkept, stat: &FileStat) -> Self {
         let mut hash = Sha256::new();
-        for number in [stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec] {
+        for number in [
+            stat.st_size,
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+            stat.st_ctime,
+            stat.st_ctime_nsec,
+        ] {
             hash.update(number.to_le_bytes());
         }
         for number in [stat.st_ino, u64::from(stat.st_mode), stat.st_rdev] {
             hash.update(number.to_le_bytes());
         }
-        Self::Unkept { why, mark: ObjectId::from_bytes(hash.finalize().into()) }
+        Self::Unkept {
+            why,
+            mark: ObjectId::from_bytes(hash.finalize().into()),
+        }
     }
 
     /// Something that counts as unchanged as long as it is there.
     pub(super) fn ignored(why: Unkept) -> Self {
-        Self::Unkept { why, mark: ObjectId::of(b"") }
+        Self::Unkept {
+            why,
+            mark: ObjectId::of(b""),
+        }
     }
 
     pub(super) fn entry_type(&self) -> EntryType {

@@ -33,7 +33,10 @@ impl ObjectId {
             return None;
         }
         for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let [high, low] = [char::from(digits[0]).to_digit(16)?, char::from(digits[1]).to_digit(16)?];
+            let [high, low] = [
+                char::from(digits[0]).to_digit(16)?,
+                char::from(digits[1]).to_digit(16)?,
+            ];
             *byte = (high << 4 | low) as u8;
         }
         Some(Self(bytes))
@@ -61,7 +64,8 @@ impl Serialize for ObjectId {
 impl<'de> Deserialize<'de> for ObjectId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("an object's name has 64 hexadecimal digits"))
+        Self::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom("an object's name has 64 hexadecimal digits"))
     }
 }
 
@@ -72,7 +76,10 @@ mod tests {
     #[test]
     fn the_shown_form_names_the_same_object() {
         let id = ObjectId::of(b"");
-        assert_eq!(id.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            id.to_string(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
         assert_eq!(ObjectId::parse(&id.to_string()), Some(id));
         for wrong in ["", "e3b0", &"g".repeat(64), &"é".repeat(32)] {
             assert_eq!(ObjectId::parse(wrong), None, "{wrong}");

@@ -1,7 +1,8 @@
 //! The files that stored contents lie in.
 //!
-//! A pack is written by one snapshot and never changed after: the contents one behind the other, then a list of them, then where
-//! that list begins and its hash. It has its name only once all of that is on the disk, so a pack that can be seen is whole.
+//! A pack is written by one snapshot and never changed after: the contents one behind the other,
+//! then a list of them, then where that list begins and its hash. It has its name only once all of
+//! that is on the disk, so a pack that can be seen is whole.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -41,20 +42,36 @@ pub(super) struct Pack {
 
 impl Pack {
     /// Opens a pack with the list of what is in it.
-    pub(super) fn open(folder: &Folder, name: &str) -> Result<(Self, Vec<(ObjectId, Place)>), Error> {
+    pub(super) fn open(
+        folder: &Folder,
+        name: &str,
+    ) -> Result<(Self, Vec<(ObjectId, Place)>), Error> {
         let file = folder.open_file(name)?;
-        let broken = || Error::Unreadable { name: name.to_owned(), problem: "its end is not as it was written".to_owned() };
-        let n_bytes = file.metadata().map_err(|error| failed("look at", name)(errno_of(&error)))?.len();
+        let broken = || Error::Unreadable {
+            name: name.to_owned(),
+            problem: "its end is not as it was written".to_owned(),
+        };
+        let n_bytes = file
+            .metadata()
+            .map_err(|error| failed("look at", name)(errno_of(&error)))?
+            .len();
         let read = |from: u64, to: u64| {
-            let length = to.checked_sub(from).and_then(|length| usize::try_from(length).ok()).ok_or_else(broken)?;
+            let length = to
+                .checked_sub(from)
+                .and_then(|length| usize::try_from(length).ok())
+                .ok_or_else(broken)?;
             let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, from).map_err(|error| failed("read", name)(errno_of(&error)))?;
+            file.read_exact_at(&mut bytes, from)
+                .map_err(|error| failed("read", name)(errno_of(&error)))?;
             Ok(bytes)
         };
         let list_ends = n_bytes.checked_sub(TRAILER as u64).ok_or_else(broken)?;
         let trailer = read(list_ends, n_bytes)?;
         let list_begins = u64_at(&trailer, 0);
-        if list_begins > list_ends || !(list_ends - list_begins).is_multiple_of(ENTRY as u64) || trailer[8..16] != MAGIC[..] {
+        if list_begins > list_ends
+            || !(list_ends - list_begins).is_multiple_of(ENTRY as u64)
+            || trailer[8..16] != MAGIC[..]
+        {
             return Err(broken());
         }
         let list = read(list_begins, list_ends)?;
@@ -62,12 +79,21 @@ impl Pack {
             return Err(broken());
         }
         let places = list.as_chunks::<ENTRY>().0.iter().map(decode).collect();
-        Ok((Self { name: name.to_owned(), n_bytes, file }, places))
+        Ok((
+            Self {
+                name: name.to_owned(),
+                n_bytes,
+                file,
+            },
+            places,
+        ))
     }
 
     pub(super) fn read(&self, place: &Place) -> Result<Vec<u8>, Error> {
         let mut stored = vec![0; usize::try_from(place.n_stored).unwrap_or(usize::MAX)];
-        self.file.read_exact_at(&mut stored, place.at).map_err(|error| failed("read", &self.name)(errno_of(&error)))?;
+        self.file
+            .read_exact_at(&mut stored, place.at)
+            .map_err(|error| failed("read", &self.name)(errno_of(&error)))?;
         Ok(stored)
     }
 }
@@ -84,7 +110,13 @@ pub(super) struct NewPack<'a> {
 impl<'a> NewPack<'a> {
     pub(super) fn begin(folder: &'a Folder, name: String) -> Result<Self, Error> {
         let file = BufWriter::with_capacity(1 << 20, folder.begin(&name)?);
-        Ok(Self { folder, name, file: Some(file), at: 0, places: Vec::new() })
+        Ok(Self {
+            folder,
+            name,
+            file: Some(file),
+            at: 0,
+            places: Vec::new(),
+        })
     }
 
     /// How long the pack is as it stands.
@@ -92,10 +124,24 @@ impl<'a> NewPack<'a> {
         self.at + (self.places.len() * ENTRY + TRAILER) as u64
     }
 
-    pub(super) fn add(&mut self, id: ObjectId, stored: &[u8], n_bytes: u64, is_deflated: bool) -> Result<(), Error> {
+    pub(super) fn add(
+        &mut self,
+        id: ObjectId,
+        stored: &[u8],
+        n_bytes: u64,
+        is_deflated: bool,
+    ) -> Result<(), Error> {
         self.write(stored)?;
         let n_stored = stored.len() as u64;
-        self.places.push((id, Place { at: self.at, n_stored, n_bytes, is_deflated }));
+        self.places.push((
+            id,
+            Place {
+                at: self.at,
+                n_stored,
+                n_bytes,
+                is_deflated,
+            },
+        ));
         self.at += n_stored;
         Ok(())
     }
@@ -116,7 +162,9 @@ impl<'a> NewPack<'a> {
         list.extend_from_slice(&hash);
         self.write(&list)?;
         let writer = self.file.take().expect("a pack is finished once");
-        let file = writer.into_inner().map_err(|error| failed("write", &self.name)(errno_of(error.error())));
+        let file = writer
+            .into_inner()
+            .map_err(|error| failed("write", &self.name)(errno_of(error.error())));
         let finished = file.and_then(|file| self.folder.finish(&self.name, &file));
         if finished.is_err() {
             self.folder.give_up(&self.name);
@@ -125,8 +173,12 @@ impl<'a> NewPack<'a> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let file = self.file.as_mut().expect("a pack is written before it is finished");
-        file.write_all(bytes).map_err(|error| failed("write", &self.name)(errno_of(&error)))
+        let file = self
+            .file
+            .as_mut()
+            .expect("a pack is written before it is finished");
+        file.write_all(bytes)
+            .map_err(|error| failed("write", &self.name)(errno_of(&error)))
     }
 }
 
@@ -141,8 +193,15 @@ impl Drop for NewPack<'_> {
 }
 
 fn decode(entry: &[u8; ENTRY]) -> (ObjectId, Place) {
-    let (id, numbers) = entry.split_first_chunk().expect("an entry begins with its name");
-    let place = Place { at: u64_at(numbers, 0), n_stored: u64_at(numbers, 8), n_bytes: u64_at(numbers, 16), is_deflated: numbers[24] != 0 };
+    let (id, numbers) = entry
+        .split_first_chunk()
+        .expect("an entry begins with its name");
+    let place = Place {
+        at: u64_at(numbers, 0),
+        n_stored: u64_at(numbers, 8),
+        n_bytes: u64_at(numbers, 16),
+        is_deflated: numbers[24] != 0,
+    };
     (ObjectId::from_bytes(*id), place)
 }
 

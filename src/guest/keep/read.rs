@@ -1,4 +1,5 @@
-//! How a file of the project is read: as it is in one moment, as far as that can be told, and never waited for.
+//! How a file of the project is read: as it is in one moment, as far as that can be told, and never
+//! waited for.
 
 use std::fs::File;
 use std::io::Read;
@@ -60,18 +61,37 @@ impl Found {
             };
             let found = match file_type(&stat) {
                 SFlag::S_IFREG => Self::file(folder, name, &stat),
-                SFlag::S_IFLNK => readlinkat(folder, name).map(|target| Self::Link { target: BytesPath::from(target), stat }),
+                SFlag::S_IFLNK => readlinkat(folder, name).map(|target| Self::Link {
+                    target: BytesPath::from(target),
+                    stat,
+                }),
                 SFlag::S_IFDIR => Ok(Self::Folder { stat }),
-                _ => Ok(Self::Unkept { why: Unkept::Special, stat }),
+                _ => Ok(Self::Unkept {
+                    why: Unkept::Special,
+                    stat,
+                }),
             };
             match found {
                 // It was changed, or was another thing by the time it was opened.
-                Ok(Self::File { is_settled: false, .. })
-                | Err(Errno::ELOOP | Errno::EINVAL | Errno::ENOENT | Errno::ENXIO | Errno::EISDIR | Errno::ESTALE)
-                    if !last => {}
+                Ok(Self::File {
+                    is_settled: false, ..
+                })
+                | Err(
+                    Errno::ELOOP
+                    | Errno::EINVAL
+                    | Errno::ENOENT
+                    | Errno::ENXIO
+                    | Errno::EISDIR
+                    | Errno::ESTALE,
+                ) if !last => {}
                 Ok(found) => return Ok(found),
                 Err(Errno::ENOENT) => return Ok(Self::Nothing),
-                Err(_) => return Ok(Self::Unkept { why: Unkept::Unreadable, stat }),
+                Err(_) => {
+                    return Ok(Self::Unkept {
+                        why: Unkept::Unreadable,
+                        stat,
+                    });
+                }
             }
         }
         Ok(Self::Nothing)
@@ -79,30 +99,54 @@ impl Found {
 
     fn file(folder: impl AsFd, name: &[u8], stat: &FileStat) -> Result<Self, Errno> {
         if stat.st_size as u64 > MOST_FILE_BYTES {
-            return Ok(Self::Unkept { why: Unkept::TooLarge, stat: *stat });
+            return Ok(Self::Unkept {
+                why: Unkept::TooLarge,
+                stat: *stat,
+            });
         }
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let file = File::from(openat(folder, name, flags, Mode::empty())?);
         let before = fstat(&file)?;
         if file_type(&before) != SFlag::S_IFREG {
             return Err(Errno::ENXIO);
         }
-        let mut content = Vec::with_capacity((before.st_size as u64).min(MOST_FILE_BYTES) as usize + 1);
-        (&file).take(MOST_FILE_BYTES + 1).read_to_end(&mut content).map_err(|error| errno_of(&error))?;
+        let mut content =
+            Vec::with_capacity((before.st_size as u64).min(MOST_FILE_BYTES) as usize + 1);
+        (&file)
+            .take(MOST_FILE_BYTES + 1)
+            .read_to_end(&mut content)
+            .map_err(|error| errno_of(&error))?;
         let after = fstat(&file)?;
         if content.len() as u64 > MOST_FILE_BYTES {
-            return Ok(Self::Unkept { why: Unkept::TooLarge, stat: after });
+            return Ok(Self::Unkept {
+                why: Unkept::TooLarge,
+                stat: after,
+            });
         }
         let is_settled = stamp(&before) == stamp(&after) && content.len() as i64 == after.st_size;
-        Ok(Self::File { content, stat: after, is_settled })
+        Ok(Self::File {
+            content,
+            stat: after,
+            is_settled,
+        })
     }
 
     /// Returns what it is, without what is in it.
     pub(super) fn node(&self) -> Option<Node> {
         match self {
             Self::Nothing => None,
-            Self::File { content, stat, .. } => Some(Node::file(stat, content.len() as u64, ObjectId::of(content))),
-            Self::Link { target, .. } => Some(Node::Link { target: target.clone() }),
+            Self::File { content, stat, .. } => Some(Node::file(
+                stat,
+                content.len() as u64,
+                ObjectId::of(content),
+            )),
+            Self::Link { target, .. } => Some(Node::Link {
+                target: target.clone(),
+            }),
             Self::Folder { stat } => Some(Node::folder(stat, ObjectId::of(b""))),
             Self::Unkept { why, stat } => Some(Node::unkept(*why, stat)),
         }
@@ -111,7 +155,10 @@ impl Found {
     pub(super) fn stat(&self) -> Option<&FileStat> {
         match self {
             Self::Nothing => None,
-            Self::File { stat, .. } | Self::Link { stat, .. } | Self::Folder { stat } | Self::Unkept { stat, .. } => Some(stat),
+            Self::File { stat, .. }
+            | Self::Link { stat, .. }
+            | Self::Folder { stat }
+            | Self::Unkept { stat, .. } => Some(stat),
         }
     }
 }
@@ -120,5 +167,12 @@ impl Found {
 pub(super) type Stamp = [i64; 6];
 
 pub(super) fn stamp(stat: &FileStat) -> Stamp {
-    [stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec, stat.st_ino as i64]
+    [
+        stat.st_size,
+        stat.st_mtime,
+        stat.st_mtime_nsec,
+        stat.st_ctime,
+        stat.st_ctime_nsec,
+        stat.st_ino as i64,
+    ]
 }

@@ -44,16 +44,19 @@ const MOST_WAITING: usize = 4;
 pub(crate) struct Places {
     /// The project, `/workspace` in a box.
     pub(crate) workspace: PathBuf,
-    /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have the folder above.
+    /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have
+    /// the folder above.
     pub(crate) state: PathBuf,
-    /// What a review's session works on, and what of it is that session's own; neither is there where nothing is reviewed.
+    /// What a review's session works on, and what of it is that session's own; neither is there
+    /// where nothing is reviewed.
     pub(crate) copy: PathBuf,
     pub(crate) upper: PathBuf,
     /// Where the folders for the copies to come are made.
     pub(crate) views: PathBuf,
     /// The git folder of that session, if it has one.
     pub(crate) git: PathBuf,
-    /// Where repositories go that a session made, `/aside` in a box; it is there only for those keepers that move some.
+    /// Where repositories go that a session made, `/aside` in a box; it is there only for those
+    /// keepers that move some.
     pub(crate) aside: PathBuf,
     /// For what is needed meanwhile.
     pub(crate) scratch: PathBuf,
@@ -63,16 +66,22 @@ impl Places {
     /// Returns whether something can be kept; `None`: there is no place for it.
     fn keeps(&self) -> Option<bool> {
         let above = self.state.parent()?;
-        fs::metadata(above).is_ok().then(|| nix::unistd::access(&self.state, AccessFlags::W_OK).is_ok())
+        fs::metadata(above)
+            .is_ok()
+            .then(|| nix::unistd::access(&self.state, AccessFlags::W_OK).is_ok())
     }
 
     fn open(&self) -> Result<(Project, Folder), String> {
-        let project = Project::open(&self.workspace).map_err(|error| format!("the project cannot be opened: {error}"))?;
-        Ok((project, Folder::open(&self.state).map_err(|error| with_cause(&error))?))
+        let project = Project::open(&self.workspace)
+            .map_err(|error| format!("the project cannot be opened: {error}"))?;
+        Ok((
+            project,
+            Folder::open(&self.state).map_err(|error| with_cause(&error))?,
+        ))
     }
 
-    /// Looks through what commands see: of a review that is the copy, in which a session has moved things, unless what the person did meanwhile is
-    /// asked for.
+    /// Looks through what commands see: of a review that is the copy, in which a session has moved
+    /// things, unless what the person did meanwhile is asked for.
     fn find(&self, order: &Find) -> io::Result<Found> {
         if self.copy.is_dir() && !order.in_project {
             find::find_in_copy(&self.workspace, &self.copy, &self.upper, order)
@@ -83,28 +92,48 @@ impl Places {
 
     fn review(&self, order: &ReviewOrder) -> Result<ReviewAnswer, String> {
         if *order == ReviewOrder::Copy {
-            let open = |path: &Path| Project::open(path).map_err(|error| format!("{} cannot be opened: {error}", path.display()));
+            let open = |path: &Path| {
+                Project::open(path)
+                    .map_err(|error| format!("{} cannot be opened: {error}", path.display()))
+            };
             let copied = review::duplicate(&open(&self.workspace)?, &open(&self.upper)?);
-            return copied.map(ReviewAnswer::Copied).map_err(|error| with_cause(&error));
+            return copied
+                .map(ReviewAnswer::Copied)
+                .map_err(|error| with_cause(&error));
         }
         let (project, state) = self.open()?;
         let worked_on = |path: &Path| match Project::open(path) {
             Ok(folder) => Ok(Some(folder)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("what the session worked on cannot be opened: {error}")),
+            Err(error) => Err(format!(
+                "what the session worked on cannot be opened: {error}"
+            )),
         };
         let (copy, upper) = (worked_on(&self.copy)?, worked_on(&self.upper)?);
         let starts = self.state.join("git");
         if let Some(name) = order.name() {
             let is_there = review::is_on_record(&self.state, name);
             let noted = match order {
-                ReviewOrder::Apply { .. } if !is_there && accepted::is_noted(&state, name).map_err(|error| with_cause(&error))? => {
-                    git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
+                ReviewOrder::Apply { .. }
+                    if !is_there
+                        && accepted::is_noted(&state, name)
+                            .map_err(|error| with_cause(&error))? =>
+                {
+                    git::forget(&starts, &git_of_review(name))
+                        .map_err(|fault| fault.to_string())?;
                     return undo::in_already(&state, name).map_err(|error| with_cause(&error));
                 }
-                ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => accepted::note(&state, name),
-                ReviewOrder::Discard { is_held, .. } if !is_there && !is_held && !git::is_on_record(&starts, &git_of_review(name)) => {
-                    Err(Error::NoReview { name: name.to_owned() })
+                ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => {
+                    accepted::note(&state, name)
+                }
+                ReviewOrder::Discard { is_held, .. }
+                    if !is_there
+                        && !is_held
+                        && !git::is_on_record(&starts, &git_of_review(name)) =>
+                {
+                    Err(Error::NoReview {
+                        name: name.to_owned(),
+                    })
                 }
                 ReviewOrder::Discard { .. } => accepted::forget(&state, name),
                 _ => Ok(()),
@@ -115,14 +144,24 @@ impl Places {
             let folder = Some(self.git.as_path()).filter(|folder| folder.is_dir());
             git::waiting(&starts, folder, &git_of_review(name))
         });
-        let obeyed = order.name().map_or_else(Vec::new, |name| git::obeyed_at_start(&starts, &git_of_review(name)));
-        let seen = review::Seen { copy: copy.as_ref(), upper: upper.as_ref(), git: git.as_ref(), obeyed: &obeyed };
+        let obeyed = order.name().map_or_else(Vec::new, |name| {
+            git::obeyed_at_start(&starts, &git_of_review(name))
+        });
+        let seen = review::Seen {
+            copy: copy.as_ref(),
+            upper: upper.as_ref(),
+            git: git.as_ref(),
+            obeyed: &obeyed,
+        };
         let answer = review::order(&project, seen, &state, order);
         let mut answer = answer.map_err(|error| with_cause(&error))?;
         if let (ReviewOrder::Turn { turn, .. }, ReviewAnswer::Turn(ended)) = (order, &mut answer)
             && ended.needs_view(turn)
         {
-            make_view(&self.workspace, &self.views.join(turn.next_view.to_string()))?;
+            make_view(
+                &self.workspace,
+                &self.views.join(turn.next_view.to_string()),
+            )?;
         }
         if let ReviewAnswer::Reviews { reviews } = &mut answer {
             for one in &mut reviews.first {
@@ -130,7 +169,10 @@ impl Places {
             }
         }
         let goes_on = matches!(order, ReviewOrder::Turn { .. });
-        if let Some(name) = order.name().filter(|name| !goes_on && !review::is_on_record(&self.state, name)) {
+        if let Some(name) = order
+            .name()
+            .filter(|name| !goes_on && !review::is_on_record(&self.state, name))
+        {
             // It is over.
             git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
         }
@@ -145,13 +187,17 @@ fn make_view(project: &Path, view: &Path) -> Result<(), String> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     };
-    made(view.to_owned()).and_then(|()| made(view.join("up"))).and_then(|()| made(view.join("wk"))).map_err(failed)?;
+    made(view.to_owned())
+        .and_then(|()| made(view.join("up")))
+        .and_then(|()| made(view.join("wk")))
+        .map_err(failed)?;
     // The copy's own folder is this one.
     let mode = fs::metadata(project).map_err(failed)?.mode() & 0o777;
     fs::set_permissions(view.join("up"), Permissions::from_mode(mode)).map_err(failed)
 }
 
-/// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
+/// Carries out orders, one after the other, until the input ends; then `at_end` is called at once,
+/// on another thread.
 pub(crate) fn run(
     places: &Places,
     input: impl Read + Send + 'static,
@@ -169,14 +215,21 @@ pub(crate) fn run(
     send(&mut output, &FromKeeper::Hello(hello))?;
     let orders = read_aside(input, at_end)?;
     match orders.recv() {
-        Ok(Ok(ToKeeper::Hello { protocol, build })) if protocol == PROTOCOL && build == build_id() => {}
+        Ok(Ok(ToKeeper::Hello { protocol, build }))
+            if protocol == PROTOCOL && build == build_id() => {}
         Ok(Ok(_)) => return close(output, "the host is of another build than this keeper"),
         Ok(Err(error)) => return close(output, &error.to_string()),
         Err(_) => return Ok(()),
     }
     for order in orders {
         match order {
-            Ok(ToKeeper::Order { id, order }) => send(&mut output, &FromKeeper::Done { id, kept: carry_out(places, &order) })?,
+            Ok(ToKeeper::Order { id, order }) => send(
+                &mut output,
+                &FromKeeper::Done {
+                    id,
+                    kept: carry_out(places, &order),
+                },
+            )?,
             Ok(ToKeeper::Hello { .. }) => return close(output, "a second hello came"),
             Err(error) => return close(output, &error.to_string()),
         }
@@ -186,25 +239,52 @@ pub(crate) fn run(
 
 fn carry_out(places: &Places, order: &Order) -> Kept {
     let (doing, done) = match order {
-        Order::Find(order) => ("look through the project", places.find(order).map(Kept::Found).map_err(|error| error.to_string())),
+        Order::Find(order) => (
+            "look through the project",
+            places
+                .find(order)
+                .map(Kept::Found)
+                .map_err(|error| error.to_string()),
+        ),
         Order::Turn { order } => ("keep how the project's files are", {
-            let turn = |(project, state): (Project, Folder)| undo::turn(&project, &state, order).map_err(|error| with_cause(&error));
-            places.open().and_then(turn).map(|answer| Kept::Turn { answer: Box::new(answer) })
+            let turn = |(project, state): (Project, Folder)| {
+                undo::turn(&project, &state, order).map_err(|error| with_cause(&error))
+            };
+            places.open().and_then(turn).map(|answer| Kept::Turn {
+                answer: Box::new(answer),
+            })
         }),
         Order::Undo { order } => ("look at what was kept, or bring it back", {
-            let undo = |(project, state): (Project, Folder)| undo::order(&project, &state, order).map_err(|error| with_cause(&error));
-            places.open().and_then(undo).map(|answer| Kept::Undo { answer: Box::new(answer) })
+            let undo = |(project, state): (Project, Folder)| {
+                undo::order(&project, &state, order).map_err(|error| with_cause(&error))
+            };
+            places.open().and_then(undo).map(|answer| Kept::Undo {
+                answer: Box::new(answer),
+            })
         }),
-        Order::Review { order } => {
-            ("look after what is to be reviewed", places.review(order).map(|answer| Kept::Review { answer: Box::new(answer) }))
-        }
+        Order::Review { order } => (
+            "look after what is to be reviewed",
+            places.review(order).map(|answer| Kept::Review {
+                answer: Box::new(answer),
+            }),
+        ),
         Order::Git { order } => ("look after the project's repositories", {
-            let folders = git::Folders { project: &places.workspace, state: &places.state, aside: &places.aside, scratch: &places.scratch };
+            let folders = git::Folders {
+                project: &places.workspace,
+                state: &places.state,
+                aside: &places.aside,
+                scratch: &places.scratch,
+            };
             let done = git::carry_out(&folders, order).map_err(|fault| fault.to_string());
-            done.map(|answer| Kept::Git { answer: Box::new(answer) })
+            done.map(|answer| Kept::Git {
+                answer: Box::new(answer),
+            })
         }),
     };
-    let mut kept = done.unwrap_or_else(|problem| Kept::Failed { doing: doing.to_owned(), problem });
+    let mut kept = done.unwrap_or_else(|problem| Kept::Failed {
+        doing: doing.to_owned(),
+        problem,
+    });
     // Whatever there is, the answer goes in one frame.
     kept.fit();
     kept
@@ -217,8 +297,8 @@ fn with_cause(error: &Error) -> String {
     }
 }
 
-/// Reads what comes on a thread of its own: when the host is gone the keeper must end at once, whatever it is at. All that it does can be
-/// broken off at any point.
+/// Reads what comes on a thread of its own: when the host is gone the keeper must end at once,
+/// whatever it is at. All that it does can be broken off at any point.
 fn read_aside(
     mut input: impl Read + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
@@ -233,7 +313,9 @@ fn read_aside(
             }
         }
     };
-    thread::Builder::new().name("podbay-orders".to_owned()).spawn(read)?;
+    thread::Builder::new()
+        .name("podbay-orders".to_owned())
+        .spawn(read)?;
     Ok(receiver)
 }
 
@@ -257,7 +339,10 @@ fn send(output: &mut impl Write, message: &FromKeeper) -> io::Result<()> {
     let bytes = match (frame::encode(message), message) {
         (Err(error), FromKeeper::Done { id, .. }) => {
             // Whoever waits for the answer must get one.
-            let kept = Kept::Failed { doing: "send the answer".to_owned(), problem: error.to_string() };
+            let kept = Kept::Failed {
+                doing: "send the answer".to_owned(),
+                problem: error.to_string(),
+            };
             frame::encode(&FromKeeper::Done { id: *id, kept })
         }
         (encoded, _) => encoded,
@@ -269,7 +354,12 @@ fn send(output: &mut impl Write, message: &FromKeeper) -> io::Result<()> {
 }
 
 fn close(mut output: impl Write, reason: &str) -> io::Result<()> {
-    send(&mut output, &FromKeeper::Closing { reason: reason.to_owned() })
+    send(
+        &mut output,
+        &FromKeeper::Closing {
+            reason: reason.to_owned(),
+        },
+    )
 }
 
 #[cfg(test)]
@@ -294,7 +384,11 @@ mod tests {
     fn what_the_person_did_is_looked_for_in_the_project_and_all_else_in_the_copy() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let at = |name: &str| folder.path().join(name);
-        for (name, secret) in [("project", ".env.persons"), ("copy", ".env.sessions"), ("upper", ".env.sessions")] {
+        for (name, secret) in [
+            ("project", ".env.persons"),
+            ("copy", ".env.sessions"),
+            ("upper", ".env.sessions"),
+        ] {
             fs::create_dir(at(name)).expect("made");
             fs::write(at(name).join(secret), "A=1").expect("written");
         }
@@ -309,10 +403,26 @@ mod tests {
             scratch: at("no/scratch"),
         };
         let found = |in_project| -> Vec<String> {
-            let found = places.find(&Find { budget_ms: 10_000, in_project, ..Find::default() }).expect("looked");
-            found.secrets.iter().map(|secret| secret.path.to_text()).collect()
+            let found = places
+                .find(&Find {
+                    budget_ms: 10_000,
+                    in_project,
+                    ..Find::default()
+                })
+                .expect("looked");
+            found
+                .secrets
+                .iter()
+                .map(|secret| secret.path.to_text())
+                .collect()
         };
-        assert_eq!((found(true), found(false)), (vec![".env.persons".to_owned()], vec![".env.sessions".to_owned()]));
+        assert_eq!(
+            (found(true), found(false)),
+            (
+                vec![".env.persons".to_owned()],
+                vec![".env.sessions".to_owned()]
+            )
+        );
     }
 
     fn answers(input: Vec<u8>) -> Vec<FromKeeper> {
@@ -342,11 +452,20 @@ mod tests {
     }
 
     fn hello() -> ToKeeper {
-        ToKeeper::Hello { protocol: PROTOCOL, build: build_id() }
+        ToKeeper::Hello {
+            protocol: PROTOCOL,
+            build: build_id(),
+        }
     }
 
     fn order(id: u32) -> ToKeeper {
-        ToKeeper::Order { id, order: Order::Find(Find { budget_ms: 10_000, ..Find::default() }) }
+        ToKeeper::Order {
+            id,
+            order: Order::Find(Find {
+                budget_ms: 10_000,
+                ..Find::default()
+            }),
+        }
     }
 
     #[test]
@@ -354,7 +473,13 @@ mod tests {
         let answers = answers(framed(&[hello(), order(7), order(8)]));
         assert!(matches!(answers[0], FromKeeper::Hello(_)), "{answers:?}");
         for (answer, expected) in answers[1..].iter().zip([7, 8]) {
-            let FromKeeper::Done { id, kept: Kept::Found(found) } = answer else { panic!("{answer:?}") };
+            let FromKeeper::Done {
+                id,
+                kept: Kept::Found(found),
+            } = answer
+            else {
+                panic!("{answer:?}")
+            };
             assert!(*id == expected && found.secrets.len() == 1, "{answer:?}");
         }
         assert_eq!(answers.len(), 3);
@@ -368,9 +493,24 @@ mod tests {
         for path in [&workspace, &state, &copy] {
             fs::create_dir(path).expect("made");
         }
-        let places = Places { workspace, state, copy, upper: at("no"), views: at("no"), git: at("no"), aside: at("no"), scratch: at("no") };
+        let places = Places {
+            workspace,
+            state,
+            copy,
+            upper: at("no"),
+            views: at("no"),
+            git: at("no"),
+            aside: at("no"),
+            scratch: at("no"),
+        };
         let name = || "s".to_owned();
-        let apply = || ReviewOrder::Apply { name: name(), only: Vec::new(), merge: false, with_auto_run: false, auto_run: Vec::new() };
+        let apply = || ReviewOrder::Apply {
+            name: name(),
+            only: Vec::new(),
+            merge: false,
+            with_auto_run: false,
+            auto_run: Vec::new(),
+        };
         let make = || {
             places
                 .review(&ReviewOrder::Begin {
@@ -382,26 +522,70 @@ mod tests {
                 })
                 .expect("begun");
             fs::write(places.copy.join("made.txt"), "1").expect("written");
-            places.review(&ReviewOrder::End { name: name(), auto_run: Vec::new() }).expect("ended");
+            places
+                .review(&ReviewOrder::End {
+                    name: name(),
+                    auto_run: Vec::new(),
+                })
+                .expect("ended");
         };
         make();
-        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::Applied(_))));
-        assert_eq!(fs::read(places.workspace.join("made.txt")).expect("read"), b"1");
+        assert!(matches!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::Applied(_))
+        ));
+        assert_eq!(
+            fs::read(places.workspace.join("made.txt")).expect("read"),
+            b"1"
+        );
         // As after a command that was killed before the volumes were gone.
-        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: false, has_redo: false }));
-        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: false, has_redo: false }));
+        assert_eq!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::InAlready {
+                is_taken_back: false,
+                has_redo: false
+            })
+        );
+        assert_eq!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::InAlready {
+                is_taken_back: false,
+                has_redo: false
+            })
+        );
         // Taken back it is in no longer.
         let (project, kept) = places.open().expect("opens");
-        undo::order(&project, &kept, &UndoOrder::Back { n: 1, merge: false, is_beside: false }).expect("taken back");
-        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready { is_taken_back: true, has_redo: true }));
+        undo::order(
+            &project,
+            &kept,
+            &UndoOrder::Back {
+                n: 1,
+                merge: false,
+                is_beside: false,
+            },
+        )
+        .expect("taken back");
+        assert_eq!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::InAlready {
+                is_taken_back: true,
+                has_redo: true
+            })
+        );
         // What was dropped is not in, and neither is what nobody remembers.
         assert!(!places.workspace.join("made.txt").exists());
         make();
-        let discard = |is_held: bool| places.review(&ReviewOrder::Discard { name: name(), is_held });
+        let discard = |is_held: bool| {
+            places.review(&ReviewOrder::Discard {
+                name: name(),
+                is_held,
+            })
+        };
         assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
         let told = places.review(&apply()).expect_err("it is gone");
         assert!(told.contains("there is no review"), "{told}");
-        // Its volumes may be all that is left of one, and what is on record as well; of what is neither nothing can be dropped.
+        // Its volumes may be all that is left of one, and what is on record as well; of what is
+        // neither nothing can be dropped.
         assert_eq!(discard(true), Ok(ReviewAnswer::Discarded));
         make();
         assert_eq!(discard(false), Ok(ReviewAnswer::Discarded));
@@ -411,26 +595,47 @@ mod tests {
         fs::write(starts.join("s-review.json"), start).expect("written");
         assert_eq!(discard(false), Ok(ReviewAnswer::Discarded));
         let told = discard(false).expect_err("it is gone");
-        assert!(told.contains("there is no review `s` of this project"), "{told}");
+        assert!(
+            told.contains("there is no review `s` of this project"),
+            "{told}"
+        );
         make();
-        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::Applied(_))));
+        assert!(matches!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::Applied(_))
+        ));
         discard(false).expect_err("it is in, and nothing was dropped");
-        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::InAlready { .. })));
+        assert!(matches!(
+            places.review(&apply()),
+            Ok(ReviewAnswer::InAlready { .. })
+        ));
     }
 
     #[test]
     fn what_no_host_of_this_build_says_closes_the_line() {
-        let other = ToKeeper::Hello { protocol: PROTOCOL, build: "other".to_owned() };
+        let other = ToKeeper::Hello {
+            protocol: PROTOCOL,
+            build: "other".to_owned(),
+        };
         for (input, words) in [
             (framed(&[other]), "another build"),
             (framed(&[order(1)]), "another build"),
             (framed(&[hello(), hello()]), "second hello"),
             (u32::MAX.to_be_bytes().to_vec(), "over the limit"),
-            ([framed(&[hello()]), vec![0, 0, 0, 2, b'{', b'}']].concat(), "not what the protocol says"),
-            ([framed(&[hello()]), vec![0, 0, 0, 9, b'{']].concat(), "fill whole buffer"),
+            (
+                [framed(&[hello()]), vec![0, 0, 0, 2, b'{', b'}']].concat(),
+                "not what the protocol says",
+            ),
+            (
+                [framed(&[hello()]), vec![0, 0, 0, 9, b'{']].concat(),
+                "fill whole buffer",
+            ),
         ] {
             let answers = answers(input);
-            assert!(matches!(answers.last(), Some(FromKeeper::Closing { reason }) if reason.contains(words)), "{answers:?}");
+            assert!(
+                matches!(answers.last(), Some(FromKeeper::Closing { reason }) if reason.contains(words)),
+                "{answers:?}"
+            );
         }
         assert_eq!(answers(Vec::new()).len(), 1);
     }

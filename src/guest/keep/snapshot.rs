@@ -68,10 +68,17 @@ pub struct Snapshot {
     pub n_bytes_read: u64,
 }
 
-/// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read the next time; every folder that
-/// snapshots are taken of needs a name of its own.
-pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
-    take_with(state, store, cache, |reader, _| walk(project, reader, MOST_ENTRIES))
+/// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read
+/// the next time; every folder that snapshots are taken of needs a name of its own.
+pub fn take(
+    project: &Project,
+    state: &Folder,
+    store: &mut Store,
+    cache: &str,
+) -> Result<Snapshot, Error> {
+    take_with(state, store, cache, |reader, _| {
+        walk(project, reader, MOST_ENTRIES)
+    })
 }
 
 /// Takes one of what `walk` finds.
@@ -95,7 +102,10 @@ pub(super) fn take_with(
     let n_bytes_read = reader.n_bytes_read.into_inner();
     let known = reader.known;
     let (snapshot, cached) = put_together(folders, &addition)?;
-    let snapshot = Snapshot { n_bytes_read, ..snapshot };
+    let snapshot = Snapshot {
+        n_bytes_read,
+        ..snapshot
+    };
     let added = addition.finish()?;
     store.take_in_added(added)?;
     if cached != known {
@@ -110,7 +120,8 @@ pub(super) struct Reader<'a, 's> {
     addition: &'a Addition<'s>,
     settled_before: (i64, i64),
     large: Mutex<()>,
-    /// What files are that are nothing but one hole, by their length: any number of them takes no room on a disk, and reading each takes long.
+    /// What files are that are nothing but one hole, by their length: any number of them takes no
+    /// room on a disk, and reading each takes long.
     holes: Mutex<HashMap<u64, ObjectId>>,
     n_bytes_read: AtomicU64,
 }
@@ -128,35 +139,61 @@ impl Reader<'_, '_> {
     fn as_hole(&self, hole: &FileStat) -> Option<Visited> {
         let n_bytes = hole.st_size as u64;
         let object = self.holes().get(&n_bytes).copied()?;
-        Some(Visited { node: Node::file(hole, n_bytes, object), known: self.is_settled(hole).then(|| stamp(hole)) })
+        Some(Visited {
+            node: Node::file(hole, n_bytes, object),
+            known: self.is_settled(hole).then(|| stamp(hole)),
+        })
     }
 }
 
 impl Visitor for Reader<'_, '_> {
     type State = Deflate;
 
-    fn visit(&self, deflate: &mut Deflate, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
+    fn visit(
+        &self,
+        deflate: &mut Deflate,
+        place: &Place<'_>,
+        stat: &FileStat,
+    ) -> Result<Option<Visited>, Error> {
         let is_file = file_type(stat) == SFlag::S_IFREG;
         if is_file
             && let Some(object) = self.known.find(place.path, place.name, stat)
             && self.addition.has(&object)
         {
             let node = Node::file(stat, stat.st_size as u64, object);
-            return Ok(Some(Visited { node, known: Some(stamp(stat)) }));
+            return Ok(Some(Visited {
+                node,
+                known: Some(stamp(stat)),
+            }));
         }
-        let _alone = (is_file && stat.st_size > LARGE).then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
-        let hole = if is_file && stat.st_blocks == 0 && stat.st_size >= SHORTEST_HOLE { hole(place.folder, place.name) } else { None };
+        let _alone = (is_file && stat.st_size > LARGE)
+            .then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        let hole = if is_file && stat.st_blocks == 0 && stat.st_size >= SHORTEST_HOLE {
+            hole(place.folder, place.name)
+        } else {
+            None
+        };
         if let Some(visited) = hole.as_ref().and_then(|hole| self.as_hole(hole)) {
             return Ok(Some(visited));
         }
-        let failed = |source| Error::Project { doing: "read", path: BytesPath::from_bytes(join(place.path, place.name)), source };
+        let failed = |source| Error::Project {
+            doing: "read",
+            path: BytesPath::from_bytes(join(place.path, place.name)),
+            source,
+        };
         let found = Found::at(place.folder, place.name).map_err(failed)?;
-        let Found::File { content, stat, is_settled } = &found else {
+        let Found::File {
+            content,
+            stat,
+            is_settled,
+        } = &found
+        else {
             // A folder took the place of what was listed: the next snapshot sees it.
             let node = found.node().filter(|node| !node.is_folder());
             return Ok(node.map(|node| Visited { node, known: None }));
         };
-        self.n_bytes_read.fetch_add(content.len() as u64, Ordering::Relaxed);
+        self.n_bytes_read
+            .fetch_add(content.len() as u64, Ordering::Relaxed);
         // Nobody touched it between the two looks at it.
         let is_hole = *is_settled && hole.is_some_and(|hole| stamp(&hole) == stamp(stat));
         let is_settled = *is_settled && self.is_settled(stat);
@@ -166,16 +203,26 @@ impl Visitor for Reader<'_, '_> {
                     self.holes().insert(content.len() as u64, object);
                 }
                 let node = Node::file(stat, content.len() as u64, object);
-                Visited { node, known: is_settled.then(|| stamp(stat)) }
+                Visited {
+                    node,
+                    known: is_settled.then(|| stamp(stat)),
+                }
             }
-            Put::Full => Visited { node: Node::unkept(Unkept::StoreFull, stat), known: None },
+            Put::Full => Visited {
+                node: Node::unkept(Unkept::StoreFull, stat),
+                known: None,
+            },
         }))
     }
 }
 
 /// Returns a file's facts if there is nothing in it but one hole.
 fn hole(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty()).ok()?;
     let before = fstat(&file).ok()?;
     let is_file = file_type(&before) == SFlag::S_IFREG && before.st_size as u64 <= MOST_FILE_BYTES;
@@ -185,7 +232,10 @@ fn hole(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
 }
 
 /// Makes trees of what was found, the deepest first, and the cache for the next time.
-fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) -> Result<(Snapshot, Cache), Error> {
+fn put_together(
+    mut folders: HashMap<Vec<u8>, Walked>,
+    addition: &Addition<'_>,
+) -> Result<(Snapshot, Cache), Error> {
     let mut paths: Vec<Vec<u8>> = folders.keys().cloned().collect();
     // A folder's path is longer than that of the folder it lies in.
     paths.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
@@ -203,9 +253,15 @@ fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) 
             match &visited.node {
                 Node::File { object, .. } => {
                     n_files += 1;
-                    known.extend(visited.known.map(|stamp| Known { name: name.clone(), stamp, object: *object }));
+                    known.extend(visited.known.map(|stamp| Known {
+                        name: name.clone(),
+                        stamp,
+                        object: *object,
+                    }));
                 }
-                Node::Unkept { why, .. } if *why != Unkept::GitFolder => passed_over.push((join(&path, &name), *why)),
+                Node::Unkept { why, .. } if *why != Unkept::GitFolder => {
+                    passed_over.push((join(&path, &name), *why))
+                }
                 _ => {}
             }
             entries.push((name, visited.node));
@@ -217,7 +273,13 @@ fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) 
         let node = match walked.node {
             Some(Node::Folder { mode, .. }) => {
                 if path.is_empty() {
-                    entries.push((OWN.to_vec(), Node::Folder { mode, tree: addition.put_tree(&Tree::default().encode(), &mut deflate)? }));
+                    entries.push((
+                        OWN.to_vec(),
+                        Node::Folder {
+                            mode,
+                            tree: addition.put_tree(&Tree::default().encode(), &mut deflate)?,
+                        },
+                    ));
                 }
                 let tree = addition.put_tree(&Tree(entries).encode(), &mut deflate)?;
                 if path.is_empty() {
@@ -235,13 +297,35 @@ fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) 
             None => continue,
         };
         let (parent, name) = split(&path);
-        finished.entry(parent.to_vec()).or_default().push((name.to_vec(), node));
+        finished
+            .entry(parent.to_vec())
+            .or_default()
+            .push((name.to_vec(), node));
     }
-    let failed = || Error::Project { doing: "read", path: BytesPath::from_bytes("."), source: nix::errno::Errno::ENOENT };
+    let failed = || Error::Project {
+        doing: "read",
+        path: BytesPath::from_bytes("."),
+        source: nix::errno::Errno::ENOENT,
+    };
     passed_over.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let is_cut_short = passed_over.iter().any(|(_, why)| *why == Unkept::StoreFull);
-    let passed_over = passed_over.into_iter().map(|(path, why)| PassedOver { path: BytesPath::from_bytes(path), why }).collect();
-    Ok((Snapshot { id: id.ok_or_else(failed)?, n_files, passed_over, is_cut_short, n_bytes_read: 0 }, cache))
+    let passed_over = passed_over
+        .into_iter()
+        .map(|(path, why)| PassedOver {
+            path: BytesPath::from_bytes(path),
+            why,
+        })
+        .collect();
+    Ok((
+        Snapshot {
+            id: id.ok_or_else(failed)?,
+            n_files,
+            passed_over,
+            is_cut_short,
+            n_bytes_read: 0,
+        },
+        cache,
+    ))
 }
 
 #[cfg(test)]
@@ -262,7 +346,12 @@ mod tests {
         let mut all = Vec::new();
         let mut trees = vec![(Vec::new(), id)];
         while let Some((path, id)) = trees.pop() {
-            for (name, node) in Tree::read(store, &id).expect("a tree").0.into_iter().filter(|(name, _)| name != OWN) {
+            for (name, node) in Tree::read(store, &id)
+                .expect("a tree")
+                .0
+                .into_iter()
+                .filter(|(name, _)| name != OWN)
+            {
                 let path = join(&path, &name);
                 if let Node::Folder { tree, .. } = &node {
                     trees.push((path.clone(), *tree));
@@ -275,7 +364,12 @@ mod tests {
     }
 
     fn passed_over(snapshot: &Snapshot) -> Vec<(String, Unkept)> {
-        snapshot.passed_over.first.iter().map(|passed| (passed.path.to_string(), passed.why)).collect()
+        snapshot
+            .passed_over
+            .first
+            .iter()
+            .map(|passed| (passed.path.to_string(), passed.why))
+            .collect()
     }
 
     #[test]
@@ -299,7 +393,11 @@ mod tests {
             .iter()
             .map(|(path, node)| match node {
                 Node::Folder { mode, .. } => format!("{path}/ {mode:o}"),
-                Node::File { mode, n_bytes, object } => {
+                Node::File {
+                    mode,
+                    n_bytes,
+                    object,
+                } => {
                     assert_eq!(store.get(object).expect("held").len() as u64, *n_bytes);
                     format!("{path} {mode:o} {n_bytes}")
                 }
@@ -333,19 +431,53 @@ mod tests {
         scene.write("sub/.git/config", "");
         scene.write(".git/config", "");
         scene.write("worktree/.git", "gitdir: elsewhere\n");
-        File::create(scene.path("sparse")).expect("made").set_len(5 << 30).expect("grows");
-        File::create(scene.path("holes")).expect("made").set_len(5 << 20).expect("grows");
+        File::create(scene.path("sparse"))
+            .expect("made")
+            .set_len(5 << 30)
+            .expect("grows");
+        File::create(scene.path("holes"))
+            .expect("made")
+            .set_len(5 << 20)
+            .expect("grows");
         nix::unistd::mkfifo(&scene.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
         let _socket = std::os::unix::net::UnixListener::bind(scene.path("socket")).expect("made");
         let snapshot = scene.take();
-        let over = [("pipe", Unkept::Special), ("socket", Unkept::Special), ("sparse", Unkept::TooLarge)];
-        assert_eq!(passed_over(&snapshot), over.map(|(path, why)| (path.to_owned(), why)));
-        let paths: Vec<String> = held(&scene.store(), snapshot.id).into_iter().map(|(path, _)| path.to_string()).collect();
-        assert_eq!(paths, [".git", "holes", "pipe", "socket", "sparse", "sub", "sub/.git", "worktree", "worktree/.git"]);
+        let over = [
+            ("pipe", Unkept::Special),
+            ("socket", Unkept::Special),
+            ("sparse", Unkept::TooLarge),
+        ];
+        assert_eq!(
+            passed_over(&snapshot),
+            over.map(|(path, why)| (path.to_owned(), why))
+        );
+        let paths: Vec<String> = held(&scene.store(), snapshot.id)
+            .into_iter()
+            .map(|(path, _)| path.to_string())
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                ".git",
+                "holes",
+                "pipe",
+                "socket",
+                "sparse",
+                "sub",
+                "sub/.git",
+                "worktree",
+                "worktree/.git"
+            ]
+        );
         // Git's own changes are no changes of the project, those of what is too large are seen.
         scene.write(".git/config", "changed");
         assert_eq!(scene.take().id, snapshot.id);
-        File::options().write(true).open(scene.path("sparse")).expect("opens").set_len(6 << 30).expect("grows");
+        File::options()
+            .write(true)
+            .open(scene.path("sparse"))
+            .expect("opens")
+            .set_len(6 << 30)
+            .expect("grows");
         assert_ne!(scene.take().id, snapshot.id);
     }
 
@@ -353,27 +485,51 @@ mod tests {
     fn any_number_of_files_that_are_one_hole_is_read_once_and_comes_back_as_holes() {
         const LENGTH: u64 = 8 << 20;
         let scene = Scene::new();
-        let make = |name: &str| File::create(scene.path(name)).and_then(|file| file.set_len(LENGTH)).expect("made");
+        let make = |name: &str| {
+            File::create(scene.path(name))
+                .and_then(|file| file.set_len(LENGTH))
+                .expect("made")
+        };
         (0..16).for_each(|n| make(&format!("hole{n}")));
         // As long, and not as empty.
         let mut content = vec![0; LENGTH as usize];
         content[0] = 1;
         scene.write("full", &content);
         let before = scene.take();
-        assert!(before.n_bytes_read <= 3 * LENGTH, "two threads may read the first one each: {}", before.n_bytes_read);
+        assert!(
+            before.n_bytes_read <= 3 * LENGTH,
+            "two threads may read the first one each: {}",
+            before.n_bytes_read
+        );
         let store = scene.store();
         for (path, node) in held(&store, before.id) {
-            let Node::File { object, n_bytes, .. } = node else { panic!("{path}: {node:?}") };
+            let Node::File {
+                object, n_bytes, ..
+            } = node
+            else {
+                panic!("{path}: {node:?}")
+            };
             assert_eq!(n_bytes, LENGTH);
             let expected = u8::from(path == "full".into());
-            assert_eq!(store.get(&object).expect("held").iter().map(|byte| u32::from(*byte)).sum::<u32>(), u32::from(expected));
+            assert_eq!(
+                store
+                    .get(&object)
+                    .expect("held")
+                    .iter()
+                    .map(|byte| u32::from(*byte))
+                    .sum::<u32>(),
+                u32::from(expected)
+            );
         }
         drop(store);
         scene.remove("hole7");
         let after = scene.take();
         assert_eq!(scene.apply(after.id, before.id).changed.n, 1);
         let facts = fs::metadata(scene.path("hole7")).expect("it is back");
-        assert_eq!((facts.len(), facts.blocks(), scene.take().id), (LENGTH, 0, before.id));
+        assert_eq!(
+            (facts.len(), facts.blocks(), scene.take().id),
+            (LENGTH, 0, before.id)
+        );
     }
 
     #[test]
@@ -384,7 +540,13 @@ mod tests {
         let mut folder = scene.project().list(b"").expect("opens");
         for _ in 0..30 {
             mkdirat(&folder, name.as_str(), Mode::S_IRWXU).expect("made");
-            folder = openat(&folder, name.as_str(), OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty()).expect("opens");
+            folder = openat(
+                &folder,
+                name.as_str(),
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+                Mode::empty(),
+            )
+            .expect("opens");
         }
         let snapshot = scene.take();
         assert_eq!(snapshot.passed_over.first.len(), 1);
@@ -403,19 +565,36 @@ mod tests {
             let mut cache = Cache::default();
             let known = ["grown", "moved", "same", "times"].map(|name| {
                 let stat = nix::sys::stat::lstat(&scene.path(name)).expect("it is there");
-                Known { name: name.into(), stamp: stamp(&stat), object: ObjectId::of(b"1") }
+                Known {
+                    name: name.into(),
+                    stamp: stamp(&stat),
+                    object: ObjectId::of(b"1"),
+                }
             });
             cache.0.insert(Vec::new(), known.into());
             cache.save(&state, "cache").expect("saves");
         };
         let before = scene.take();
-        assert_eq!(Cache::load(&scene.state(), "cache").expect("loads"), Cache::default(), "all of it is too new to be trusted");
+        assert_eq!(
+            Cache::load(&scene.state(), "cache").expect("loads"),
+            Cache::default(),
+            "all of it is too new to be trusted"
+        );
         settle(&scene);
         assert_eq!(scene.take().id, before.id);
-        // A content of the same length and the same times as before: only the time that nobody can set tells.
-        let old = fs::metadata(scene.path("times")).expect("it is there").modified().expect("a time");
+        // A content of the same length and the same times as before: only the time that nobody can
+        // set tells.
+        let old = fs::metadata(scene.path("times"))
+            .expect("it is there")
+            .modified()
+            .expect("a time");
         scene.write("times", "2");
-        File::options().write(true).open(scene.path("times")).expect("opens").set_modified(old).expect("set");
+        File::options()
+            .write(true)
+            .open(scene.path("times"))
+            .expect("opens")
+            .set_modified(old)
+            .expect("set");
         scene.write("other", "3");
         fs::rename(scene.path("other"), scene.path("moved")).expect("renamed");
         scene.write("grown", "11");
@@ -436,11 +615,19 @@ mod tests {
         let scene = Scene::new();
         scene.write("a", "1");
         let stat = nix::sys::stat::lstat(&scene.path("a")).expect("it is there");
-        let known = Known { name: b"a".to_vec(), stamp: stamp(&stat), object: ObjectId::of(b"1") };
-        Cache(HashMap::from([(Vec::new(), vec![known])])).save(&scene.state(), "cache").expect("saves");
+        let known = Known {
+            name: b"a".to_vec(),
+            stamp: stamp(&stat),
+            object: ObjectId::of(b"1"),
+        };
+        Cache(HashMap::from([(Vec::new(), vec![known])]))
+            .save(&scene.state(), "cache")
+            .expect("saves");
         let snapshot = scene.take();
         let store = scene.store();
-        assert!(matches!(held(&store, snapshot.id)[0].1, Node::File { object, .. } if store.get(&object).expect("held") == b"1"));
+        assert!(
+            matches!(held(&store, snapshot.id)[0].1, Node::File { object, .. } if store.get(&object).expect("held") == b"1")
+        );
     }
 
     #[test]
@@ -460,8 +647,15 @@ mod tests {
             scene.write(format!("deep/{}/{}/{n}", n % 10, n % 7), n.to_string());
         }
         let snapshot = scene.take();
-        let held: BTreeSet<String> = held(&scene.store(), snapshot.id).into_iter().map(|(path, _)| path.to_string()).collect();
-        let there: BTreeSet<String> = scene.all().into_keys().map(|path| path.display().to_string()).collect();
+        let held: BTreeSet<String> = held(&scene.store(), snapshot.id)
+            .into_iter()
+            .map(|(path, _)| path.to_string())
+            .collect();
+        let there: BTreeSet<String> = scene
+            .all()
+            .into_keys()
+            .map(|path| path.display().to_string())
+            .collect();
         assert_eq!(held, there);
         assert_eq!((snapshot.n_files, scene.take().id), (2_000, snapshot.id));
     }
@@ -489,9 +683,23 @@ mod tests {
                 let snapshot = scene.take();
                 let store = scene.store();
                 let held = held(&store, snapshot.id);
-                assert!(held.iter().filter(|(path, _)| path.as_bytes().starts_with(b"stays/")).count() == 200);
-                let within: Vec<_> = held.iter().map(|(path, _)| path.to_string()).filter(|path| path.starts_with("flips/a/")).collect();
-                assert!(within.iter().all(|path| path == "flips/a/b" || path == "flips/a/b/c"), "{within:?}");
+                assert!(
+                    held.iter()
+                        .filter(|(path, _)| path.as_bytes().starts_with(b"stays/"))
+                        .count()
+                        == 200
+                );
+                let within: Vec<_> = held
+                    .iter()
+                    .map(|(path, _)| path.to_string())
+                    .filter(|path| path.starts_with("flips/a/"))
+                    .collect();
+                assert!(
+                    within
+                        .iter()
+                        .all(|path| path == "flips/a/b" || path == "flips/a/b/c"),
+                    "{within:?}"
+                );
             }
             done.store(true, std::sync::atomic::Ordering::Relaxed);
         });

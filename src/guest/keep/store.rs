@@ -1,7 +1,8 @@
 //! Contents by their names, below a folder.
 //!
-//! Not git's object store, whose crates would fit otherwise: a name must be safe against somebody who makes two contents of the same
-//! name (SHA-1), a snapshot of ten thousand files must not make ten thousand files, and one flush must put all of it on the disk.
+//! Not git's object store, whose crates would fit otherwise: a name must be safe against somebody
+//! who makes two contents of the same name (SHA-1), a snapshot of ten thousand files must not make
+//! ten thousand files, and one flush must put all of it on the disk.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -63,9 +64,19 @@ impl Store {
     pub fn bounded(state: &Folder, most_bytes: u64) -> Result<Self, Error> {
         let lock = state.lock()?;
         let folder = state.below("objects")?;
-        let mut store = Self { folder, packs: HashMap::new(), places: HashMap::new(), broken: BTreeSet::new(), most_bytes, _lock: lock };
+        let mut store = Self {
+            folder,
+            packs: HashMap::new(),
+            places: HashMap::new(),
+            broken: BTreeSet::new(),
+            most_bytes,
+            _lock: lock,
+        };
         for name in store.folder.names()? {
-            if let Some(number) = name.strip_suffix(".pack").and_then(|number| u64::from_str_radix(number, 16).ok()) {
+            if let Some(number) = name
+                .strip_suffix(".pack")
+                .and_then(|number| u64::from_str_radix(number, 16).ok())
+            {
                 match store.take_in(number) {
                     Err(Error::Unreadable { .. }) => _ = store.broken.insert(number),
                     other => other?,
@@ -92,13 +103,26 @@ impl Store {
         let broken = || Error::Broken { id: *id };
         let (pack, place) = self.places.get(id).ok_or_else(broken)?;
         let stored = self.packs[pack].read(place)?;
-        let content = if place.is_deflated { deflate::grow(&stored, place.n_bytes as usize).ok_or_else(broken)? } else { stored };
-        if ObjectId::of(&content) == *id { Ok(content) } else { Err(broken()) }
+        let content = if place.is_deflated {
+            deflate::grow(&stored, place.n_bytes as usize).ok_or_else(broken)?
+        } else {
+            stored
+        };
+        if ObjectId::of(&content) == *id {
+            Ok(content)
+        } else {
+            Err(broken())
+        }
     }
 
     /// Begins to add contents; nothing is added until the addition is finished.
     pub(super) fn add(&self) -> Addition<'_> {
-        Addition { store: self, pack: Mutex::default(), number: self.next_number(), n_bytes_before: self.n_bytes() }
+        Addition {
+            store: self,
+            pack: Mutex::default(),
+            number: self.next_number(),
+            n_bytes_before: self.n_bytes(),
+        }
     }
 
     /// Takes what an addition wrote for its own.
@@ -139,7 +163,12 @@ impl Store {
             let number = self.next_number();
             let mut new = NewPack::begin(&self.folder, name_of(number))?;
             for (id, pack, place) in &moved {
-                new.add(*id, &self.packs[pack].read(place)?, place.n_bytes, place.is_deflated)?;
+                new.add(
+                    *id,
+                    &self.packs[pack].read(place)?,
+                    place.n_bytes,
+                    place.is_deflated,
+                )?;
             }
             new.finish()?;
             self.take_in(number)?;
@@ -183,13 +212,18 @@ impl Store {
 
     fn take_in(&mut self, number: u64) -> Result<(), Error> {
         let (pack, places) = Pack::open(&self.folder, &name_of(number))?;
-        self.places.extend(places.into_iter().map(|(id, place)| (id, (number, place))));
+        self.places
+            .extend(places.into_iter().map(|(id, place)| (id, (number, place))));
         self.packs.insert(number, pack);
         Ok(())
     }
 
     fn next_number(&self) -> u64 {
-        self.packs.keys().chain(&self.broken).max().map_or(0, |number| number + 1)
+        self.packs
+            .keys()
+            .chain(&self.broken)
+            .max()
+            .map_or(0, |number| number + 1)
     }
 }
 
@@ -221,15 +255,25 @@ impl<'a> Addition<'a> {
         self.put_within(content, deflate, self.store.most_bytes)
     }
 
-    /// Stores a tree, without which no file of a snapshot would be found; trees are small, and the bound is not for them.
-    pub(super) fn put_tree(&self, content: &[u8], deflate: &mut Deflate) -> Result<ObjectId, Error> {
+    /// Stores a tree, without which no file of a snapshot would be found; trees are small, and the
+    /// bound is not for them.
+    pub(super) fn put_tree(
+        &self,
+        content: &[u8],
+        deflate: &mut Deflate,
+    ) -> Result<ObjectId, Error> {
         match self.put_within(content, deflate, u64::MAX)? {
             Put::Kept(id) => Ok(id),
             Put::Full => unreachable!("there is no bound"),
         }
     }
 
-    fn put_within(&self, content: &[u8], deflate: &mut Deflate, most_bytes: u64) -> Result<Put, Error> {
+    fn put_within(
+        &self,
+        content: &[u8],
+        deflate: &mut Deflate,
+        most_bytes: u64,
+    ) -> Result<Put, Error> {
         let id = ObjectId::of(content);
         if self.has(&id) {
             return Ok(Put::Kept(id));
@@ -237,7 +281,9 @@ impl<'a> Addition<'a> {
         let shrunk = deflate.shrink(content);
         let stored = shrunk.unwrap_or(content);
         let mut added = self.lock();
-        let n_bytes = self.n_bytes_before + added.pack.as_ref().map_or(0, NewPack::n_bytes) + stored.len() as u64;
+        let n_bytes = self.n_bytes_before
+            + added.pack.as_ref().map_or(0, NewPack::n_bytes)
+            + stored.len() as u64;
         if n_bytes > most_bytes {
             return Ok(Put::Full);
         }
@@ -255,7 +301,10 @@ impl<'a> Addition<'a> {
 
     /// Puts all of it on the disk; to be given to [`Store::take_in_added`].
     pub(super) fn finish(self) -> Result<Option<u64>, Error> {
-        let added = self.pack.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let added = self
+            .pack
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         match added.pack {
             Some(pack) => pack.finish().map(|()| Some(self.number)),
             None => Ok(None),
@@ -273,12 +322,18 @@ mod tests {
     use crate::keep::testing::Scene;
 
     fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
-        (seed..).flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+        (seed..)
+            .flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes())
+            .take(n_bytes)
+            .collect()
     }
 
     fn add(store: &mut Store, contents: &[&[u8]]) -> Vec<Put> {
         let addition = store.add();
-        let put = contents.iter().map(|content| addition.put(content, &mut Deflate::default()).expect("put")).collect();
+        let put = contents
+            .iter()
+            .map(|content| addition.put(content, &mut Deflate::default()).expect("put"))
+            .collect();
         let added = addition.finish().expect("finished");
         store.take_in_added(added).expect("taken in");
         put
@@ -298,15 +353,24 @@ mod tests {
             let Put::Kept(id) = put else { panic!("full") };
             assert_eq!(store.get(&id).expect("there"), *content);
         }
-        assert!(matches!(store.get(&ObjectId::of(b"never put")), Err(Error::Broken { .. })));
+        assert!(matches!(
+            store.get(&ObjectId::of(b"never put")),
+            Err(Error::Broken { .. })
+        ));
     }
 
     #[test]
     fn what_does_not_fit_in_is_refused_and_what_does_still_goes_in() {
         let scene = Scene::new();
         let mut store = Store::bounded(&scene.state(), 100_000).expect("opens");
-        let put = add(&mut store, &[&noise(0, 60_000), &noise(9_000, 60_000), b"small"]);
-        assert!(matches!(put[..], [Put::Kept(_), Put::Full, Put::Kept(_)]), "{put:?}");
+        let put = add(
+            &mut store,
+            &[&noise(0, 60_000), &noise(9_000, 60_000), b"small"],
+        );
+        assert!(
+            matches!(put[..], [Put::Kept(_), Put::Full, Put::Kept(_)]),
+            "{put:?}"
+        );
     }
 
     #[test]
@@ -314,10 +378,20 @@ mod tests {
         let scene = Scene::new();
         let store = scene.store();
         let addition = store.add();
-        addition.put(&noise(0, 5_000_000), &mut Deflate::default()).expect("put");
+        addition
+            .put(&noise(0, 5_000_000), &mut Deflate::default())
+            .expect("put");
         drop(addition);
         drop(store);
-        assert_eq!(scene.state().below("objects").expect("opens").names().expect("lists"), Vec::<String>::new());
+        assert_eq!(
+            scene
+                .state()
+                .below("objects")
+                .expect("opens")
+                .names()
+                .expect("lists"),
+            Vec::<String>::new()
+        );
         // Nor one whose owner was killed: its file has no name that counts.
         let objects = scene.state().below("objects").expect("opens");
         objects.begin("0000000000000000.pack").expect("begins");
@@ -329,19 +403,37 @@ mod tests {
         let scene = Scene::new();
         let put = add(&mut scene.store(), &[&noise(0, 1_000)]);
         let objects = scene.state().below("objects").expect("opens");
-        let pack = objects.read("0000000000000000.pack").expect("reads").expect("there");
-        let Put::Kept(id) = put[0] else { panic!("full") };
-        for (at, is_content) in [(5, true), (pack.len() - 60, false), (pack.len() - 40, false), (pack.len() - 1, false)] {
+        let pack = objects
+            .read("0000000000000000.pack")
+            .expect("reads")
+            .expect("there");
+        let Put::Kept(id) = put[0] else {
+            panic!("full")
+        };
+        for (at, is_content) in [
+            (5, true),
+            (pack.len() - 60, false),
+            (pack.len() - 40, false),
+            (pack.len() - 1, false),
+        ] {
             let mut broken = pack.clone();
             broken[at] ^= 1;
-            objects.replace("0000000000000000.pack", &broken).expect("replaced");
+            objects
+                .replace("0000000000000000.pack", &broken)
+                .expect("replaced");
             let opened = scene.store();
             assert_eq!(opened.packs.len(), usize::from(is_content));
             assert!(matches!(opened.get(&id), Err(Error::Broken { .. })), "{at}");
         }
-        objects.replace("0000000000000000.pack", &pack[..20]).expect("replaced");
+        objects
+            .replace("0000000000000000.pack", &pack[..20])
+            .expect("replaced");
         let mut store = scene.store();
-        assert_eq!(add(&mut store, &[&noise(0, 1_000)]), put, "what is still there is stored anew");
+        assert_eq!(
+            add(&mut store, &[&noise(0, 1_000)]),
+            put,
+            "what is still there is stored anew"
+        );
         assert_eq!(store.get(&id).expect("there"), noise(0, 1_000));
         store.prune(&BTreeSet::new()).expect("prunes");
         assert_eq!(objects.names().expect("lists"), Vec::<String>::new());
@@ -358,19 +450,43 @@ mod tests {
         let second = scene.take().id;
         let mut store = scene.store();
         let full = store.n_bytes();
-        store.prune(&BTreeSet::from([first, second])).expect("prunes");
+        store
+            .prune(&BTreeSet::from([first, second]))
+            .expect("prunes");
         assert_eq!(store.n_bytes(), full, "all of it is needed");
         store.prune(&BTreeSet::from([second])).expect("prunes");
         drop(store);
         let store = scene.store();
-        assert!((100_000..120_000).contains(&store.n_bytes()), "{}", store.n_bytes());
-        let Node::File { object, .. } = Tree::read(&store, &second).expect("there").0[2].1.clone() else { panic!("no file") };
+        assert!(
+            (100_000..120_000).contains(&store.n_bytes()),
+            "{}",
+            store.n_bytes()
+        );
+        let Node::File { object, .. } = Tree::read(&store, &second).expect("there").0[2].1.clone()
+        else {
+            panic!("no file")
+        };
         assert_eq!(store.get(&object).expect("there"), noise(0, 50_000));
-        assert!(matches!(Tree::read(&store, &first), Err(Error::Broken { .. })));
+        assert!(matches!(
+            Tree::read(&store, &first),
+            Err(Error::Broken { .. })
+        ));
         drop(store);
         let mut store = scene.store();
         store.prune(&BTreeSet::new()).expect("prunes");
-        assert_eq!((store.n_bytes(), scene.state().below("objects").expect("opens").names().expect("lists").len()), (0, 0));
+        assert_eq!(
+            (
+                store.n_bytes(),
+                scene
+                    .state()
+                    .below("objects")
+                    .expect("opens")
+                    .names()
+                    .expect("lists")
+                    .len()
+            ),
+            (0, 0)
+        );
     }
 
     #[test]
@@ -385,6 +501,12 @@ mod tests {
         assert!(store.packs.len() > MANY_PACKS);
         store.prune(&last.into_iter().collect()).expect("prunes");
         assert_eq!(store.packs.len(), 1);
-        assert_eq!(Tree::read(&store, &last.expect("taken")).expect("there").0.len(), MANY_PACKS + 7);
+        assert_eq!(
+            Tree::read(&store, &last.expect("taken"))
+                .expect("there")
+                .0
+                .len(),
+            MANY_PACKS + 7
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! How one file or link is replaced, made or removed, only if it is still the one that was looked at.
+//! How one file or link is replaced, made or removed, only if it is still the one that was looked
+//! at.
 //!
-//! Looking and acting are two calls to the kernel, and somebody may save the file in between. So the new file takes the place of the
-//! old one in one step that leaves the old one beside it, where it is looked at again: what is not the expected one goes back. What a
-//! kill leaves lying beside the place is told by its name, and settled by [`settle`].
+//! Looking and acting are two calls to the kernel, and somebody may save the file in between. So
+//! the new file takes the place of the old one in one step that leaves the old one beside it, where
+//! it is looked at again: what is not the expected one goes back. What a kill leaves lying beside
+//! the place is told by its name, and settled by [`settle`].
 
 use std::fs::File;
 use std::io;
@@ -64,12 +66,24 @@ thread_local! {
 
 /// Whether a name is one that an application which was killed may have left beside its place.
 pub(super) fn is_leftover(name: &[u8]) -> bool {
-    let Some((stem, end)) = name.strip_prefix(b".podbay-").and_then(|rest| rest.split_last_chunk()) else { return false };
+    let Some((stem, end)) = name
+        .strip_prefix(b".podbay-")
+        .and_then(|rest| rest.split_last_chunk())
+    else {
+        return false;
+    };
     let is_end = [b".new", b".old"].contains(&end) || end == b"part";
     let mut parts = stem.split(|byte| *byte == b'-');
-    let is_token = parts.next().is_some_and(|token| token.len() == 16 && token.iter().all(u8::is_ascii_hexdigit));
-    let number = parts.next().map(|number| number.strip_suffix(b".").unwrap_or(number));
-    is_end && is_token && parts.next().is_none() && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    let is_token = parts
+        .next()
+        .is_some_and(|token| token.len() == 16 && token.iter().all(u8::is_ascii_hexdigit));
+    let number = parts
+        .next()
+        .map(|number| number.strip_suffix(b".").unwrap_or(number));
+    is_end
+        && is_token
+        && parts.next().is_none()
+        && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
 /// Returns the name beside its place of what changes places with what stands there.
@@ -108,18 +122,34 @@ impl<'a> Spot<'a> {
     pub(super) fn new(folder: BorrowedFd<'a>, name: &'a [u8], token: &str, number: usize) -> Self {
         let part = format!(".podbay-{token}-{number}.part");
         let old = format!(".podbay-{token}-{number}.old");
-        Self { folder, name, part, new: beside(token, number), old }
+        Self {
+            folder,
+            name,
+            part,
+            new: beside(token, number),
+            old,
+        }
     }
 
     /// Puts something in the place of what was looked at; `None`: of nothing.
-    pub(super) fn put(&self, content: &Content, looked_at: Option<&FileStat>) -> Result<Swapped, Errno> {
+    pub(super) fn put(
+        &self,
+        content: &Content,
+        looked_at: Option<&FileStat>,
+    ) -> Result<Swapped, Errno> {
         let made = self.make(content, looked_at);
         if made.is_err() {
             self.unlink(&self.part);
         }
         made?;
-        // What has that name is complete: whoever comes after a kill can tell it from what was exchanged for it.
-        renameat(self.folder, self.part.as_str(), self.folder, self.new.as_str())?;
+        // What has that name is complete: whoever comes after a kill can tell it from what was
+        // exchanged for it.
+        renameat(
+            self.folder,
+            self.part.as_str(),
+            self.folder,
+            self.new.as_str(),
+        )?;
         let put = match looked_at {
             None => self.put_anew(),
             Some(stat) => self.exchange(stat),
@@ -132,7 +162,11 @@ impl<'a> Spot<'a> {
 
     /// Gives the file that was looked at another mode; it stays the same file, with all its names.
     pub(super) fn set_mode(&self, mode: u32, looked_at: &FileStat) -> Result<Swapped, Errno> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let file = match openat(self.folder, self.name, flags, Mode::empty()) {
             Err(Errno::ENOENT | Errno::ELOOP) => return Ok(Swapped::Changed),
             other => other?,
@@ -145,26 +179,34 @@ impl<'a> Spot<'a> {
 
     /// Removes what was looked at.
     pub(super) fn remove(&self, looked_at: &FileStat) -> Result<Swapped, Errno> {
-        match self.rename(self.name, self.old.as_bytes(), RenameFlags::RENAME_NOREPLACE) {
+        match self.rename(
+            self.name,
+            self.old.as_bytes(),
+            RenameFlags::RENAME_NOREPLACE,
+        ) {
             Err(Errno::ENOENT) => return Ok(Swapped::Changed),
             // Some file systems know no flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 if !self.is_still(self.name, looked_at) {
                     return Ok(Swapped::Changed);
                 }
-                return unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir).map(|()| Swapped::Done);
+                return unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir)
+                    .map(|()| Swapped::Done);
             }
             other => other?,
         }
         if self.is_still(self.old.as_bytes(), looked_at) {
-            return unlinkat(self.folder, self.old.as_str(), UnlinkatFlags::NoRemoveDir).map(|()| Swapped::Done);
+            return unlinkat(self.folder, self.old.as_str(), UnlinkatFlags::NoRemoveDir)
+                .map(|()| Swapped::Done);
         }
         Ok(self.take_back())
     }
 
     /// Makes something at a name that is nobody else's: whatever has that name is complete.
     pub(super) fn make_whole(&self, content: &Content) -> Result<(), Errno> {
-        let made = self.make(content, None).and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.name));
+        let made = self
+            .make(content, None)
+            .and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.name));
         if made.is_err() {
             self.unlink(&self.part);
         }
@@ -190,8 +232,12 @@ impl<'a> Spot<'a> {
         self.unlink(&self.part);
     }
 
-    /// Clears up what a removal that was killed left beside its place; what is nobody's but somebody else's goes back there.
-    pub(super) fn settle_removed(&self, is_from: impl Fn(&Found) -> bool) -> Result<Swapped, Errno> {
+    /// Clears up what a removal that was killed left beside its place; what is nobody's but
+    /// somebody else's goes back there.
+    pub(super) fn settle_removed(
+        &self,
+        is_from: impl Fn(&Found) -> bool,
+    ) -> Result<Swapped, Errno> {
         let old = Found::at(self.folder, self.old.as_bytes())?;
         if matches!(old, Found::Nothing) {
             return Ok(Swapped::Done);
@@ -204,7 +250,11 @@ impl<'a> Spot<'a> {
     }
 
     /// The same for any change.
-    pub(super) fn settle(&self, is_from: impl Fn(&Found) -> bool, is_to: impl Fn(&Found) -> bool) -> Result<Swapped, Errno> {
+    pub(super) fn settle(
+        &self,
+        is_from: impl Fn(&Found) -> bool,
+        is_to: impl Fn(&Found) -> bool,
+    ) -> Result<Swapped, Errno> {
         self.unlink(&self.part);
         let removed = self.settle_removed(&is_from)?;
         if removed != Swapped::Done {
@@ -228,12 +278,21 @@ impl<'a> Spot<'a> {
     }
 
     fn put_anew(&self) -> Result<Swapped, Errno> {
-        match self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_NOREPLACE) {
+        match self.rename(
+            self.new.as_bytes(),
+            self.name,
+            RenameFlags::RENAME_NOREPLACE,
+        ) {
             Err(Errno::EEXIST) => Ok(Swapped::Changed),
-            Err(Errno::EINVAL | Errno::ENOSYS) => match fstatat(self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-                Err(Errno::ENOENT) => renameat(self.folder, self.new.as_str(), self.folder, self.name).map(|()| Swapped::Done),
-                _ => Ok(Swapped::Changed),
-            },
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                match fstatat(self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                    Err(Errno::ENOENT) => {
+                        renameat(self.folder, self.new.as_str(), self.folder, self.name)
+                            .map(|()| Swapped::Done)
+                    }
+                    _ => Ok(Swapped::Changed),
+                }
+            }
             other => other.map(|()| Swapped::Done),
         }
     }
@@ -245,17 +304,23 @@ impl<'a> Spot<'a> {
                 if !self.is_still(self.name, looked_at) {
                     return Ok(Swapped::Changed);
                 }
-                return renameat(self.folder, self.new.as_str(), self.folder, self.name).map(|()| Swapped::Done);
+                return renameat(self.folder, self.new.as_str(), self.folder, self.name)
+                    .map(|()| Swapped::Done);
             }
             other => other?,
         }
         if self.is_still(self.new.as_bytes(), looked_at) {
-            return unlinkat(self.folder, self.new.as_str(), UnlinkatFlags::NoRemoveDir).map(|()| Swapped::Done);
+            return unlinkat(self.folder, self.new.as_str(), UnlinkatFlags::NoRemoveDir)
+                .map(|()| Swapped::Done);
         }
         match self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE) {
             Ok(()) => Ok(Swapped::Changed),
             // Our file was taken away from there: then its place is free for the one that was.
-            Err(_) => match self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_NOREPLACE) {
+            Err(_) => match self.rename(
+                self.new.as_bytes(),
+                self.name,
+                RenameFlags::RENAME_NOREPLACE,
+            ) {
                 Ok(()) => Ok(Swapped::Changed),
                 Err(_) => Ok(Swapped::KeptAs(self.new.clone())),
             },
@@ -264,7 +329,11 @@ impl<'a> Spot<'a> {
 
     /// Gives what was about to be removed its name back.
     fn take_back(&self) -> Swapped {
-        match self.rename(self.old.as_bytes(), self.name, RenameFlags::RENAME_NOREPLACE) {
+        match self.rename(
+            self.old.as_bytes(),
+            self.name,
+            RenameFlags::RENAME_NOREPLACE,
+        ) {
             Err(Errno::ENOENT) | Ok(()) => Swapped::Changed,
             Err(_) => Swapped::KeptAs(self.old.clone()),
         }
@@ -272,12 +341,22 @@ impl<'a> Spot<'a> {
 
     fn make(&self, content: &Content, looked_at: Option<&FileStat>) -> Result<(), Errno> {
         match content {
-            Content::Link { target } => symlinkat(target.as_path(), self.folder, self.part.as_str()),
-            Content::File { content, mode, is_flushed } => {
+            Content::Link { target } => {
+                symlinkat(target.as_path(), self.folder, self.part.as_str())
+            }
+            Content::File {
+                content,
+                mode,
+                is_flushed,
+            } => {
                 let mut file = self.begin(looked_at)?;
                 fill(&mut file, content).map_err(|error| errno_of(&error))?;
                 fchmod(file.as_fd(), Mode::from_bits_truncate(mode & 0o1777))?;
-                if *is_flushed { fdatasync(&file) } else { Ok(()) }
+                if *is_flushed {
+                    fdatasync(&file)
+                } else {
+                    Ok(())
+                }
             }
             Content::Copied { from, facts } => {
                 let file = self.begin(looked_at)?;
@@ -297,9 +376,15 @@ impl<'a> Spot<'a> {
 
     /// Begins a file beside its place.
     fn begin(&self, looked_at: Option<&FileStat>) -> Result<File, Errno> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         // Private until it has its mode: that one may be 0600.
-        let file = File::from(openat(self.folder, self.part.as_str(), flags, Mode::from_bits_truncate(0o600))?);
+        let file = File::from(openat(
+            self.folder,
+            self.part.as_str(),
+            flags,
+            Mode::from_bits_truncate(0o600),
+        )?);
         if let Some(old) = looked_at
             && fstat(&file)?.st_gid != old.st_gid
         {
@@ -310,7 +395,8 @@ impl<'a> Spot<'a> {
     }
 
     fn is_still(&self, name: &[u8], looked_at: &FileStat) -> bool {
-        fstatat(self.folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|stat| is_same(&stat, looked_at))
+        fstatat(self.folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| is_same(&stat, looked_at))
     }
 
     fn rename(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {

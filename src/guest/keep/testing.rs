@@ -40,12 +40,18 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("project")).expect("made");
         fs::create_dir(folder.path().join("state")).expect("made");
-        Self { folder: folder.path().to_owned(), _owned: Some(folder) }
+        Self {
+            folder: folder.path().to_owned(),
+            _owned: Some(folder),
+        }
     }
 
     /// The scene of another process.
     pub(super) fn of_another(folder: PathBuf) -> Self {
-        Self { folder, _owned: None }
+        Self {
+            folder,
+            _owned: None,
+        }
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -72,13 +78,19 @@ impl Scene {
     }
 
     pub(super) fn mode(&self, path: &str, mode: u32) {
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).expect("its mode is set");
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode))
+            .expect("its mode is set");
     }
 
     pub(super) fn remove(&self, path: &str) {
         let path = self.path(path);
         let is_folder = fs::symlink_metadata(&path).expect("it is there").is_dir();
-        if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removed");
+        if is_folder {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        }
+        .expect("removed");
     }
 
     pub(super) fn project(&self) -> Project {
@@ -119,19 +131,36 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
             let bytes = fs::read(&path).expect("a file");
             // One that nobody could read in a message of a test is not written out.
             let is_large = bytes.len() > 1 << 20;
-            let told = if is_large { ObjectId::of(&bytes).to_string() } else { format!("{:?}", OsStr::from_bytes(&bytes)) };
+            let told = if is_large {
+                ObjectId::of(&bytes).to_string()
+            } else {
+                format!("{:?}", OsStr::from_bytes(&bytes))
+            };
             format!("file {mode:o} {told}")
         } else {
             "something else".to_owned()
         };
-        all.insert(path.strip_prefix(root).expect("it lies below").to_owned(), told);
+        all.insert(
+            path.strip_prefix(root).expect("it lies below").to_owned(),
+            told,
+        );
     }
 }
 
 impl Scene {
     pub(super) fn request(from: ObjectId, to: ObjectId) -> Request<'static> {
-        let purpose = Purpose::Review { name: "test".to_owned() };
-        Request { from, to, only: Vec::new(), merge: false, origin: Origin::Before, purpose, copy: None }
+        let purpose = Purpose::Review {
+            name: "test".to_owned(),
+        };
+        Request {
+            from,
+            to,
+            only: Vec::new(),
+            merge: false,
+            origin: Origin::Before,
+            purpose,
+            copy: None,
+        }
     }
 
     /// Brings the project from one state to another.
@@ -140,12 +169,25 @@ impl Scene {
     }
 
     pub(super) fn ask(&self, request: &Request<'_>) -> Applied {
-        apply::apply(&self.project(), &self.state(), &mut self.store(), request, |_, _, _| Ok(())).expect("applied")
+        apply::apply(
+            &self.project(),
+            &self.state(),
+            &mut self.store(),
+            request,
+            |_, _, _| Ok(()),
+        )
+        .expect("applied")
     }
 
     /// Finishes what was interrupted.
     pub(super) fn resume(&self) -> Option<Applied> {
-        let resumed = apply::resume((&self.project(), None), &self.state(), &self.store(), |_, _| Ok(())).expect("resumed");
+        let resumed = apply::resume(
+            (&self.project(), None),
+            &self.state(),
+            &self.store(),
+            |_, _| Ok(()),
+        )
+        .expect("resumed");
         resumed.map(|(_, applied)| applied)
     }
 
@@ -170,7 +212,10 @@ pub(super) fn as_a_person<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 
 /// The paths that were left, with the reasons.
 pub(super) fn left(left: &Named<Left>) -> Vec<String> {
-    left.first.iter().map(|left| format!("{} {}", left.path, left.reason)).collect()
+    left.first
+        .iter()
+        .map(|left| format!("{} {}", left.path, left.reason))
+        .collect()
 }
 
 /// A small file system of its own; `None`, which is said, where this process may mount none.
@@ -181,10 +226,19 @@ impl Small {
     pub(super) fn mount(folder: PathBuf, size: &str) -> Option<Self> {
         let options = format!("size={size}");
         let flags = nix::mount::MsFlags::empty();
-        match nix::mount::mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, Some(options.as_str())) {
+        match nix::mount::mount(
+            Some("tmpfs"),
+            &folder,
+            Some("tmpfs"),
+            flags,
+            Some(options.as_str()),
+        ) {
             Ok(()) => Some(Self(folder)),
             Err(errno) => {
-                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
+                eprintln!(
+                    "not tried, since no file system can be mounted here: {}",
+                    errno.desc()
+                );
                 None
             }
         }
@@ -196,7 +250,14 @@ impl Small {
     pub(super) fn grow(&self, size: &str) {
         let options = format!("size={size}");
         let flags = nix::mount::MsFlags::MS_REMOUNT;
-        nix::mount::mount(None::<&str>, &self.0, None::<&str>, flags, Some(options.as_str())).expect("it grows");
+        nix::mount::mount(
+            None::<&str>,
+            &self.0,
+            None::<&str>,
+            flags,
+            Some(options.as_str()),
+        )
+        .expect("it grows");
     }
 }
 

@@ -12,12 +12,20 @@ use podbay_wire::keep::Unkept;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree(pub(super) Vec<(Vec<u8>, Node)>);
 
-/// The name of the project's own folder in its own tree, which is there for its mode alone. Snapshots that are older than this have none.
+/// The name of the project's own folder in its own tree, which is there for its mode alone.
+/// Snapshots that are older than this have none.
 pub(super) const OWN: &[u8] = b".";
 
 /// In the order of their numbers, which are in stores: add at the end.
-const REASONS: [Unkept; 7] =
-    [Unkept::TooLarge, Unkept::StoreFull, Unkept::Unreadable, Unkept::Special, Unkept::GitFolder, Unkept::OtherFileSystem, Unkept::TooDeep];
+const REASONS: [Unkept; 7] = [
+    Unkept::TooLarge,
+    Unkept::StoreFull,
+    Unkept::Unreadable,
+    Unkept::Special,
+    Unkept::GitFolder,
+    Unkept::OtherFileSystem,
+    Unkept::TooDeep,
+];
 
 const FOLDER: u8 = 0;
 const FILE: u8 = 1;
@@ -41,7 +49,11 @@ impl Tree {
                     out.extend_from_slice(&mode.to_le_bytes());
                     out.extend_from_slice(tree.as_bytes());
                 }
-                Node::File { mode, n_bytes, object } => {
+                Node::File {
+                    mode,
+                    n_bytes,
+                    object,
+                } => {
                     out.push(FILE);
                     out.extend_from_slice(&mode.to_le_bytes());
                     out.extend_from_slice(&n_bytes.to_le_bytes());
@@ -52,7 +64,10 @@ impl Tree {
                     put_bytes(&mut out, target.as_bytes());
                 }
                 Node::Unkept { why, mark } => {
-                    let number = REASONS.iter().position(|reason| reason == why).expect("all reasons are listed");
+                    let number = REASONS
+                        .iter()
+                        .position(|reason| reason == why)
+                        .expect("all reasons are listed");
                     out.push(UNKEPT);
                     out.push(number as u8);
                     out.extend_from_slice(mark.as_bytes());
@@ -68,16 +83,24 @@ impl Tree {
             let name = take_bytes(&mut bytes)?.to_vec();
             let [kind] = take(&mut bytes)?;
             let node = match kind {
-                FOLDER => Node::Folder { mode: u32::from_le_bytes(take(&mut bytes)?), tree: take_id(&mut bytes)? },
+                FOLDER => Node::Folder {
+                    mode: u32::from_le_bytes(take(&mut bytes)?),
+                    tree: take_id(&mut bytes)?,
+                },
                 FILE => Node::File {
                     mode: u32::from_le_bytes(take(&mut bytes)?),
                     n_bytes: u64::from_le_bytes(take(&mut bytes)?),
                     object: take_id(&mut bytes)?,
                 },
-                LINK => Node::Link { target: BytesPath::from_bytes(take_bytes(&mut bytes)?) },
+                LINK => Node::Link {
+                    target: BytesPath::from_bytes(take_bytes(&mut bytes)?),
+                },
                 UNKEPT => {
                     let [number] = take(&mut bytes)?;
-                    Node::Unkept { why: *REASONS.get(usize::from(number))?, mark: take_id(&mut bytes)? }
+                    Node::Unkept {
+                        why: *REASONS.get(usize::from(number))?,
+                        mark: take_id(&mut bytes)?,
+                    }
                 }
                 _ => return None,
             };
@@ -99,11 +122,34 @@ mod tests {
     fn a_tree_is_read_as_it_was_written_and_half_a_tree_is_none() {
         let id = ObjectId::of(b"x");
         let mut tree = Tree(vec![
-            (b"z".to_vec(), Node::Folder { mode: 0o1755, tree: id }),
-            (b"new\nline \xff".to_vec(), Node::File { mode: 0o4644, n_bytes: u64::MAX, object: id }),
-            (b"link".to_vec(), Node::Link { target: BytesPath::from_bytes(b"../\xfe") }),
+            (
+                b"z".to_vec(),
+                Node::Folder {
+                    mode: 0o1755,
+                    tree: id,
+                },
+            ),
+            (
+                b"new\nline \xff".to_vec(),
+                Node::File {
+                    mode: 0o4644,
+                    n_bytes: u64::MAX,
+                    object: id,
+                },
+            ),
+            (
+                b"link".to_vec(),
+                Node::Link {
+                    target: BytesPath::from_bytes(b"../\xfe"),
+                },
+            ),
         ]);
-        tree.0.extend(REASONS.map(|why| (format!("{why:?}").into_bytes(), Node::Unkept { why, mark: id })));
+        tree.0.extend(REASONS.map(|why| {
+            (
+                format!("{why:?}").into_bytes(),
+                Node::Unkept { why, mark: id },
+            )
+        }));
         let bytes = tree.encode();
         assert_eq!(Tree::decode(&bytes).as_ref(), Some(&tree));
         assert_eq!(tree.0[0].0, b"GitFolder", "sorted by bytes");

@@ -1,4 +1,5 @@
-//! The log of turns: one line for each thing that happens to one, never changed, repaired at its end.
+//! The log of turns: one line for each thing that happens to one, never changed, repaired at its
+//! end.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -102,13 +103,44 @@ impl Turn {
     }
 
     fn records(&self) -> Vec<Record> {
-        let Self { turn, session, n_turn, words, at, before, left, is_final, .. } = self.clone();
-        let mut records = vec![Record::Begin { turn, session, n_turn, words, at, before }];
-        if let Some(Ended { after, n_changed, is_interrupted }) = self.end {
-            records.push(Record::End { turn, after, n_changed, is_interrupted });
+        let Self {
+            turn,
+            session,
+            n_turn,
+            words,
+            at,
+            before,
+            left,
+            is_final,
+            ..
+        } = self.clone();
+        let mut records = vec![Record::Begin {
+            turn,
+            session,
+            n_turn,
+            words,
+            at,
+            before,
+        }];
+        if let Some(Ended {
+            after,
+            n_changed,
+            is_interrupted,
+        }) = self.end
+        {
+            records.push(Record::End {
+                turn,
+                after,
+                n_changed,
+                is_interrupted,
+            });
         }
         if self.is_back {
-            records.push(Record::Back { turn, left, is_final });
+            records.push(Record::Back {
+                turn,
+                left,
+                is_final,
+            });
         } else if !left.is_empty() {
             records.push(Record::Forward { turn, left });
         }
@@ -116,7 +148,8 @@ impl Turn {
     }
 }
 
-/// All turns that are kept, the oldest first. Those that were taken back are the last ones that changed something.
+/// All turns that are kept, the oldest first. Those that were taken back are the last ones that
+/// changed something.
 #[derive(Debug)]
 pub(super) struct TurnLog<'a> {
     state: &'a Folder,
@@ -127,7 +160,10 @@ impl<'a> TurnLog<'a> {
     /// Reads the log. What was not written to its end never happened; it is taken away.
     pub(super) fn load(state: &'a Folder) -> Result<Self, Error> {
         let bytes = state.read(NAME)?.unwrap_or_default();
-        let mut log = Self { state, turns: Vec::new() };
+        let mut log = Self {
+            state,
+            turns: Vec::new(),
+        };
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let mut is_torn = false;
         for line in &mut lines {
@@ -144,7 +180,11 @@ impl<'a> TurnLog<'a> {
     }
 
     pub(super) fn next_turn(&self) -> u64 {
-        self.turns.iter().map(|turn| turn.turn).max().map_or(1, |turn| turn + 1)
+        self.turns
+            .iter()
+            .map(|turn| turn.turn)
+            .max()
+            .map_or(1, |turn| turn + 1)
     }
 
     /// Writes down what happens, before it counts.
@@ -160,40 +200,59 @@ impl<'a> TurnLog<'a> {
     pub(super) fn retain(&mut self, keep: impl FnMut(&Turn) -> bool) -> Result<(), Error> {
         let n_before = self.turns.len();
         self.turns.retain(keep);
-        if self.turns.len() == n_before { Ok(()) } else { self.rewrite() }
+        if self.turns.len() == n_before {
+            Ok(())
+        } else {
+            self.rewrite()
+        }
     }
 
-    /// Takes its end from the last turn, if that is the application of this review and all is as it left it; returns whether it did.
+    /// Takes its end from the last turn, if that is the application of this review and all is as it
+    /// left it; returns whether it did.
     pub(super) fn reopen(&mut self, review: &str, now: ObjectId) -> Result<bool, Error> {
-        let is_it = |turn: &&mut Turn| turn.applies(review) && !turn.is_back && turn.end.is_some_and(|end| end.after == now);
-        let Some(last) = self.turns.last_mut().filter(is_it) else { return Ok(false) };
+        let is_it = |turn: &&mut Turn| {
+            turn.applies(review) && !turn.is_back && turn.end.is_some_and(|end| end.after == now)
+        };
+        let Some(last) = self.turns.last_mut().filter(is_it) else {
+            return Ok(false);
+        };
         last.end = None;
         self.rewrite()?;
         Ok(true)
     }
 
-    /// Ends what was interrupted: the turn that it was about counts as not taken back, so that all that is kept of it can be had.
+    /// Ends what was interrupted: the turn that it was about counts as not taken back, so that all
+    /// that is kept of it can be had.
     pub(super) fn give_up(&mut self, purpose: &Purpose, left: Vec<BytesPath>) -> Result<(), Error> {
         match *purpose {
             Purpose::Forward { turn, .. } => self.add(Record::Forward { turn, left }),
             // What was left of a turn before is tried again with all else.
             Purpose::Back { turn, .. } if self.find(turn).is_some_and(|turn| turn.is_back) => {
-                let mut all = self.find(turn).map(|turn| turn.left.clone()).unwrap_or_default();
+                let mut all = self
+                    .find(turn)
+                    .map(|turn| turn.left.clone())
+                    .unwrap_or_default();
                 all.extend(left);
                 all.sort_unstable();
                 all.dedup();
-                self.add(Record::Back { turn, left: all, is_final: false })
+                self.add(Record::Back {
+                    turn,
+                    left: all,
+                    is_final: false,
+                })
             }
             Purpose::Back { .. } | Purpose::Review { .. } => Ok(()),
         }
     }
 
-    /// Forgets the turns that were taken back whole, and lets none of them be brought back: another one came since.
+    /// Forgets the turns that were taken back whole, and lets none of them be brought back: another
+    /// one came since.
     pub(super) fn end_forward(&mut self) -> Result<(), Error> {
         if !self.turns.iter().any(|turn| turn.is_back && !turn.is_final) {
             return Ok(());
         }
-        self.turns.retain(|turn| !turn.is_back || !turn.left.is_empty());
+        self.turns
+            .retain(|turn| !turn.is_back || !turn.left.is_empty());
         for turn in self.turns.iter_mut().filter(|turn| turn.is_back) {
             turn.is_final = true;
         }
@@ -211,33 +270,71 @@ impl<'a> TurnLog<'a> {
 
     /// The turns that can be taken back, the newest first.
     pub(super) fn back(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().rev().filter(|turn| turn.has_changed() && !turn.is_back)
+        self.turns
+            .iter()
+            .rev()
+            .filter(|turn| turn.has_changed() && !turn.is_back)
     }
 
     /// The turns that can be brought back, the oldest first.
     pub(super) fn forward(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().filter(|turn| turn.has_changed() && turn.is_back && !turn.is_final)
+        self.turns
+            .iter()
+            .filter(|turn| turn.has_changed() && turn.is_back && !turn.is_final)
     }
 
-    /// The turns of which something was left, in the order in which that is tried again, and whether they were taken back.
+    /// The turns of which something was left, in the order in which that is tried again, and
+    /// whether they were taken back.
     pub(super) fn left(&self) -> impl Iterator<Item = &Turn> {
         let back = self.turns.iter().rev().filter(|turn| turn.is_back);
-        back.chain(self.turns.iter().filter(|turn| !turn.is_back)).filter(|turn| !turn.left.is_empty())
+        back.chain(self.turns.iter().filter(|turn| !turn.is_back))
+            .filter(|turn| !turn.left.is_empty())
     }
 
     fn take_in(&mut self, record: Record) {
         let find = |turns: &[Turn], number: u64| turns.iter().position(|turn| turn.turn == number);
         match record {
-            Record::Begin { turn, session, n_turn, words, at, before } => {
+            Record::Begin {
+                turn,
+                session,
+                n_turn,
+                words,
+                at,
+                before,
+            } => {
                 let (left, is_final) = (Vec::new(), false);
-                self.turns.push(Turn { turn, session, n_turn, words, at, before, end: None, is_back: false, left, is_final });
+                self.turns.push(Turn {
+                    turn,
+                    session,
+                    n_turn,
+                    words,
+                    at,
+                    before,
+                    end: None,
+                    is_back: false,
+                    left,
+                    is_final,
+                });
             }
-            Record::End { turn, after, n_changed, is_interrupted } => {
+            Record::End {
+                turn,
+                after,
+                n_changed,
+                is_interrupted,
+            } => {
                 if let Some(at) = find(&self.turns, turn) {
-                    self.turns[at].end = Some(Ended { after, n_changed, is_interrupted });
+                    self.turns[at].end = Some(Ended {
+                        after,
+                        n_changed,
+                        is_interrupted,
+                    });
                 }
             }
-            Record::Back { turn, left, is_final } => {
+            Record::Back {
+                turn,
+                left,
+                is_final,
+            } => {
                 if let Some(at) = find(&self.turns, turn) {
                     let turn = &mut self.turns[at];
                     turn.is_final |= is_final;
@@ -264,7 +361,11 @@ impl<'a> TurnLog<'a> {
 
 /// Returns the beginning of what a person wrote: of its first line that says something.
 pub(super) fn shortened(words: &str) -> String {
-    let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = words
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     line.chars().take(MOST_WORDS).collect()
 }
 
@@ -275,11 +376,23 @@ mod tests {
 
     fn begin(turn: u64) -> Record {
         let before = ObjectId::of(b"before");
-        Record::Begin { turn, session: "s".to_owned(), n_turn: turn, words: format!("turn {turn}"), at: 7, before }
+        Record::Begin {
+            turn,
+            session: "s".to_owned(),
+            n_turn: turn,
+            words: format!("turn {turn}"),
+            at: 7,
+            before,
+        }
     }
 
     fn end(turn: u64) -> Record {
-        Record::End { turn, after: ObjectId::of(b"after"), n_changed: 3, is_interrupted: false }
+        Record::End {
+            turn,
+            after: ObjectId::of(b"after"),
+            n_changed: 3,
+            is_interrupted: false,
+        }
     }
 
     #[test]
@@ -288,27 +401,68 @@ mod tests {
         let state = scene.state();
         let mut log = TurnLog::load(&state).expect("loads");
         assert_eq!(log.next_turn(), 1);
-        let back = || Record::Back { turn: 2, left: vec!["a".into()], is_final: false };
-        for record in [begin(1), end(1), begin(2), end(2), back(), Record::Forward { turn: 2, left: Vec::new() }, back()] {
+        let back = || Record::Back {
+            turn: 2,
+            left: vec!["a".into()],
+            is_final: false,
+        };
+        for record in [
+            begin(1),
+            end(1),
+            begin(2),
+            end(2),
+            back(),
+            Record::Forward {
+                turn: 2,
+                left: Vec::new(),
+            },
+            back(),
+        ] {
             log.add(record).expect("added");
         }
         let turns = log.turns.clone();
-        assert_eq!((log.back().count(), log.forward().count(), log.next_turn()), (1, 1, 3));
+        assert_eq!(
+            (log.back().count(), log.forward().count(), log.next_turn()),
+            (1, 1, 3)
+        );
         let whole = state.read(NAME).expect("reads").expect("there");
-        for end in [&b"{\"type\":\"begin\",\"turn\":3"[..], b"\0\0\0\0", b"{}\n", b"\xff\n"] {
+        for end in [
+            &b"{\"type\":\"begin\",\"turn\":3"[..],
+            b"\0\0\0\0",
+            b"{}\n",
+            b"\xff\n",
+        ] {
             state.replace(NAME, &[&whole, end].concat()).expect("torn");
             let mut log = TurnLog::load(&state).expect("loads");
             assert_eq!(log.turns, turns, "{end:?}");
             log.add(begin(3)).expect("added");
-            assert_eq!(TurnLog::load(&state).expect("loads").turns.len(), 3, "{end:?}");
+            assert_eq!(
+                TurnLog::load(&state).expect("loads").turns.len(),
+                3,
+                "{end:?}"
+            );
         }
         // A line that lost its end alone never happened, either.
-        state.replace(NAME, &whole[..whole.len() - 1]).expect("torn");
+        state
+            .replace(NAME, &whole[..whole.len() - 1])
+            .expect("torn");
         assert!(!TurnLog::load(&state).expect("loads").turns[1].is_back);
         // As it was written before anything was told of what was left.
-        state.replace(NAME, &[&whole, &b"{\"type\":\"back\",\"turn\":1}\n"[..]].concat()).expect("added");
+        state
+            .replace(
+                NAME,
+                &[&whole, &b"{\"type\":\"back\",\"turn\":1}\n"[..]].concat(),
+            )
+            .expect("added");
         let log = TurnLog::load(&state).expect("loads");
-        assert_eq!((log.back().count(), log.forward().count(), log.left().count()), (0, 2, 1));
+        assert_eq!(
+            (
+                log.back().count(),
+                log.forward().count(),
+                log.left().count()
+            ),
+            (0, 2, 1)
+        );
     }
 
     #[test]
@@ -320,11 +474,29 @@ mod tests {
             log.add(begin(turn)).expect("added");
             log.add(end(turn)).expect("added");
         }
-        log.add(Record::Back { turn: 2, left: Vec::new(), is_final: false }).expect("added");
-        log.add(Record::Back { turn: 1, left: vec!["a".into()], is_final: false }).expect("added");
+        log.add(Record::Back {
+            turn: 2,
+            left: Vec::new(),
+            is_final: false,
+        })
+        .expect("added");
+        log.add(Record::Back {
+            turn: 1,
+            left: vec!["a".into()],
+            is_final: false,
+        })
+        .expect("added");
         log.end_forward().expect("ended");
         for log in [log, TurnLog::load(&state).expect("loads")] {
-            assert_eq!((log.turns.len(), log.back().count(), log.forward().count(), log.left().count()), (1, 0, 0, 1));
+            assert_eq!(
+                (
+                    log.turns.len(),
+                    log.back().count(),
+                    log.forward().count(),
+                    log.left().count()
+                ),
+                (1, 0, 0, 1)
+            );
         }
     }
 

@@ -1,10 +1,12 @@
 //! Turns that can be taken back.
 //!
-//! A turn is what lies between two snapshots: one before the first change of a turn, one after its last. Several turns are taken back one
-//! after the other, so that what the person changed between two of them is found to be theirs. What they change while a turn runs cannot
-//! be told from what the turn does.
+//! A turn is what lies between two snapshots: one before the first change of a turn, one after its
+//! last. Several turns are taken back one after the other, so that what the person changed between
+//! two of them is found to be theirs. What they change while a turn runs cannot be told from what
+//! the turn does.
 //!
-//! Turns of all sessions of a project are in one log, as they happened. A new turn that changes something ends what could be brought back.
+//! Turns of all sessions of a project are in one log, as they happened. A new turn that changes
+//! something ends what could be brought back.
 
 mod made;
 mod step;
@@ -70,8 +72,15 @@ pub enum Resumed {
     },
 }
 
-/// Begins a turn. One that was never ended ends here, with all that was changed until now; what of that may run is named as by [`end`].
-pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, words: &str) -> Result<TurnBegan, Error> {
+/// Begins a turn. One that was never ended ends here, with all that was changed until now; what of
+/// that may run is named as by [`end`].
+pub fn begin(
+    project: &Project,
+    state: &Folder,
+    session: &str,
+    n_turn: u64,
+    words: &str,
+) -> Result<TurnBegan, Error> {
     let (mut began, cut_off) = Work::open(project, state)?.begin(session, n_turn, words)?;
     began.may_run = may_run_in(&cut_off, &AutoRun::by_name());
     Ok(began)
@@ -104,18 +113,30 @@ pub(super) fn begin_held(
 }
 
 /// Ends it: what came is what lies between `before` and `after`.
-pub(super) fn end_held(project: &Project, state: &Folder, store: Store, after: ObjectId) -> Result<Store, Error> {
+pub(super) fn end_held(
+    project: &Project,
+    state: &Folder,
+    store: Store,
+    after: ObjectId,
+) -> Result<Store, Error> {
     let mut work = Work::with(project, state, store)?;
     work.close_at(after, false)?;
     Ok(work.store)
 }
 
-/// Answers to an apply of a review that was brought in before, and of which nothing else is known any more.
+/// Answers to an apply of a review that was brought in before, and of which nothing else is known
+/// any more.
 pub(super) fn in_already(state: &Folder, review: &str) -> Result<ReviewAnswer, Error> {
     let log = TurnLog::load(state)?;
-    let is_taken_back = log.turns.iter().any(|turn| turn.is_back && turn.applies(review));
+    let is_taken_back = log
+        .turns
+        .iter()
+        .any(|turn| turn.is_back && turn.applies(review));
     let has_redo = log.forward().any(|turn| turn.applies(review));
-    Ok(ReviewAnswer::InAlready { is_taken_back, has_redo })
+    Ok(ReviewAnswer::InAlready {
+        is_taken_back,
+        has_redo,
+    })
 }
 
 fn words_of_review(review: &str) -> String {
@@ -129,12 +150,20 @@ pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
 
 fn end_with(project: &Project, state: &Folder, auto_run: &AutoRun) -> Result<TurnEnded, Error> {
     let mut work = Work::open(project, state)?;
-    let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
+    let Some(turn) = work.log.open().map(|turn| turn.turn) else {
+        return Err(Error::NoTurn);
+    };
     let snapshot = work.look()?;
     let mut changes = work.close(&snapshot, false)?;
     nearest_first(&mut changes);
     let (may_run, is_may_run_cut) = (may_run_in(&changes, auto_run), auto_run.is_cut());
-    Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, is_may_run_cut, passed_over: snapshot.passed_over })
+    Ok(TurnEnded {
+        turn,
+        changes: changes.into_iter().collect(),
+        may_run,
+        is_may_run_cut,
+        passed_over: snapshot.passed_over,
+    })
 }
 
 /// What a build leaves lies deep, and what a person looks for does not.
@@ -146,17 +175,40 @@ fn may_run_in(changes: &[PathChange], auto_run: &AutoRun) -> Named<MayRun> {
     auto_run.named(changes.iter().map(Changed::from))
 }
 
-/// Returns what knows why what a turn changed may run, by the names that are known and by what leads programs there now.
-fn auto_run_in(project: &Project, place: &BytesPath, patterns: &[String]) -> Result<AutoRun, Error> {
-    AutoRun::in_project(project, Known { patterns, place: place.as_bytes(), ..Known::default() })
+/// Returns what knows why what a turn changed may run, by the names that are known and by what
+/// leads programs there now.
+fn auto_run_in(
+    project: &Project,
+    place: &BytesPath,
+    patterns: &[String],
+) -> Result<AutoRun, Error> {
+    AutoRun::in_project(
+        project,
+        Known {
+            patterns,
+            place: place.as_bytes(),
+            ..Known::default()
+        },
+    )
 }
 
 /// Lists the turns that changed something.
 pub fn list(state: &Folder) -> Result<Turns, Error> {
     let store = Store::open(state)?;
     let log = TurnLog::load(state)?;
-    let turns = log.turns.iter().rev().filter(|turn| turn.end.is_none() || turn.has_changed()).map(Turn::told).collect();
-    Ok(Turns { turns, n_bytes: store.n_bytes(), most_bytes: store.most_bytes(), is_unfinished: apply::is_unfinished(state)? })
+    let turns = log
+        .turns
+        .iter()
+        .rev()
+        .filter(|turn| turn.end.is_none() || turn.has_changed())
+        .map(Turn::told)
+        .collect();
+    Ok(Turns {
+        turns,
+        n_bytes: store.n_bytes(),
+        most_bytes: store.most_bytes(),
+        is_unfinished: apply::is_unfinished(state)?,
+    })
 }
 
 /// Shows what the last turns changed that are over and not taken back, the newest first.
@@ -171,7 +223,12 @@ pub fn difference(state: &Folder, n: u32) -> Result<Vec<TurnDifference>, Error> 
         let difference = unified(&store, &changes, room)?;
         room = room.saturating_sub(difference.text.len());
         let changes = told(&changes).into_iter().collect();
-        differences.push(TurnDifference { turn: turn.told(), changes, text: difference.text, n_left_out: difference.n_left_out });
+        differences.push(TurnDifference {
+            turn: turn.told(),
+            changes,
+            text: difference.text,
+            n_left_out: difference.n_left_out,
+        });
     }
     Ok(differences)
 }
@@ -193,14 +250,23 @@ pub fn retry(project: &Project, state: &Folder, how: How) -> Result<Undone, Erro
 
 /// Gives up what was interrupted, if anything was.
 pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
-    apply::abandon(project, state, |purpose, paths| TurnLog::load(state)?.give_up(purpose, paths))
+    apply::abandon(project, state, |purpose, paths| {
+        TurnLog::load(state)?.give_up(purpose, paths)
+    })
 }
 
 /// Does what the session says of its turns.
 pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<TurnAnswer, Error> {
     match order {
-        TurnOrder::Begin { session, n_turn, words, place, auto_run } => {
-            let (mut began, cut_off) = Work::open(project, state)?.begin(session, *n_turn, words)?;
+        TurnOrder::Begin {
+            session,
+            n_turn,
+            words,
+            place,
+            auto_run,
+        } => {
+            let (mut began, cut_off) =
+                Work::open(project, state)?.begin(session, *n_turn, words)?;
             // Most turns were ended, and to look through the project takes a moment.
             if !cut_off.is_empty() {
                 began.may_run = may_run_in(&cut_off, &auto_run_in(project, place, auto_run)?);
@@ -214,7 +280,8 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
     }
 }
 
-/// Does what a person asks for. For an order that [writes](UndoOrder::writes) the project's folder must be one that can be written to.
+/// Does what a person asks for. For an order that [writes](UndoOrder::writes) the project's folder
+/// must be one that can be written to.
 pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<UndoAnswer, Error> {
     let undone = |undone: Result<Undone, Error>| match undone {
         Err(Error::Unfinished) => Ok(UndoAnswer::Unfinished),
@@ -222,37 +289,86 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
     };
     Ok(match order {
         UndoOrder::List => UndoAnswer::Turns(list(state)?),
-        UndoOrder::Diff { n } => UndoAnswer::Differences { turns: difference(state, *n)? },
-        UndoOrder::Back { n, merge, is_beside } => undone(back(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
-        UndoOrder::Forward { n, merge, is_beside } => undone(forward(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
-        UndoOrder::Retry { merge, is_beside } => undone(retry(project, state, How { merge: *merge, is_beside: *is_beside }))?,
+        UndoOrder::Diff { n } => UndoAnswer::Differences {
+            turns: difference(state, *n)?,
+        },
+        UndoOrder::Back {
+            n,
+            merge,
+            is_beside,
+        } => undone(back(
+            project,
+            state,
+            *n,
+            How {
+                merge: *merge,
+                is_beside: *is_beside,
+            },
+        ))?,
+        UndoOrder::Forward {
+            n,
+            merge,
+            is_beside,
+        } => undone(forward(
+            project,
+            state,
+            *n,
+            How {
+                merge: *merge,
+                is_beside: *is_beside,
+            },
+        ))?,
+        UndoOrder::Retry { merge, is_beside } => undone(retry(
+            project,
+            state,
+            How {
+                merge: *merge,
+                is_beside: *is_beside,
+            },
+        ))?,
         UndoOrder::Resume => match resume(project, state, None)? {
             Resumed::Nothing => UndoAnswer::Nothing,
             Resumed::Turns(undone) => UndoAnswer::Undone(undone),
-            Resumed::Review { name, applied } => UndoAnswer::Applied { name, applied: *applied },
+            Resumed::Review { name, applied } => UndoAnswer::Applied {
+                name,
+                applied: *applied,
+            },
         },
         UndoOrder::Abandon if abandon(project, state)? => UndoAnswer::Abandoned,
         UndoOrder::Abandon => UndoAnswer::Nothing,
     })
 }
 
-/// What is kept of a review: how the project is, and how the copy is that its session works on, if that is looked at.
+/// What is kept of a review: how the project is, and how the copy is that its session works on, if
+/// that is looked at.
 pub(super) struct Both {
     pub(super) store: Store,
     pub(super) now: Snapshot,
     pub(super) copy: Option<Snapshot>,
 }
 
-/// Keeps how the project is now and, with the cache of that name, how its copy is. Where there is no room for all of it old turns are forgotten:
-/// what a review lacks can never be had again.
-pub(super) fn keep_both(project: &Project, state: &Folder, store: Store, copy: Option<(&Project, &str)>) -> Result<Both, Error> {
+/// Keeps how the project is now and, with the cache of that name, how its copy is. Where there is
+/// no room for all of it old turns are forgotten: what a review lacks can never be had again.
+pub(super) fn keep_both(
+    project: &Project,
+    state: &Folder,
+    store: Store,
+    copy: Option<(&Project, &str)>,
+) -> Result<Both, Error> {
     let mut work = Work::with(project, state, store)?;
     let now = work.take(project, CACHE, None)?;
-    let copy = copy.map(|(copy, cache)| work.take(copy, cache, Some(now.id))).transpose()?;
-    Ok(Both { store: work.store, now, copy })
+    let copy = copy
+        .map(|(copy, cache)| work.take(copy, cache, Some(now.id)))
+        .transpose()?;
+    Ok(Both {
+        store: work.store,
+        now,
+        copy,
+    })
 }
 
-/// Finishes what was interrupted, whatever it was, with the turns that were to follow. `copy`: what the session of that review worked on.
+/// Finishes what was interrupted, whatever it was, with the turns that were to follow. `copy`: what
+/// the session of that review worked on.
 pub fn resume(project: &Project, state: &Folder, copy: Option<&Project>) -> Result<Resumed, Error> {
     Work::open(project, state)?.resume(copy)
 }
@@ -262,7 +378,8 @@ pub fn resume(project: &Project, state: &Folder, copy: Option<&Project>) -> Resu
 pub struct How {
     /// Lines of both sides are put together.
     pub merge: bool,
-    /// A sandbox of the project runs: what is hidden from it must not pass through the project's folders under another name.
+    /// A sandbox of the project runs: what is hidden from it must not pass through the project's
+    /// folders under another name.
     pub is_beside: bool,
 }
 
@@ -281,11 +398,22 @@ impl<'a> Work<'a> {
     }
 
     fn with(project: &'a Project, state: &'a Folder, store: Store) -> Result<Self, Error> {
-        Ok(Self { project, state, store, log: TurnLog::load(state)?, most_turns: MOST_TURNS })
+        Ok(Self {
+            project,
+            state,
+            store,
+            log: TurnLog::load(state)?,
+            most_turns: MOST_TURNS,
+        })
     }
 
     /// Begins a turn, and returns what the one before changed if nobody ended that.
-    fn begin(&mut self, session: &str, n_turn: u64, words: &str) -> Result<(TurnBegan, Vec<PathChange>), Error> {
+    fn begin(
+        &mut self,
+        session: &str,
+        n_turn: u64,
+        words: &str,
+    ) -> Result<(TurnBegan, Vec<PathChange>), Error> {
         let is_given_up = self.begin_over()?;
         let snapshot = self.look()?;
         let mut cut_off = Vec::new();
@@ -299,19 +427,43 @@ impl<'a> Work<'a> {
         let turn = self.add(session, n_turn, words, snapshot.id)?;
         let is_unfinished = apply::is_unfinished(self.state)?;
         let may_run = Named::default();
-        let began = TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished, is_given_up, may_run };
+        let began = TurnBegan {
+            turn,
+            n_files: snapshot.n_files,
+            passed_over: snapshot.passed_over,
+            is_unfinished,
+            is_given_up,
+            may_run,
+        };
         Ok((began, cut_off))
     }
 
-    fn add(&mut self, session: &str, n_turn: u64, words: &str, before: ObjectId) -> Result<u64, Error> {
+    fn add(
+        &mut self,
+        session: &str,
+        n_turn: u64,
+        words: &str,
+        before: ObjectId,
+    ) -> Result<u64, Error> {
         let turn = self.log.next_turn();
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        self.log.add(Record::Begin { turn, session: session.to_owned(), n_turn, words: shortened(words), at, before })?;
+        let at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        self.log.add(Record::Begin {
+            turn,
+            session: session.to_owned(),
+            n_turn,
+            words: shortened(words),
+            at,
+            before,
+        })?;
         Ok(turn)
     }
 
-    /// Has the rest of a review that is about to come in be of a turn, too: of the one that brought in the beginning, if nothing has changed since,
-    /// else of one of its own. Returns whether that turn was cut off.
+    /// Has the rest of a review that is about to come in be of a turn, too: of the one that brought
+    /// in the beginning, if nothing has changed since, else of one of its own. Returns whether that
+    /// turn was cut off.
     fn go_on_with(&mut self, review: &str) -> Result<bool, Error> {
         if self.log.open().is_some_and(|turn| turn.applies(review)) {
             return Ok(true);
@@ -326,15 +478,20 @@ impl<'a> Work<'a> {
         Ok(false)
     }
 
-    /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten. The project may be one that nobody can write to
-    /// now, so what lies in it is cleared up by whoever takes something back next.
+    /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten.
+    /// The project may be one that nobody can write to now, so what lies in it is cleared up by
+    /// whoever takes something back next.
     fn begin_over(&mut self) -> Result<bool, Error> {
         let journal = match Journal::load(self.state) {
             // Whoever gives it up is told so.
             Err(Error::Unreadable { .. }) => None,
             other => other?,
         };
-        let Some(journal) = journal.filter(|journal| !matches!(journal.purpose, Purpose::Review { .. })) else { return Ok(false) };
+        let Some(journal) =
+            journal.filter(|journal| !matches!(journal.purpose, Purpose::Review { .. }))
+        else {
+            return Ok(false);
+        };
         if !journal.is_look {
             self.log.give_up(&journal.purpose, journal.open_paths())?;
         }
@@ -343,12 +500,22 @@ impl<'a> Work<'a> {
     }
 
     /// Ends the open turn with what is there now.
-    fn close(&mut self, snapshot: &Snapshot, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
+    fn close(
+        &mut self,
+        snapshot: &Snapshot,
+        is_interrupted: bool,
+    ) -> Result<Vec<PathChange>, Error> {
         self.close_at(snapshot.id, is_interrupted)
     }
 
-    fn close_at(&mut self, after: ObjectId, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
-        let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else { return Err(Error::NoTurn) };
+    fn close_at(
+        &mut self,
+        after: ObjectId,
+        is_interrupted: bool,
+    ) -> Result<Vec<PathChange>, Error> {
+        let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else {
+            return Err(Error::NoTurn);
+        };
         let changes = match compare(&self.store, &before, &after) {
             // What it began with is lost, and with it all that could be taken back.
             Err(Error::Broken { .. }) => {
@@ -357,7 +524,12 @@ impl<'a> Work<'a> {
             }
             changes => told(&changes?),
         };
-        self.log.add(Record::End { turn, after, n_changed: changes.len() as u64, is_interrupted })?;
+        self.log.add(Record::End {
+            turn,
+            after,
+            n_changed: changes.len() as u64,
+            is_interrupted,
+        })?;
         if before == after {
             self.log.retain(|each| each.turn != turn)?;
         } else {
@@ -366,7 +538,8 @@ impl<'a> Work<'a> {
         Ok(changes)
     }
 
-    /// Takes a snapshot; if there is no room for all of it, once more without the older half of the turns.
+    /// Takes a snapshot; if there is no room for all of it, once more without the older half of the
+    /// turns.
     fn look(&mut self) -> Result<Snapshot, Error> {
         let snapshot = snapshot::take(self.project, self.state, &mut self.store, CACHE)?;
         if !snapshot.is_cut_short || self.log.turns.len() < 2 {
@@ -376,9 +549,14 @@ impl<'a> Work<'a> {
         snapshot::take(self.project, self.state, &mut self.store, CACHE)
     }
 
-    /// Takes a snapshot; as long as there is no room for all of it, once more without the older half of the turns, but for the newest one.
-    /// `needed`: another that was taken before.
-    fn take(&mut self, of: &Project, cache: &str, needed: Option<ObjectId>) -> Result<Snapshot, Error> {
+    /// Takes a snapshot; as long as there is no room for all of it, once more without the older
+    /// half of the turns, but for the newest one. `needed`: another that was taken before.
+    fn take(
+        &mut self,
+        of: &Project,
+        cache: &str,
+        needed: Option<ObjectId>,
+    ) -> Result<Snapshot, Error> {
         loop {
             let snapshot = snapshot::take(of, self.state, &mut self.store, cache)?;
             let n_turns = self.log.turns.len();
@@ -391,8 +569,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Forgets all but the newest turns, and removes what is needed by nobody then; `needed` are snapshots that nothing else names yet.
-    fn forget(&mut self, n: usize, needed: impl IntoIterator<Item = ObjectId>) -> Result<(), Error> {
+    /// Forgets all but the newest turns, and removes what is needed by nobody then; `needed` are
+    /// snapshots that nothing else names yet.
+    fn forget(
+        &mut self,
+        n: usize,
+        needed: impl IntoIterator<Item = ObjectId>,
+    ) -> Result<(), Error> {
         // What was interrupted may still need contents that nobody else does.
         if apply::is_unfinished(self.state)? {
             return Ok(());
@@ -405,7 +588,13 @@ impl<'a> Work<'a> {
         })?;
         let mut keep: BTreeSet<_> = pin::load(self.state)?.into_values().flatten().collect();
         keep.extend(needed);
-        keep.extend(self.log.turns.iter().flat_map(|turn| [Some(turn.before), turn.end.map(|end| end.after)]).flatten());
+        keep.extend(
+            self.log
+                .turns
+                .iter()
+                .flat_map(|turn| [Some(turn.before), turn.end.map(|end| end.after)])
+                .flatten(),
+        );
         self.store.prune(&keep)
     }
 }

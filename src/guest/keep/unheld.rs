@@ -1,7 +1,9 @@
-//! Files that no snapshot holds, since they are too large or there was no room, and that come from what the session worked on as they are.
+//! Files that no snapshot holds, since they are too large or there was no room, and that come from
+//! what the session worked on as they are.
 //!
-//! A snapshot knows such a file by a mark of what it is like from outside, which no other file ever has. So what stood there, and what is
-//! brought in its place, is told apart by size, mode and time, which a file keeps when it gets another name, and which the new one is given.
+//! A snapshot knows such a file by a mark of what it is like from outside, which no other file ever
+//! has. So what stood there, and what is brought in its place, is told apart by size, mode and
+//! time, which a file keeps when it gets another name, and which the new one is given.
 
 use std::fs::File;
 
@@ -48,11 +50,17 @@ pub(super) fn can_come(why: Unkept) -> bool {
 
 impl Facts {
     fn of(stat: &FileStat) -> Self {
-        Self { n_bytes: stat.st_size as u64, mode: stat.st_mode & 0o7777, changed: (stat.st_mtime, stat.st_mtime_nsec) }
+        Self {
+            n_bytes: stat.st_size as u64,
+            mode: stat.st_mode & 0o7777,
+            changed: (stat.st_mtime, stat.st_mtime_nsec),
+        }
     }
 
     pub(super) fn are_of(&self, found: &Found) -> bool {
-        found.stat().is_some_and(|stat| file_type(stat) == SFlag::S_IFREG && Self::of(stat) == *self)
+        found
+            .stat()
+            .is_some_and(|stat| file_type(stat) == SFlag::S_IFREG && Self::of(stat) == *self)
     }
 
     /// Opens the file that has these.
@@ -70,11 +78,16 @@ impl Facts {
 impl Unheld {
     /// Looks at both sides; `copy` is what the session worked on.
     pub(super) fn of(change: &Change, here: &Found, copy: Option<&Project>) -> Self {
-        let before = here.stat().filter(|stat| is_marked(change.before.as_ref(), stat)).map(Facts::of);
-        let after = copy.filter(|_| why(change.after.as_ref()).is_some_and(can_come)).and_then(|copy| {
-            let (_, stat) = open(copy, change.path.as_bytes()).ok()?;
-            is_marked(change.after.as_ref(), &stat).then(|| Facts::of(&stat))
-        });
+        let before = here
+            .stat()
+            .filter(|stat| is_marked(change.before.as_ref(), stat))
+            .map(Facts::of);
+        let after = copy
+            .filter(|_| why(change.after.as_ref()).is_some_and(can_come))
+            .and_then(|copy| {
+                let (_, stat) = open(copy, change.path.as_bytes()).ok()?;
+                is_marked(change.after.as_ref(), &stat).then(|| Facts::of(&stat))
+            });
         Self { before, after }
     }
 
@@ -98,8 +111,16 @@ fn is_marked(node: Option<&Node>, stat: &FileStat) -> bool {
 
 fn open(copy: &Project, path: &[u8]) -> Result<(File, FileStat), Errno> {
     let (parent, name) = split(path);
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
     let file = File::from(openat(&copy.folder(parent)?, name, flags, Mode::empty())?);
     let stat = fstat(&file)?;
-    if file_type(&stat) == SFlag::S_IFREG { Ok((file, stat)) } else { Err(Errno::ENXIO) }
+    if file_type(&stat) == SFlag::S_IFREG {
+        Ok((file, stat))
+    } else {
+        Err(Errno::ENXIO)
+    }
 }

@@ -1,7 +1,9 @@
-//! Walks a project as it is: hidden and ignored files, links and empty folders included, on several threads.
+//! Walks a project as it is: hidden and ignored files, links and empty folders included, on several
+//! threads.
 //!
-//! It does not go into folders called `.git` and not into what is mounted in the project from elsewhere, and follows no link: each folder is opened anew from
-//! the project's own, beneath it, and what is in it is looked at through the open folder. The walker of the tools would not do: it
+//! It does not go into folders called `.git` and not into what is mounted in the project from
+//! elsewhere, and follows no link: each folder is opened anew from the project's own, beneath it,
+//! and what is in it is looked at through the open folder. The walker of the tools would not do: it
 //! passes over what cannot be shown, where here everything must be accounted for.
 
 use std::collections::BTreeSet;
@@ -39,18 +41,25 @@ use podbay_wire::keep::Unkept;
 /// Most entries of a project.
 pub const MOST_ENTRIES: usize = 1_000_000;
 
-/// Longest path that is gone into: the kernel takes no longer ones, and nobody could name what lies there.
+/// Longest path that is gone into: the kernel takes no longer ones, and nobody could name what lies
+/// there.
 const MOST_PATH: usize = 4_000;
 
 /// Files of one folder that one thread takes at a time.
 const CHUNK: usize = 128;
 
-/// What is made of each entry that is no folder; called on several threads at once, each with a state of its own.
+/// What is made of each entry that is no folder; called on several threads at once, each with a
+/// state of its own.
 pub(super) trait Visitor: Sync {
     type State: Default + Send;
 
     /// Returns what stands there; `None` where it is gone by now.
-    fn visit(&self, state: &mut Self::State, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error>;
+    fn visit(
+        &self,
+        state: &mut Self::State,
+        place: &Place<'_>,
+        stat: &FileStat,
+    ) -> Result<Option<Visited>, Error>;
 
     /// Says whether a folder is gone into.
     fn enter(&self, _path: &[u8]) -> Result<Enter, Error> {
@@ -92,13 +101,33 @@ pub(super) struct Walked {
     pub(super) folders: Vec<Vec<u8>>,
 }
 
-/// Returns all folders of the project by their paths; its own is the empty one. `most`: how many entries it may have.
-pub(super) fn walk<V: Visitor>(project: &Project, visitor: &V, most: usize) -> Result<HashMap<Vec<u8>, Walked>, Error> {
+/// Returns all folders of the project by their paths; its own is the empty one. `most`: how many
+/// entries it may have.
+pub(super) fn walk<V: Visitor>(
+    project: &Project,
+    visitor: &V,
+    most: usize,
+) -> Result<HashMap<Vec<u8>, Walked>, Error> {
     let top = project.list(b"").and_then(fstat);
-    let top = top.map_err(|source| Error::Project { doing: "open", path: BytesPath::from_bytes("."), source })?;
+    let top = top.map_err(|source| Error::Project {
+        doing: "open",
+        path: BytesPath::from_bytes("."),
+        source,
+    })?;
     // A place of the same file system that is mounted in the project has its device.
-    let mounted = project.place().map(|place| foreign_below(as_path(&place))).unwrap_or_default();
-    let run = Run { project, visitor, device: top.st_dev, mounted, queue: Queue::default(), n_entries: AtomicUsize::new(0), most };
+    let mounted = project
+        .place()
+        .map(|place| foreign_below(as_path(&place)))
+        .unwrap_or_default();
+    let run = Run {
+        project,
+        visitor,
+        device: top.st_dev,
+        mounted,
+        queue: Queue::default(),
+        n_entries: AtomicUsize::new(0),
+        most,
+    };
     run.queue.push(vec![Work::Folder { path: Vec::new() }]);
     let found: Vec<Found<V>> = run.queue.work(|found, work| run.step(found, work));
     if let Some(error) = run.queue.into_end() {
@@ -131,7 +160,11 @@ struct Found<V: Visitor> {
 
 impl<V: Visitor> Default for Found<V> {
     fn default() -> Self {
-        Self { state: V::State::default(), folders: Vec::new(), entries: Vec::new() }
+        Self {
+            state: V::State::default(),
+            folders: Vec::new(),
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -146,15 +179,25 @@ struct Run<'a, V> {
 }
 
 enum Work {
-    Folder { path: Vec<u8> },
-    Files { folder: Arc<OwnedFd>, path: Arc<[u8]>, names: Vec<Vec<u8>> },
+    Folder {
+        path: Vec<u8>,
+    },
+    Files {
+        folder: Arc<OwnedFd>,
+        path: Arc<[u8]>,
+        names: Vec<Vec<u8>>,
+    },
 }
 
 impl<V: Visitor> Run<'_, V> {
     fn step(&self, found: &mut Found<V>, work: Work) {
         let done = match work {
             Work::Folder { path } => self.folder(found, path),
-            Work::Files { folder, path, names } => self.files(found, folder.as_fd(), &path, names),
+            Work::Files {
+                folder,
+                path,
+                names,
+            } => self.files(found, folder.as_fd(), &path, names),
         };
         if let Err(error) = done {
             self.queue.end(error);
@@ -168,13 +211,23 @@ impl<V: Visitor> Run<'_, V> {
                 walked.node = Some(Node::folder(&stat, ObjectId::of(b"")));
                 let mut files = self.list(&path, &folder, &mut walked)?.into_iter();
                 let (folder, shared) = (Arc::new(folder), Arc::<[u8]>::from(path.as_slice()));
-                let mut work: Vec<Work> = walked.folders.iter().map(|name| Work::Folder { path: join(&path, name) }).collect();
+                let mut work: Vec<Work> = walked
+                    .folders
+                    .iter()
+                    .map(|name| Work::Folder {
+                        path: join(&path, name),
+                    })
+                    .collect();
                 loop {
                     let names: Vec<_> = files.by_ref().take(CHUNK).collect();
                     if names.is_empty() {
                         break;
                     }
-                    work.push(Work::Files { folder: Arc::clone(&folder), path: Arc::clone(&shared), names });
+                    work.push(Work::Files {
+                        folder: Arc::clone(&folder),
+                        path: Arc::clone(&shared),
+                        names,
+                    });
                 }
                 self.queue.push(work);
             }
@@ -190,16 +243,29 @@ impl<V: Visitor> Run<'_, V> {
     fn open(&self, path: &[u8]) -> Result<Opened, Errno> {
         let fd = self.project.list(path)?;
         let stat = fstat(&fd)?;
-        if stat.st_dev != self.device || !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(path)) {
+        if stat.st_dev != self.device
+            || !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(path))
+        {
             return Ok(Opened::Elsewhere);
         }
         Ok(Opened::Folder(fd, stat))
     }
 
     /// Enters the folders and what is never gone into, and returns the other names.
-    fn list(&self, path: &[u8], folder: &OwnedFd, walked: &mut Walked) -> Result<Vec<Vec<u8>>, Error> {
-        let failed = |source| Error::Project { doing: "list", path: BytesPath::from_bytes(path), source };
-        let again = folder.try_clone().map_err(|error| failed(errno_of(&error)))?;
+    fn list(
+        &self,
+        path: &[u8],
+        folder: &OwnedFd,
+        walked: &mut Walked,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let failed = |source| Error::Project {
+            doing: "list",
+            path: BytesPath::from_bytes(path),
+            source,
+        };
+        let again = folder
+            .try_clone()
+            .map_err(|error| failed(errno_of(&error)))?;
         let mut listed = Dir::from_fd(again).map_err(failed)?;
         let mut others = Vec::new();
         let mut unknown = Vec::new();
@@ -214,7 +280,12 @@ impl<V: Visitor> Run<'_, V> {
             }
             match entry.file_type() {
                 None => unknown.push(name.to_vec()),
-                Some(kind) => others.extend(self.enter(walked, path, name.to_vec(), kind == Type::Directory)?),
+                Some(kind) => others.extend(self.enter(
+                    walked,
+                    path,
+                    name.to_vec(),
+                    kind == Type::Directory,
+                )?),
             }
         }
         for name in unknown {
@@ -226,7 +297,13 @@ impl<V: Visitor> Run<'_, V> {
     }
 
     /// Enters a name, or gives it back if it must be looked at.
-    fn enter(&self, walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Result<Option<Vec<u8>>, Error> {
+    fn enter(
+        &self,
+        walked: &mut Walked,
+        path: &[u8],
+        name: Vec<u8>,
+        is_folder: bool,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let node = match is_folder {
             true if name == b".git" => Node::ignored(Unkept::GitFolder),
             _ if path.len() + name.len() >= MOST_PATH => Node::ignored(Unkept::TooDeep),
@@ -244,7 +321,13 @@ impl<V: Visitor> Run<'_, V> {
         Ok(None)
     }
 
-    fn files(&self, found: &mut Found<V>, folder: BorrowedFd<'_>, path: &Arc<[u8]>, names: Vec<Vec<u8>>) -> Result<(), Error> {
+    fn files(
+        &self,
+        found: &mut Found<V>,
+        folder: BorrowedFd<'_>,
+        path: &Arc<[u8]>,
+        names: Vec<Vec<u8>>,
+    ) -> Result<(), Error> {
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
             if self.queue.has_ended() {
@@ -254,16 +337,36 @@ impl<V: Visitor> Run<'_, V> {
                 Ok(stat) => stat,
                 // In a folder that may be listed and not be passed through.
                 Err(Errno::EACCES) => {
-                    entries.push((name, Visited { node: Node::ignored(Unkept::Unreadable), known: None }));
+                    entries.push((
+                        name,
+                        Visited {
+                            node: Node::ignored(Unkept::Unreadable),
+                            known: None,
+                        },
+                    ));
                     continue;
                 }
                 Err(_) => continue,
             };
-            if !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(join(path, &name))) {
-                entries.push((name, Visited { node: Node::ignored(Unkept::OtherFileSystem), known: None }));
+            if !self.mounted.is_empty()
+                && self
+                    .mounted
+                    .contains(&BytesPath::from_bytes(join(path, &name)))
+            {
+                entries.push((
+                    name,
+                    Visited {
+                        node: Node::ignored(Unkept::OtherFileSystem),
+                        known: None,
+                    },
+                ));
                 continue;
             }
-            let place = Place { folder, path, name: &name };
+            let place = Place {
+                folder,
+                path,
+                name: &name,
+            };
             if let Some(visited) = self.visitor.visit(&mut found.state, &place, &stat)? {
                 entries.push((name, visited));
             }
@@ -289,8 +392,16 @@ mod tests {
     impl Visitor for Blind {
         type State = ();
 
-        fn visit(&self, (): &mut (), _: &Place<'_>, _: &FileStat) -> Result<Option<Visited>, Error> {
-            Ok(Some(Visited { node: Node::ignored(Unkept::Special), known: None }))
+        fn visit(
+            &self,
+            (): &mut (),
+            _: &Place<'_>,
+            _: &FileStat,
+        ) -> Result<Option<Visited>, Error> {
+            Ok(Some(Visited {
+                node: Node::ignored(Unkept::Special),
+                known: None,
+            }))
         }
     }
 
@@ -301,8 +412,19 @@ mod tests {
             scene.write(path, "x");
         }
         let walked = walk(&scene.project(), &Blind, 5).expect("five entries");
-        assert_eq!(walked.values().map(|folder| folder.entries.len() + folder.folders.len()).sum::<usize>(), 5);
-        let Err(error) = walk(&scene.project(), &Blind, 4) else { panic!("there is one more") };
-        assert_eq!(error.to_string(), "the project has more than 4 entries; snapshots are taken of smaller ones only");
+        assert_eq!(
+            walked
+                .values()
+                .map(|folder| folder.entries.len() + folder.folders.len())
+                .sum::<usize>(),
+            5
+        );
+        let Err(error) = walk(&scene.project(), &Blind, 4) else {
+            panic!("there is one more")
+        };
+        assert_eq!(
+            error.to_string(),
+            "the project has more than 4 entries; snapshots are taken of smaller ones only"
+        );
     }
 }

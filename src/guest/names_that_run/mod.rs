@@ -1,7 +1,9 @@
-//! Which files of a project programs on a person's machine obey, by their names: which program, and whether by itself or when the person runs it.
+//! Which files of a project programs on a person's machine obey, by their names: which program, and
+//! whether by itself or when the person runs it.
 //!
-//! The table is `names_that_run.txt`. It helps to see what matters among many changes, and is no boundary: what a person runs, runs. What the
-//! project itself says (settings of git, links, hooks) is not known here; `keep::auto_run` adds it.
+//! The table is `names_that_run.txt`. It helps to see what matters among many changes, and is no
+//! boundary: what a person runs, runs. What the project itself says (settings of git, links, hooks)
+//! is not known here; `keep::auto_run` adds it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -27,7 +29,8 @@ impl Group {
     }
 }
 
-/// Returns the first group that a path belongs to; `None`: nobody that is known of obeys it by its name.
+/// Returns the first group that a path belongs to; `None`: nobody that is known of obeys it by its
+/// name.
 pub fn names_that_run(path: &BytesPath) -> Option<&'static Group> {
     TABLE.group(path, Asked::File)
 }
@@ -37,12 +40,21 @@ pub fn names_that_name(path: &BytesPath) -> Option<&'static Group> {
     NAMING.group(path, Asked::File)
 }
 
-/// Returns the first group by which a new folder comes as a whole: by its own name, or by that of a file right in it.
+/// Returns the first group by which a new folder comes as a whole: by its own name, or by that of a
+/// file right in it.
 pub fn names_of_wholes(path: &BytesPath, is_folder: bool) -> Option<&'static Group> {
-    TABLE.group(path, if is_folder { Asked::WholeFolder } else { Asked::FileOfWhole })
+    TABLE.group(
+        path,
+        if is_folder {
+            Asked::WholeFolder
+        } else {
+            Asked::FileOfWhole
+        },
+    )
 }
 
-/// What is read-only in a live session unless the settings say otherwise (`sandbox.auto_run`). When it runs, the table says.
+/// What is read-only in a live session unless the settings say otherwise (`sandbox.auto_run`). When
+/// it runs, the table says.
 pub const READ_ONLY: [&str; 15] = [
     ".vscode",
     ".idea",
@@ -61,8 +73,13 @@ pub const READ_ONLY: [&str; 15] = [
     ".circleci",
 ];
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("names_that_run.txt"), |_| true));
-static NAMING: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("names_that_run.txt"), |group| group.names_others));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::parse(include_str!("names_that_run.txt"), |_| true));
+static NAMING: LazyLock<Table> = LazyLock::new(|| {
+    Table::parse(include_str!("names_that_run.txt"), |group| {
+        group.names_others
+    })
+});
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
@@ -86,14 +103,21 @@ struct Name {
 impl Name {
     fn parse(text: &str, group: usize) -> Self {
         let folded = text.to_lowercase();
-        let (plain, is_folder) = folded.strip_suffix('/').map_or((folded.as_str(), false), |plain| (plain, true));
+        let (plain, is_folder) = folded
+            .strip_suffix('/')
+            .map_or((folded.as_str(), false), |plain| (plain, true));
         let mut folders: Vec<String> = plain.split('/').map(ToOwned::to_owned).collect();
         let last = folders.pop().unwrap_or_default();
         let last = match last.split_once('*') {
             Some((start, end)) => (start.to_owned(), Some(end.to_owned())),
             None => (last, None),
         };
-        Self { group, folders, last, is_folder }
+        Self {
+            group,
+            folders,
+            last,
+            is_folder,
+        }
     }
 
     /// Whether the part at this place of a path is what is meant, with the folders before it.
@@ -101,10 +125,17 @@ impl Name {
         let (start, end) = &self.last;
         let is_last = match end {
             None => parts[at] == start,
-            Some(end) => parts[at].strip_prefix(start.as_str()).is_some_and(|rest| rest.ends_with(end.as_str())),
+            Some(end) => parts[at]
+                .strip_prefix(start.as_str())
+                .is_some_and(|rest| rest.ends_with(end.as_str())),
         };
         let above = &parts[..at];
-        is_last && above.len() >= self.folders.len() && self.folders.iter().eq(&above[above.len() - self.folders.len()..])
+        is_last
+            && above.len() >= self.folders.len()
+            && self
+                .folders
+                .iter()
+                .eq(&above[above.len() - self.folders.len()..])
     }
 }
 
@@ -117,14 +148,28 @@ struct Table {
 }
 
 impl Table {
-    /// Reads the table, which is checked by a test: a line that makes no sense is a mistake of ours.
+    /// Reads the table, which is checked by a test: a line that makes no sense is a mistake of
+    /// ours.
     fn parse(text: &'static str, is_wanted: impl Fn(&Group) -> bool) -> Self {
         let mut table = Self::default();
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        for line in text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             if line.starts_with(' ') {
-                let group = table.groups.len().checked_sub(1).expect("a name of the table stands in a group");
-                let names = line.split_whitespace().filter(|_| is_wanted(&table.groups[group]));
-                names.map(|name| Name::parse(name, group)).collect::<Vec<_>>().into_iter().for_each(|name| table.add(name));
+                let group = table
+                    .groups
+                    .len()
+                    .checked_sub(1)
+                    .expect("a name of the table stands in a group");
+                let names = line
+                    .split_whitespace()
+                    .filter(|_| is_wanted(&table.groups[group]));
+                names
+                    .map(|name| Name::parse(name, group))
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|name| table.add(name));
             } else {
                 table.groups.push(group(line));
             }
@@ -136,7 +181,10 @@ impl Table {
         if name.last.1.is_some() {
             self.globs.push(name);
         } else {
-            self.plain.entry(name.last.0.clone()).or_default().push(name);
+            self.plain
+                .entry(name.last.0.clone())
+                .or_default()
+                .push(name);
         }
     }
 
@@ -156,9 +204,15 @@ impl Table {
         };
         let plain = parts.iter().enumerate().flat_map(|(at, part)| {
             let names = self.plain.get(*part).into_iter().flatten();
-            names.filter(move |name| fits(name, at)).map(|name| name.group)
+            names
+                .filter(move |name| fits(name, at))
+                .map(|name| name.group)
         });
-        let globs = self.globs.iter().filter(|name| fits(name, end)).map(|name| name.group);
+        let globs = self
+            .globs
+            .iter()
+            .filter(|name| fits(name, end))
+            .map(|name| name.group);
         plain.chain(globs).min().map(|group| &self.groups[group])
     }
 }
@@ -171,7 +225,12 @@ fn group(line: &'static str) -> Group {
         Some("when you run it") => When::WhenYouRunIt,
         other => panic!("{line}: `by itself` or `when you run it`, and not {other:?}"),
     };
-    let mut group = Group { program, when, names_others: false, is_whole: false };
+    let mut group = Group {
+        program,
+        when,
+        names_others: false,
+        is_whole: false,
+    };
     for mark in parts {
         match mark {
             "and what it names" => group.names_others = true,

@@ -13,20 +13,34 @@ fn check(path: &str, expected: Option<(&str, When)>) {
 fn runs(when: When, program: &str, paths: &str) {
     for path in paths.split_whitespace() {
         let group = names_that_run(&path.into()).unwrap_or_else(|| panic!("{path} is not known"));
-        assert!(group.when == when && group.program.contains(program), "{path}: {group:?}");
+        assert!(
+            group.when == when && group.program.contains(program),
+            "{path}: {group:?}"
+        );
     }
 }
 
 #[test]
 fn each_name_of_the_table_stands_there_once_in_a_group_with_a_program() {
-    assert!(TABLE.groups.iter().all(|group| !group.program.is_empty() && group.program.trim() == group.program));
+    assert!(
+        TABLE
+            .groups
+            .iter()
+            .all(|group| !group.program.is_empty() && group.program.trim() == group.program)
+    );
     let mut seen = BTreeSet::new();
     let names = TABLE.plain.values().flatten().chain(&TABLE.globs);
     for name in names {
         let whole = format!("{:?}{:?}{}", name.folders, name.last, name.is_folder);
         assert!(seen.insert(whole.clone()), "{whole} is there twice");
-        assert!(name.folders.iter().all(|folder| !folder.contains('*')), "{whole}: a `*` is for the last part");
-        assert!(name.last.1.is_none() || !name.is_folder, "{whole}: a folder has no `*`");
+        assert!(
+            name.folders.iter().all(|folder| !folder.contains('*')),
+            "{whole}: a `*` is for the last part"
+        );
+        assert!(
+            name.last.1.is_none() || !name.is_folder,
+            "{whole}: a folder has no `*`"
+        );
     }
     assert!(seen.len() > 900, "{}", seen.len());
 }
@@ -36,43 +50,106 @@ fn what_runs_by_itself_is_known_wherever_it_lies() {
     let by_itself = |program, paths| runs(When::ByItself, program, paths);
     by_itself("direnv", ".envrc deep/er/.ENVRC .envrc.local");
     by_itself("shell", ".flaskenv .direnv/python/x .env");
-    by_itself("mise", "mise.local.toml .mise/tasks/build .config/mise/config.toml");
-    by_itself("VS Code", ".vscode/tasks.json sub/.vscode my.code-workspace");
+    by_itself(
+        "mise",
+        "mise.local.toml .mise/tasks/build .config/mise/config.toml",
+    );
+    by_itself(
+        "VS Code",
+        ".vscode/tasks.json sub/.vscode my.code-workspace",
+    );
     by_itself("JetBrains", "sub/.idea/workspace.xml .run/App.run.xml");
     by_itself("Vim", ".exrc .nvim.lua");
-    by_itself("editor", ".vs/tasks.vs.json .helix/languages.toml my.sublime-project .tern-project .graphqlrc.ts");
-    by_itself("hooks", ".husky/pre-commit .pre-commit-config.yaml lefthook-local.yml .overcommit.yml lint-staged.config.mjs .lefthook/x");
-    by_itself("git", "sub/.git/hooks/pre-commit .gitconfig .gitattributes .commitlintrc.json");
+    by_itself(
+        "editor",
+        ".vs/tasks.vs.json .helix/languages.toml my.sublime-project .tern-project .graphqlrc.ts",
+    );
+    by_itself(
+        "hooks",
+        ".husky/pre-commit .pre-commit-config.yaml lefthook-local.yml .overcommit.yml lint-staged.config.mjs .lefthook/x",
+    );
+    by_itself(
+        "git",
+        "sub/.git/hooks/pre-commit .gitconfig .gitattributes .commitlintrc.json",
+    );
     by_itself("mercurial", ".hg/hgrc sub/.hg");
     by_itself("version control", ".jj/repo/config.toml");
-    by_itself("agent", "AGENTS.md .mcp.json .claude/settings.json opencode.jsonc .github/copilot-instructions.md skills/x/SKILL.md");
+    by_itself(
+        "agent",
+        "AGENTS.md .mcp.json .claude/settings.json opencode.jsonc .github/copilot-instructions.md skills/x/SKILL.md",
+    );
     by_itself("container", ".devcontainer/devcontainer.json");
-    by_itself("python", "x/pyvenv.cfg .venv/lib/python3.12/site-packages/a.pth sitecustomize.py lib/_distutils_hack/__init__.py");
+    by_itself(
+        "python",
+        "x/pyvenv.cfg .venv/lib/python3.12/site-packages/a.pth sitecustomize.py lib/_distutils_hack/__init__.py",
+    );
     by_itself("python", ".venv/bin/python3 api/venv/bin/activate");
 }
 
 #[test]
 fn what_runs_when_somebody_runs_it_is_known_and_is_no_more_than_that() {
     let when_run = |program, paths| runs(When::WhenYouRunIt, program, paths);
-    when_run("CI", ".github/workflows/ci.yml .gitlab-ci.yml Jenkinsfile .forgejo/workflows/ci.yml dangerfile.ts .circleci/config.yml");
-    when_run("npm", "web/package.json .npmrc .pnp.cjs .yarn/releases/yarn-4.cjs");
-    when_run("pip", "pyproject.toml setup.py requirements-dev.txt uv.toml");
+    when_run(
+        "CI",
+        ".github/workflows/ci.yml .gitlab-ci.yml Jenkinsfile .forgejo/workflows/ci.yml dangerfile.ts .circleci/config.yml",
+    );
+    when_run(
+        "npm",
+        "web/package.json .npmrc .pnp.cjs .yarn/releases/yarn-4.cjs",
+    );
+    when_run(
+        "pip",
+        "pyproject.toml setup.py requirements-dev.txt uv.toml",
+    );
     when_run("cargo", "crates/a/build.rs .cargo/config.toml Cargo.toml");
     when_run("make", "Makefile MAKEFILE rules/x.mk BSDmakefile");
-    when_run("cmake", "build/CMakeCache.txt build/CMakeFiles/foo.dir/link.txt");
+    when_run(
+        "cmake",
+        "build/CMakeCache.txt build/CMakeFiles/foo.dir/link.txt",
+    );
     when_run("container", "Dockerfile.dev compose.override.yaml");
-    when_run("test runner", "tests/conftest.py tox.toml .rspec phpunit.xml.dist cypress.config.ts .config/nextest.toml");
-    when_run("java", "project/plugins.sbt project/Build.scala app/build.gradle.kts");
-    when_run("Xcode", "ios/App.xcodeproj/project.pbxproj Package@swift-5.5.swift");
-    when_run("ruby", "site/_plugins/x.rb config/puma.rb config/puma/production.rb Capfile");
-    when_run("build tool", "lib/BUCK build.zig.zon nix/packages.nix app/app.pro lakefile.lean");
+    when_run(
+        "test runner",
+        "tests/conftest.py tox.toml .rspec phpunit.xml.dist cypress.config.ts .config/nextest.toml",
+    );
+    when_run(
+        "java",
+        "project/plugins.sbt project/Build.scala app/build.gradle.kts",
+    );
+    when_run(
+        "Xcode",
+        "ios/App.xcodeproj/project.pbxproj Package@swift-5.5.swift",
+    );
+    when_run(
+        "ruby",
+        "site/_plugins/x.rb config/puma.rb config/puma/production.rb Capfile",
+    );
+    when_run(
+        "build tool",
+        "lib/BUCK build.zig.zon nix/packages.nix app/app.pro lakefile.lean",
+    );
     when_run("documentation", "docs/conf.py paper/.latexmkrc");
-    when_run("bundler", "vue.config.js nx.json apps/web/project.json drizzle.config.ts tsconfig.json tsconfig.build.json");
-    when_run("linter", ".rubocop_todo.yml .pylintrc .versionrc.js .luacheckrc");
+    when_run(
+        "bundler",
+        "vue.config.js nx.json apps/web/project.json drizzle.config.ts tsconfig.json tsconfig.build.json",
+    );
+    when_run(
+        "linter",
+        ".rubocop_todo.yml .pylintrc .versionrc.js .luacheckrc",
+    );
     when_run("starts", ".pdbrc .tmuxinator.yml alembic/env.py startup.m");
-    when_run("deploys", "infra/main.tf.json Pulumi.dev.yaml Procfile.dev .terraform/providers/x sst.config.ts");
-    when_run("environment", ".venv/bin/black node_modules/.bin/jest vendor/bin/phpunit");
-    when_run("source beside it", "src/__pycache__/mod.cpython-311.pyc src/a.so src/a.cpython-311-x86_64-linux-gnu.so lisp/foo.elc");
+    when_run(
+        "deploys",
+        "infra/main.tf.json Pulumi.dev.yaml Procfile.dev .terraform/providers/x sst.config.ts",
+    );
+    when_run(
+        "environment",
+        ".venv/bin/black node_modules/.bin/jest vendor/bin/phpunit",
+    );
+    when_run(
+        "source beside it",
+        "src/__pycache__/mod.cpython-311.pyc src/a.so src/a.cpython-311-x86_64-linux-gnu.so lisp/foo.elc",
+    );
 }
 
 #[test]
@@ -87,7 +164,13 @@ fn what_names_others_is_told_from_what_runs_alone() {
     ] {
         assert!(names_that_name(&path.into()).is_some(), "{path}");
     }
-    for path in ["AGENTS.md", ".vscode/settings.json", "Makefile", ".github/workflows/ci.yml", "package.json"] {
+    for path in [
+        "AGENTS.md",
+        ".vscode/settings.json",
+        "Makefile",
+        ".github/workflows/ci.yml",
+        "package.json",
+    ] {
         assert_eq!(names_that_name(&path.into()), None, "{path}");
     }
 }
@@ -141,10 +224,17 @@ fn everyday_files_are_in_no_group() {
 
 #[test]
 fn a_folder_that_comes_as_a_whole_is_known_by_its_name_or_by_what_is_in_it() {
-    for (path, is_folder) in
-        [("node_modules", true), ("web/node_modules", true), (".venv", true), ("any/pyvenv.cfg", false), ("vendor/bundle", true)]
-    {
-        assert!(names_of_wholes(&path.into(), is_folder).is_some_and(|group| group.is_whole), "{path}");
+    for (path, is_folder) in [
+        ("node_modules", true),
+        ("web/node_modules", true),
+        (".venv", true),
+        ("any/pyvenv.cfg", false),
+        ("vendor/bundle", true),
+    ] {
+        assert!(
+            names_of_wholes(&path.into(), is_folder).is_some_and(|group| group.is_whole),
+            "{path}"
+        );
         assert_eq!(names_of_wholes(&path.into(), !is_folder), None, "{path}");
     }
     for path in ["src", "node_modules/x", ".venv/bin", "bundle", ".vscode"] {
@@ -152,5 +242,8 @@ fn a_folder_that_comes_as_a_whole_is_known_by_its_name_or_by_what_is_in_it() {
     }
     // A link of that name leads somewhere.
     check(".venv", Some(("python at its start", When::ByItself)));
-    check("x/pyvenv.cfg", Some(("python at its start", When::ByItself)));
+    check(
+        "x/pyvenv.cfg",
+        Some(("python at its start", When::ByItself)),
+    );
 }

@@ -37,14 +37,25 @@ const SHOWN: usize = 8;
 const SHOWN_ANCHOR: usize = 200;
 
 /// Applies a patch to all its files, or to none.
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ApplyPatch, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &ApplyPatch,
+    stop: &AtomicBool,
+) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     if call.files.is_empty() {
         return Err(invalid("patch", "holds no change"));
     }
     refuse_below_a_file(workspace, &call.files)?;
     let _changing = workspace.changing();
-    let mut patching = Patching { workspace, seen, protected: call.protected, stop, all: Transaction::default() };
+    let mut patching = Patching {
+        workspace,
+        seen,
+        protected: call.protected,
+        stop,
+        all: Transaction::default(),
+    };
     let mut files = Vec::with_capacity(call.files.len());
     for file in &call.files {
         if stop.is_cancelled() {
@@ -58,7 +69,11 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ApplyPatch, stop: &
     if !call.dry_run {
         patching.all.commit(seen, stop)?;
     }
-    Ok(Changed { files, dry_run: call.dry_run, memos: Vec::new() })
+    Ok(Changed {
+        files,
+        dry_run: call.dry_run,
+        memos: Vec::new(),
+    })
 }
 
 struct Patching<'a> {
@@ -95,11 +110,21 @@ impl Patching<'_> {
                 refuse_link(by_link, &file.path)?;
                 // Without a text that it must hold, it is deleted as it was seen.
                 if hunks.is_empty() && self.all.is_stale(at, self.seen) {
-                    return Err(Fault::Stale { path: file.path.clone() });
+                    return Err(Fault::Stale {
+                        path: file.path.clone(),
+                    });
                 }
                 let encoded = Encoded::of(&text);
-                if !hunks.is_empty() && !self.patched(at, &file.path, encoded.text.as_bytes(), hunks)?.text.is_empty() {
-                    return Err(refused(&file.path, "holds more than the patch deletes; read it again"));
+                if !hunks.is_empty()
+                    && !self
+                        .patched(at, &file.path, encoded.text.as_bytes(), hunks)?
+                        .text
+                        .is_empty()
+                {
+                    return Err(refused(
+                        &file.path,
+                        "holds more than the patch deletes; read it again",
+                    ));
                 }
                 self.all.set(at, None);
                 Ok(FileChange {
@@ -113,10 +138,21 @@ impl Patching<'_> {
         }
     }
 
-    fn update(&mut self, path: &BytesPath, hunks: &[Hunk], to: Option<&BytesPath>) -> Result<FileChange, Fault> {
+    fn update(
+        &mut self,
+        path: &BytesPath,
+        hunks: &[Hunk],
+        to: Option<&BytesPath>,
+    ) -> Result<FileChange, Fault> {
         let (Taken { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
         let encoded = Encoded::of(&text);
-        let Patched { text: new, added, removed, by_number, mut notes } = self.patched(at, path, encoded.text.as_bytes(), hunks)?;
+        let Patched {
+            text: new,
+            added,
+            removed,
+            by_number,
+            mut notes,
+        } = self.patched(at, path, encoded.text.as_bytes(), hunks)?;
         let new = encoded.edited(path, &new)?;
         notes.extend(encoded.notes());
         if by_number && self.all.is_stale(at, self.seen) {
@@ -125,7 +161,13 @@ impl Patching<'_> {
         if new.len() as u64 > MAX_BYTES {
             return Err(too_large(path, new.len() as u64));
         }
-        let change = FileChange { path: self.all.shown(at).clone(), added, removed, notes, ..FileChange::default() };
+        let change = FileChange {
+            path: self.all.shown(at).clone(),
+            added,
+            removed,
+            notes,
+            ..FileChange::default()
+        };
         // A file that is moved to its own name stays where it is.
         let to = match to {
             Some(to) if !self.is_itself(to, at)? => Some(to),
@@ -150,57 +192,111 @@ impl Patching<'_> {
                  together"
             ));
         }
-        Ok(FileChange { path, from: Some(change.path), change: Change::Moved, notes, ..change })
+        Ok(FileChange {
+            path,
+            from: Some(change.path),
+            change: Change::Moved,
+            notes,
+            ..change
+        })
     }
 
     /// Returns whether a path leads to a file that the patch changes, by whichever of its names.
     fn is_itself(&self, path: &BytesPath, at: usize) -> Result<bool, Fault> {
-        match Place::find(&self.workspace.root, path, self.protected, Parents::MustExist) {
+        match Place::find(
+            &self.workspace.root,
+            path,
+            self.protected,
+            Parents::MustExist,
+        ) {
             Ok(place) => Ok(self.all.is_at(at, &place.real(&self.workspace.root)?)),
             Err(_) => Ok(false),
         }
     }
 
-    fn patched(&self, at: usize, path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {
-        patched(path, text, hunks, self.stop).map_err(|fault| self.all.outdated(at, self.seen, fault))
+    fn patched(
+        &self,
+        at: usize,
+        path: &BytesPath,
+        text: &[u8],
+        hunks: &[Hunk],
+    ) -> Result<Patched, Fault> {
+        patched(path, text, hunks, self.stop)
+            .map_err(|fault| self.all.outdated(at, self.seen, fault))
     }
 
-    fn old_file(&mut self, path: &BytesPath, must_be_text: bool) -> Result<(Taken, Vec<u8>), Fault> {
-        let taken = self.all.open(self.workspace, self.seen, path, self.protected, Parents::MustExist, must_be_text)?;
+    fn old_file(
+        &mut self,
+        path: &BytesPath,
+        must_be_text: bool,
+    ) -> Result<(Taken, Vec<u8>), Fault> {
+        let taken = self.all.open(
+            self.workspace,
+            self.seen,
+            path,
+            self.protected,
+            Parents::MustExist,
+            must_be_text,
+        )?;
         match self.all.text(taken.at) {
             Some(text) => Ok((taken, text.clone())),
-            None if self.all.was_there(taken.at) => {
-                Err(refused(path, "is deleted or moved away earlier in the patch; change it in front of that"))
-            }
+            None if self.all.was_there(taken.at) => Err(refused(
+                path,
+                "is deleted or moved away earlier in the patch; change it in front of that",
+            )),
             None => Err(self.workspace.root.fault(path, Errno::ENOENT)),
         }
     }
 
     fn new_file(&mut self, path: &BytesPath) -> Result<usize, Fault> {
-        let at = self.all.open(self.workspace, self.seen, path, self.protected, Parents::Make, false)?.at;
+        let at = self
+            .all
+            .open(
+                self.workspace,
+                self.seen,
+                path,
+                self.protected,
+                Parents::Make,
+                false,
+            )?
+            .at;
         if self.all.text(at).is_some() {
             let remedy = "update it, or delete it earlier in the patch".to_owned();
-            return Err(Fault::Exists { path: path.clone(), remedy });
+            return Err(Fault::Exists {
+                path: path.clone(),
+                remedy,
+            });
         }
         Ok(at)
     }
 }
 
-/// Refuses a patch that makes a file and another one below it: only a folder has something below it.
+/// Refuses a patch that makes a file and another one below it: only a folder has something below
+/// it.
 fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(), Fault> {
     let made = files.iter().filter_map(|file| match &file.action {
         PatchAction::Add { .. } => Some(&file.path),
         PatchAction::Update { to, .. } => to.as_ref(),
         PatchAction::Delete { .. } => None,
     });
-    // With a slash behind each, whatever lies below a file comes behind it, and nothing else stands between them.
-    let keyed = made.map(|path| Ok(([workspace.root.relative(path)?.as_bytes(), b"/"].concat(), path)));
+    // With a slash behind each, whatever lies below a file comes behind it, and nothing else stands
+    // between them.
+    let keyed = made.map(|path| {
+        Ok((
+            [workspace.root.relative(path)?.as_bytes(), b"/"].concat(),
+            path,
+        ))
+    });
     let mut made = keyed.collect::<Result<Vec<_>, Fault>>()?;
     made.sort();
-    match made.windows(2).find(|pair| pair[1].0.len() > pair[0].0.len() && pair[1].0.starts_with(&pair[0].0)) {
+    match made
+        .windows(2)
+        .find(|pair| pair[1].0.len() > pair[0].0.len() && pair[1].0.starts_with(&pair[0].0))
+    {
         Some([(_, file), (_, below)]) => {
-            let problem =
-                format!("would lie in {file}, of which the same patch makes a file; name one of them otherwise. Nothing was changed");
+            let problem = format!(
+                "would lie in {file}, of which the same patch makes a file; name one of them otherwise. Nothing was changed"
+            );
             Err(refused(below, problem))
         }
         _ => Ok(()),
@@ -209,17 +305,40 @@ fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(),
 
 /// To take a link away is not to take away the file that it leads to.
 fn refuse_link(by_link: bool, path: &BytesPath) -> Result<(), Fault> {
-    if by_link { Err(refused(path, "is a symbolic link; use delete_file or move_file for it")) } else { Ok(()) }
+    if by_link {
+        Err(refused(
+            path,
+            "is a symbolic link; use delete_file or move_file for it",
+        ))
+    } else {
+        Ok(())
+    }
 }
 
-fn patched(path: &BytesPath, text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patched, Fault> {
+fn patched(
+    path: &BytesPath,
+    text: &[u8],
+    hunks: &[Hunk],
+    stop: &Stop<'_>,
+) -> Result<Patched, Fault> {
     apply(text, hunks, stop).map_err(|Miss { hunk, why }| match why {
-        Why::Ambiguous(lines) => Fault::HunkAmbiguous { path: path.clone(), hunk, lines },
-        Why::NoAnchor(anchor) => Fault::HunkUnanchored { path: path.clone(), hunk, anchor: anchor.chars().take(SHOWN_ANCHOR).collect() },
+        Why::Ambiguous(lines) => Fault::HunkAmbiguous {
+            path: path.clone(),
+            hunk,
+            lines,
+        },
+        Why::NoAnchor(anchor) => Fault::HunkUnanchored {
+            path: path.clone(),
+            hunk,
+            anchor: anchor.chars().take(SHOWN_ANCHOR).collect(),
+        },
         Why::Cancelled => Fault::Cancelled,
-        Why::Nowhere { applied } => {
-            Fault::HunkMissed { path: path.clone(), hunk, applied, closest: instead(text, &hunks[hunk as usize - 1]) }
-        }
+        Why::Nowhere { applied } => Fault::HunkMissed {
+            path: path.clone(),
+            hunk,
+            applied,
+            closest: instead(text, &hunks[hunk as usize - 1]),
+        },
     })
 }
 
@@ -227,7 +346,15 @@ fn patched(path: &BytesPath, text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Re
 fn instead(text: &[u8], hunk: &Hunk) -> String {
     let old: Vec<&str> = hunk.old().collect();
     let closest = closest(text, &old.join("\n"));
-    if closest.is_empty() { numbered(text, hunk.line.map_or(0, |line| line.saturating_sub(1)), SHOWN) } else { closest }
+    if closest.is_empty() {
+        numbered(
+            text,
+            hunk.line.map_or(0, |line| line.saturating_sub(1)),
+            SHOWN,
+        )
+    } else {
+        closest
+    }
 }
 
 fn n_lines(text: &[u8]) -> u64 {

@@ -50,15 +50,27 @@ const EARLY: Duration = Duration::from_millis(150);
 const MAX_REPORT: usize = 4097;
 
 pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
-    let result = if bash.background { run_in_background(session, &bash, line).await } else { run_to_end(session, &bash, line).await };
+    let result = if bash.background {
+        run_in_background(session, &bash, line).await
+    } else {
+        run_to_end(session, &bash, line).await
+    };
     match result {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),
     }
 }
 
-async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<CommandEnded, Fault> {
-    let Ready { shell, directory, environment } = prepare(session, bash)?;
+async fn run_to_end(
+    session: &Session,
+    bash: &Bash,
+    line: &mut Line,
+) -> Result<CommandEnded, Fault> {
+    let Ready {
+        shell,
+        directory,
+        environment,
+    } = prepare(session, bash)?;
     let (source, stdout) = pipe()?;
     let (report_reader, report_writer) = pipe()?;
     let order = Order {
@@ -80,7 +92,10 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
             directory: directory.fd,
             report: Some(report_writer),
         },
-        sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
+        sources: vec![(
+            Pipe::new(source).map_err(|error| cannot_prepare(&error))?,
+            Stream::Stdout,
+        )],
         input: Input::Nowhere,
         timeout: Some(Duration::from_millis(bash.timeout_ms)),
         grace: Duration::from_millis(bash.grace_ms),
@@ -96,7 +111,8 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
     Ok(ended)
 }
 
-/// Reads where the shell left off. It has ended, so that all it wrote is there; a command that wrote more gets nothing.
+/// Reads where the shell left off. It has ended, so that all it wrote is there; a command that
+/// wrote more gets nothing.
 fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
     let pipe = Pipe::new(reader).ok()?;
     let mut buffer = vec![0; MAX_REPORT];
@@ -105,13 +121,23 @@ fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
     (buffer.last() == Some(&b'\n')).then_some(buffer)
 }
 
-async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line) -> Result<CommandEnded, Fault> {
+async fn run_in_background(
+    session: &Arc<Session>,
+    bash: &Bash,
+    line: &mut Line,
+) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
     if let Some(shut) = session.shut().await {
-        let problem = format!("{shut}: nothing runs in the background before there is room; remove what is not needed");
+        let problem = format!(
+            "{shut}: nothing runs in the background before there is room; remove what is not needed"
+        );
         return Err(Fault::NotStarted { problem });
     }
-    let Ready { shell, directory, environment } = prepare(session, bash)?;
+    let Ready {
+        shell,
+        directory,
+        environment,
+    } = prepare(session, bash)?;
     let (path, file) = make_log(session, line)?;
     let argv = shell.plain(&bash.command);
     let rules = bash.rules.clone();
@@ -138,7 +164,14 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let shown = BytesPath::from(path.as_path());
     let early = early_end(&started.control, line).await;
     let control = Arc::new(started.control);
-    let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
+    let job = Job::new(
+        started.pid,
+        started.supervisor,
+        &bash.command,
+        log,
+        began,
+        Arc::clone(&control),
+    );
     let (mut programs, mut denied) = (Programs::default(), Vec::new());
     let (end, n_survivors, what) = match early {
         None => {
@@ -146,23 +179,39 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             (
                 End::Running { pid: started.pid },
                 0,
-                format!("its output goes to {shown}; it ends with this session or by `kill {}`", started.pid),
+                format!(
+                    "its output goes to {shown}; it ends with this session or by `kill {}`",
+                    started.pid
+                ),
             )
         }
         Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
-        Some(Early::Ended { status, n_survivors, ran }) => {
+        Some(Early::Ended {
+            status,
+            n_survivors,
+            ran,
+        }) => {
             (programs, denied) = ran;
             // Who asks for the last one means this one, and not one before it.
             session.jobs.add(job.over(how(status)));
             (how(status), n_survivors, early_note(&shown, n_survivors))
         }
-        Some(Early::NotStarted { stage, errno }) => return Err(command::not_started(session, &order, stage, errno)),
+        Some(Early::NotStarted { stage, errno }) => {
+            return Err(command::not_started(session, &order, stage, errno));
+        }
         Some(Early::Lost) => {
             let problem = "its supervisor was killed from inside the sandbox".to_owned();
-            return Err(Fault::Io { doing: "run the command in the background".to_owned(), problem });
+            return Err(Fault::Io {
+                doing: "run the command in the background".to_owned(),
+                problem,
+            });
         }
     };
-    let (output_bytes, n_sent) = if matches!(end, End::Running { .. }) { (0, 0) } else { send_log(&path, bash.stream_bytes, line) };
+    let (output_bytes, n_sent) = if matches!(end, End::Running { .. }) {
+        (0, 0)
+    } else {
+        send_log(&path, bash.stream_bytes, line)
+    };
     Ok(CommandEnded {
         end,
         limit: None,
@@ -181,7 +230,10 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
 }
 
 fn join<const N: usize>(notes: [Option<String>; N]) -> Option<String> {
-    notes.into_iter().flatten().reduce(|all, note| format!("{all}; {note}"))
+    notes
+        .into_iter()
+        .flatten()
+        .reduce(|all, note| format!("{all}; {note}"))
 }
 
 fn early_note(path: &BytesPath, n_survivors: u32) -> String {
@@ -195,8 +247,15 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
 }
 
 enum Early {
-    Ended { status: i32, n_survivors: u32, ran: (Programs, Vec<Denied>) },
-    NotStarted { stage: Stage, errno: Errno },
+    Ended {
+        status: i32,
+        n_survivors: u32,
+        ran: (Programs, Vec<Denied>),
+    },
+    NotStarted {
+        stage: Stage,
+        errno: Errno,
+    },
     Cancelled,
     Lost,
 }
@@ -217,11 +276,21 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
             () = tokio::time::sleep_until(watched_until) => Next::Time,
         };
         match next {
-            Next::Report(Some(Report::Ended { status, n_survivors })) => {
-                return Some(Early::Ended { status, n_survivors: n_survivors as u32, ran });
+            Next::Report(Some(Report::Ended {
+                status,
+                n_survivors,
+            })) => {
+                return Some(Early::Ended {
+                    status,
+                    n_survivors: n_survivors as u32,
+                    ran,
+                });
             }
             Next::Report(Some(Report::Failed { stage, errno })) => {
-                return Some(Early::NotStarted { stage, errno: Errno::from_raw(errno) });
+                return Some(Early::NotStarted {
+                    stage,
+                    errno: Errno::from_raw(errno),
+                });
             }
             Next::Report(Some(Report::Ran { programs, denied })) => ran = (programs, denied),
             // Nobody waits for what runs in the background.
@@ -231,7 +300,8 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),
             Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
             Next::Word(Word::Input(data)) => line.consumed(data.len()),
-            Next::Report(Some(Report::Started { .. })) | Next::Word(Word::Resize { .. } | Word::Answer { .. }) => {}
+            Next::Report(Some(Report::Started { .. }))
+            | Next::Word(Word::Resize { .. } | Word::Answer { .. }) => {}
             Next::Time => return None,
         }
     }
@@ -242,7 +312,11 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
     let id = line.id().0;
     let mut number = 0_u32;
     loop {
-        let name = if number == 0 { format!("podbay-background-{id}.log") } else { format!("podbay-background-{id}-{number}.log") };
+        let name = if number == 0 {
+            format!("podbay-background-{id}.log")
+        } else {
+            format!("podbay-background-{id}-{number}.log")
+        };
         let path = session.scratch.join(name);
         match File::options()
             .read(true)
@@ -253,7 +327,9 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
             .open(&path)
         {
             Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                number += 1
+            }
             Err(error) => {
                 let doing = format!("make {} for the output", path.display());
                 let problem = join([Some(error.to_string()), session.full()]).unwrap_or_default();
@@ -263,18 +339,31 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
     }
 }
 
-/// Sends the start of a short log, as far as the credit at hand goes; returns its size and how much was sent.
+/// Sends the start of a short log, as far as the credit at hand goes; returns its size and how much
+/// was sent.
 fn send_log(path: &Path, limit: u64, line: &mut Line) -> (u64, u64) {
-    // The command could have put something else in its place: no waiting for a FIFO, no following of links.
-    let Ok(file) = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path) else {
+    // The command could have put something else in its place: no waiting for a FIFO, no following
+    // of links.
+    let Ok(file) = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+    else {
         return (0, 0);
     };
-    let Ok(metadata) = file.metadata() else { return (0, 0) };
+    let Ok(metadata) = file.metadata() else {
+        return (0, 0);
+    };
     if !metadata.is_file() {
         return (0, 0);
     }
     let mut text = Vec::new();
-    if file.take(limit.min(CHUNK as u64).min(line.room() as u64)).read_to_end(&mut text).is_err() || text.is_empty() {
+    if file
+        .take(limit.min(CHUNK as u64).min(line.room() as u64))
+        .read_to_end(&mut text)
+        .is_err()
+        || text.is_empty()
+    {
         return (metadata.len(), 0);
     }
     let n_sent = text.len() as u64;
@@ -290,12 +379,20 @@ struct Ready<'session> {
 
 fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'session>, Fault> {
     if bash.command.len() > MAX_COMMAND {
-        let problem =
-            format!("{} bytes are more than the {MAX_COMMAND} a command may have; write a script file and run that", bash.command.len());
-        return Err(Fault::Invalid { field: "command".to_owned(), problem });
+        let problem = format!(
+            "{} bytes are more than the {MAX_COMMAND} a command may have; write a script file and run that",
+            bash.command.len()
+        );
+        return Err(Fault::Invalid {
+            field: "command".to_owned(),
+            problem,
+        });
     }
     if bash.command.contains('\0') {
-        return Err(Fault::Invalid { field: "command".to_owned(), problem: "holds a NUL byte, which no shell takes".to_owned() });
+        return Err(Fault::Invalid {
+            field: "command".to_owned(),
+            problem: "holds a NUL byte, which no shell takes".to_owned(),
+        });
     }
     let shell = session.shell.as_ref().ok_or_else(no_shell)?;
     let directory = match &bash.working_directory {
@@ -305,9 +402,15 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'s
     let mut environment = session.environment.clone();
     environment.push(b"TERM=dumb".to_vec());
     if let Some(gate) = &bash.write_gate {
-        let invalid = |field: &str, problem: &str| Fault::Invalid { field: field.to_owned(), problem: problem.to_owned() };
+        let invalid = |field: &str, problem: &str| Fault::Invalid {
+            field: field.to_owned(),
+            problem: problem.to_owned(),
+        };
         if gate.is_too_much() {
-            return Err(invalid("write_gate", "holds more patterns than may go with a call; name folders instead of their files"));
+            return Err(invalid(
+                "write_gate",
+                "holds more patterns than may go with a call; name folders instead of their files",
+            ));
         }
         if bash.background {
             let problem = "the call ends while it still runs, so that it cannot be held at its first write: ask about the whole command";
@@ -316,11 +419,18 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'s
         // `git status` would write down what it has seen.
         environment.push(b"GIT_OPTIONAL_LOCKS=0".to_vec());
     }
-    Ok(Ready { shell, directory, environment })
+    Ok(Ready {
+        shell,
+        directory,
+        environment,
+    })
 }
 
 pub(super) fn no_shell() -> Fault {
-    Fault::NotStarted { problem: "this image has neither bash nor sh; use the file tools, or an image with a shell".to_owned() }
+    Fault::NotStarted {
+        problem: "this image has neither bash nor sh; use the file tools, or an image with a shell"
+            .to_owned(),
+    }
 }
 
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
@@ -328,9 +438,13 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
 }
 
 pub(super) fn null() -> Result<OwnedFd, Fault> {
-    File::open("/dev/null").map(OwnedFd::from).map_err(|error| cannot_prepare(&error))
+    File::open("/dev/null")
+        .map(OwnedFd::from)
+        .map_err(|error| cannot_prepare(&error))
 }
 
 pub(super) fn cannot_prepare(error: &io::Error) -> Fault {
-    Fault::NotStarted { problem: format!("its pipes cannot be made: {error}") }
+    Fault::NotStarted {
+        problem: format!("its pipes cannot be made: {error}"),
+    }
 }

@@ -9,13 +9,22 @@ pub(super) struct Smallest<T> {
 
 impl<T: Ord> Default for Smallest<T> {
     fn default() -> Self {
-        Self { kept: BinaryHeap::new(), n_seen: 0 }
+        Self {
+            kept: BinaryHeap::new(),
+            n_seen: 0,
+        }
     }
 }
 
 impl<T: Ord> Smallest<T> {
-    /// Counts an item, which is made only if it is among the `n` smallest by what `is_smaller` says about the largest of them.
-    pub(super) fn offer(&mut self, n: usize, is_smaller: impl FnOnce(&T) -> bool, item: impl FnOnce() -> Option<T>) {
+    /// Counts an item, which is made only if it is among the `n` smallest by what `is_smaller` says
+    /// about the largest of them.
+    pub(super) fn offer(
+        &mut self,
+        n: usize,
+        is_smaller: impl FnOnce(&T) -> bool,
+        item: impl FnOnce() -> Option<T>,
+    ) {
         if self.kept.len() >= n {
             if !self.kept.peek().is_some_and(is_smaller) {
                 self.n_seen += 1;
@@ -45,9 +54,12 @@ impl<T: Ord> Smallest<T> {
     }
 }
 
-/// Turns a path into bytes whose order is that of the names in it, one after the other: `a/b` stands before `a.b`.
+/// Turns a path into bytes whose order is that of the names in it, one after the other: `a/b`
+/// stands before `a.b`.
 pub(super) fn path_key(path: &[u8]) -> Vec<u8> {
-    path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect()
+    path.iter()
+        .map(|byte| if *byte == b'/' { 0 } else { *byte })
+        .collect()
 }
 
 /// Takes [`path_key`] back; no name holds a NUL byte.

@@ -1,7 +1,9 @@
-//! Encodings in which ASCII is not simply ASCII, and which a file tells for certain: by the mark in front of it, by zero bytes, or by the sequences
-//! that switch between alphabets. Text that goes into such a file is written in its encoding: as UTF-8 it would spoil all of it.
+//! Encodings in which ASCII is not simply ASCII, and which a file tells for certain: by the mark in
+//! front of it, by zero bytes, or by the sequences that switch between alphabets. Text that goes
+//! into such a file is written in its encoding: as UTF-8 it would spoil all of it.
 //!
-//! What a file without a mark is, is only said where nothing else is likely: texts that end in zero bytes are no UTF-16.
+//! What a file without a mark is, is only said where nothing else is likely: texts that end in zero
+//! bytes are no UTF-16.
 
 use encoding_rs::EUC_KR;
 use encoding_rs::Encoding;
@@ -39,9 +41,22 @@ pub(super) struct Shifted {
     doubled: Option<u8>,
 }
 
-static HZ: Shifted = Shifted { name: "HZ", head: b"", to_pairs: b"~{", to_ascii: b"~}", pairs: GBK, doubled: Some(b'~') };
-static ISO_2022_KR: Shifted =
-    Shifted { name: "ISO-2022-KR", head: b"\x1b$)C", to_pairs: b"\x0e", to_ascii: b"\x0f", pairs: EUC_KR, doubled: None };
+static HZ: Shifted = Shifted {
+    name: "HZ",
+    head: b"",
+    to_pairs: b"~{",
+    to_ascii: b"~}",
+    pairs: GBK,
+    doubled: Some(b'~'),
+};
+static ISO_2022_KR: Shifted = Shifted {
+    name: "ISO-2022-KR",
+    head: b"\x1b$)C",
+    to_pairs: b"\x0e",
+    to_ascii: b"\x0f",
+    pairs: EUC_KR,
+    doubled: None,
+};
 
 const MARK: &str = "\u{feff}";
 
@@ -55,13 +70,17 @@ impl Certain {
         Self::wide(start).or_else(|| Self::switching(bytes))
     }
 
-    /// Returns what the beginning of a file, as far as it is looked at, tells of letters that have two bytes or four.
+    /// Returns what the beginning of a file, as far as it is looked at, tells of letters that have
+    /// two bytes or four.
     pub(super) fn wide(start: &[u8]) -> Option<Self> {
         const UTF_32: [Certain; 2] = [Certain::Utf32(Order::Little), Certain::Utf32(Order::Big)];
         const UTF_16: [Certain; 2] = [Certain::Utf16(Order::Little), Certain::Utf16(Order::Big)];
         let is_marked = |one: &Self| one.encode(MARK).is_ok_and(|mark| start.starts_with(&mark));
         let is_whole = |one: &Self| one.decode_strictly(start).is_some();
-        if let Some(marked) = UTF_32.into_iter().find(|one| is_marked(one) && is_whole(one)).or_else(|| UTF_16.into_iter().find(is_marked))
+        if let Some(marked) = UTF_32
+            .into_iter()
+            .find(|one| is_marked(one) && is_whole(one))
+            .or_else(|| UTF_16.into_iter().find(is_marked))
         {
             return Some(marked);
         }
@@ -72,7 +91,9 @@ impl Certain {
             let text = one.decode_strictly(start)?;
             is_likely(&text, start).then(|| (text.chars().filter(char::is_ascii).count(), one))
         });
-        texts.max_by_key(|(n_ascii, _)| *n_ascii).map(|(_, one)| one)
+        texts
+            .max_by_key(|(n_ascii, _)| *n_ascii)
+            .map(|(_, one)| one)
     }
 
     /// Returns whether a text of ASCII alone may be something else by the sequences in it.
@@ -84,8 +105,15 @@ impl Certain {
         if !Self::may_switch(bytes) || !bytes.is_ascii() || bytes.contains(&0) {
             return None;
         }
-        let is_foreign = |one: &Self| one.decode_strictly(bytes).is_some_and(|text| !text.is_ascii());
-        let all = [Self::Shifted(&ISO_2022_KR), Self::Iso2022Jp, Self::Shifted(&HZ)];
+        let is_foreign = |one: &Self| {
+            one.decode_strictly(bytes)
+                .is_some_and(|text| !text.is_ascii())
+        };
+        let all = [
+            Self::Shifted(&ISO_2022_KR),
+            Self::Iso2022Jp,
+            Self::Shifted(&HZ),
+        ];
         all.into_iter().find(is_foreign)
     }
 
@@ -106,13 +134,21 @@ impl Certain {
         match self {
             Self::Utf16(order) => {
                 let units = bytes.chunks_exact(2).map(|pair| order.unit(pair) as u16);
-                char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+                char::decode_utf16(units)
+                    .map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect()
             }
-            Self::Utf32(order) => {
-                bytes.chunks_exact(4).map(|four| char::from_u32(order.unit(four)).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-            }
-            Self::Iso2022Jp => ISO_2022_JP.decode_without_bom_handling(bytes).0.into_owned(),
-            Self::Shifted(shifted) => shifted.decode(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned()),
+            Self::Utf32(order) => bytes
+                .chunks_exact(4)
+                .map(|four| char::from_u32(order.unit(four)).unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect(),
+            Self::Iso2022Jp => ISO_2022_JP
+                .decode_without_bom_handling(bytes)
+                .0
+                .into_owned(),
+            Self::Shifted(shifted) => shifted
+                .decode(bytes)
+                .unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned()),
         }
     }
 
@@ -120,16 +156,25 @@ impl Certain {
     fn decode_strictly(self, bytes: &[u8]) -> Option<String> {
         match self {
             Self::Utf16(order) if bytes.len().is_multiple_of(2) => {
-                let mut units: Vec<u16> = bytes.chunks_exact(2).map(|pair| order.unit(pair) as u16).collect();
-                if units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+                let mut units: Vec<u16> = bytes
+                    .chunks_exact(2)
+                    .map(|pair| order.unit(pair) as u16)
+                    .collect();
+                if units
+                    .last()
+                    .is_some_and(|last| (0xd800..0xdc00).contains(last))
+                {
                     units.pop();
                 }
                 String::from_utf16(&units).ok()
             }
-            Self::Utf32(order) if bytes.len().is_multiple_of(4) => {
-                bytes.chunks_exact(4).map(|four| char::from_u32(order.unit(four))).collect()
-            }
-            Self::Iso2022Jp => ISO_2022_JP.decode_without_bom_handling_and_without_replacement(bytes).map(std::borrow::Cow::into_owned),
+            Self::Utf32(order) if bytes.len().is_multiple_of(4) => bytes
+                .chunks_exact(4)
+                .map(|four| char::from_u32(order.unit(four)))
+                .collect(),
+            Self::Iso2022Jp => ISO_2022_JP
+                .decode_without_bom_handling_and_without_replacement(bytes)
+                .map(std::borrow::Cow::into_owned),
             Self::Shifted(shifted) => shifted.decode(bytes),
             Self::Utf16(_) | Self::Utf32(_) => None,
         }
@@ -138,14 +183,29 @@ impl Certain {
     /// Returns the bytes of a text in it; the error is a letter that it has not.
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         match self {
-            Self::Utf16(Order::Little) => Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+            Self::Utf16(Order::Little) => {
+                Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect())
+            }
             Self::Utf16(Order::Big) => Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
-            Self::Utf32(Order::Little) => Ok(text.chars().flat_map(|letter| u32::from(letter).to_le_bytes()).collect()),
-            Self::Utf32(Order::Big) => Ok(text.chars().flat_map(|letter| u32::from(letter).to_be_bytes()).collect()),
+            Self::Utf32(Order::Little) => Ok(text
+                .chars()
+                .flat_map(|letter| u32::from(letter).to_le_bytes())
+                .collect()),
+            Self::Utf32(Order::Big) => Ok(text
+                .chars()
+                .flat_map(|letter| u32::from(letter).to_be_bytes())
+                .collect()),
             Self::Iso2022Jp => {
                 let (bytes, _, is_lossy) = ISO_2022_JP.encode(text);
                 let is_lost = |letter: &char| ISO_2022_JP.encode(letter.encode_utf8(&mut [0; 4])).2;
-                if is_lossy { Err(text.chars().find(is_lost).unwrap_or(char::REPLACEMENT_CHARACTER)) } else { Ok(bytes.into_owned()) }
+                if is_lossy {
+                    Err(text
+                        .chars()
+                        .find(is_lost)
+                        .unwrap_or(char::REPLACEMENT_CHARACTER))
+                } else {
+                    Ok(bytes.into_owned())
+                }
             }
             Self::Shifted(shifted) => shifted.encode(text),
         }
@@ -170,7 +230,11 @@ impl Shifted {
         let mut text = String::with_capacity(rest.len());
         let (mut is_in_pairs, mut n_usual, mut n_pairs) = (false, 0_usize, 0_usize);
         while let Some(first) = rest.first() {
-            let switch = if is_in_pairs { self.to_ascii } else { self.to_pairs };
+            let switch = if is_in_pairs {
+                self.to_ascii
+            } else {
+                self.to_pairs
+            };
             if let Some(behind) = rest.strip_prefix(switch) {
                 (is_in_pairs, rest) = (!is_in_pairs, behind);
             } else if is_in_pairs {
@@ -179,7 +243,11 @@ impl Shifted {
                     return None;
                 }
                 let pair = [pair[0] | 0x80, pair[1] | 0x80];
-                text.push_str(&self.pairs.decode_without_bom_handling_and_without_replacement(&pair)?);
+                text.push_str(
+                    &self
+                        .pairs
+                        .decode_without_bom_handling_and_without_replacement(&pair)?,
+                );
                 n_pairs += 1;
                 // Signs, and of the Chinese letters the more common half.
                 n_usual += usize::from(pair[0] < 0xd8);
@@ -203,16 +271,26 @@ impl Shifted {
         let mut is_in_pairs = false;
         for letter in text.chars() {
             if letter.is_ascii() == is_in_pairs {
-                out.extend_from_slice(if is_in_pairs { self.to_ascii } else { self.to_pairs });
+                out.extend_from_slice(if is_in_pairs {
+                    self.to_ascii
+                } else {
+                    self.to_pairs
+                });
                 is_in_pairs = !is_in_pairs;
             }
             if letter.is_ascii() {
-                let n = if self.doubled == Some(letter as u8) { 2 } else { 1 };
+                let n = if self.doubled == Some(letter as u8) {
+                    2
+                } else {
+                    1
+                };
                 out.extend(std::iter::repeat_n(letter as u8, n));
                 continue;
             }
             match *self.pairs.encode(letter.encode_utf8(&mut [0; 4])).0 {
-                [first @ 0xa1..=0xfe, second @ 0xa1..=0xfe] => out.extend([first & 0x7f, second & 0x7f]),
+                [first @ 0xa1..=0xfe, second @ 0xa1..=0xfe] => {
+                    out.extend([first & 0x7f, second & 0x7f])
+                }
                 _ => return Err(letter),
             }
         }
@@ -223,10 +301,12 @@ impl Shifted {
     }
 }
 
-/// Returns whether a text that has no mark is one: it has no control characters, some of it is ASCII or it has the letters of one alphabet, and its
-/// bytes are not a text themselves, of lines or names that end in a zero byte.
+/// Returns whether a text that has no mark is one: it has no control characters, some of it is
+/// ASCII or it has the letters of one alphabet, and its bytes are not a text themselves, of lines
+/// or names that end in a zero byte.
 fn is_likely(text: &str, bytes: &[u8]) -> bool {
-    let is_control = |letter: char| letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\u{c}');
+    let is_control =
+        |letter: char| letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\u{c}');
     let is_east_asian = |letter: char| matches!(letter, '\u{3000}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{ff00}'..='\u{ffef}');
     let is_plain = |byte: &u8| matches!(byte, 0 | b'\t' | b'\n' | b'\r' | b' '..=b'~');
     let n_ascii = text.chars().filter(char::is_ascii).count();
@@ -234,7 +314,10 @@ fn is_likely(text: &str, bytes: &[u8]) -> bool {
     n_ascii > 0
         && !text.chars().any(is_control)
         && (n_ascii == n_letters || !bytes.iter().all(is_plain))
-        && (n_ascii * ASCII_SHARE >= n_letters || text.chars().all(|letter| letter.is_ascii() || is_east_asian(letter)))
+        && (n_ascii * ASCII_SHARE >= n_letters
+            || text
+                .chars()
+                .all(|letter| letter.is_ascii() || is_east_asian(letter)))
 }
 
 #[cfg(test)]
@@ -269,7 +352,13 @@ mod tests {
             assert_eq!(encoding.decode(&bytes), text, "{}", encoding.name());
         }
         for encoding in &ALL[..4] {
-            for text in ["菜单\n价格\n结束\n", "Меню на сегодня\nцена: 5\n", "\u{feff}κ", "\u{feff}", "ab\r\n"] {
+            for text in [
+                "菜单\n价格\n结束\n",
+                "Меню на сегодня\nцена: 5\n",
+                "\u{feff}κ",
+                "\u{feff}",
+                "ab\r\n",
+            ] {
                 let bytes = encoding.encode(text).expect("it has all letters");
                 assert_eq!(Certain::of(&bytes), Some(*encoding), "{text}");
             }

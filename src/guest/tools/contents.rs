@@ -1,6 +1,7 @@
 //! What lies in a folder, for the tools that take it as a whole: looked at, deleted, copied.
 //!
-//! Every folder is opened in the one above it and no link is followed, so that whatever is swapped meanwhile, nothing outside is reached.
+//! Every folder is opened in the one above it and no link is followed, so that whatever is swapped
+//! meanwhile, nothing outside is reached.
 
 use std::fs::File;
 use std::io;
@@ -36,23 +37,39 @@ use podbay_wire::Fault;
 /// How deep folders may lie in each other: each takes an open file and some of the stack.
 const MAX_DEPTH: usize = 128;
 
-/// The most that is copied in one call. A command that copies is watched while it runs; a file tool is not.
+/// The most that is copied in one call. A command that copies is watched while it runs; a file tool
+/// is not.
 pub(super) const MAX_COPY: u64 = 256 * 1024 * 1024;
 
 /// Gets a path from the project's folder, the folder it lies in, and its name there.
 pub(super) type See<'a> = &'a mut dyn FnMut(&[u8], BorrowedFd<'_>, &Name) -> Result<(), Fault>;
 
-/// Looks at all names in a folder, in depth; `see` gets each with its path from the project's folder. Returns how many there are.
-pub(super) fn survey(folder: BorrowedFd<'_>, path: &[u8], stop: &Stop<'_>, see: See<'_>) -> Result<u64, Fault> {
+/// Looks at all names in a folder, in depth; `see` gets each with its path from the project's
+/// folder. Returns how many there are.
+pub(super) fn survey(
+    folder: BorrowedFd<'_>,
+    path: &[u8],
+    stop: &Stop<'_>,
+    see: See<'_>,
+) -> Result<u64, Fault> {
     survey_at(folder, path, 0, stop, see)
 }
 
-fn survey_at(folder: BorrowedFd<'_>, path: &[u8], depth: usize, stop: &Stop<'_>, see: See<'_>) -> Result<u64, Fault> {
+fn survey_at(
+    folder: BorrowedFd<'_>,
+    path: &[u8],
+    depth: usize,
+    stop: &Stop<'_>,
+    see: See<'_>,
+) -> Result<u64, Fault> {
     let shown = BytesPath::from_bytes(path);
     if depth > MAX_DEPTH {
         return Err(refused(&shown, "lies too deep for this tool; use bash"));
     }
-    let names = open_folder(folder, b".").and_then(|folder| walk::list(folder.as_fd(), stop)).map_err(|errno| fault(&shown, errno))?.0;
+    let names = open_folder(folder, b".")
+        .and_then(|folder| walk::list(folder.as_fd(), stop))
+        .map_err(|errno| fault(&shown, errno))?
+        .0;
     let mut n = names.len() as u64;
     for name in &names {
         if stop.is_set() {
@@ -61,16 +78,22 @@ fn survey_at(folder: BorrowedFd<'_>, path: &[u8], depth: usize, stop: &Stop<'_>,
         let inner = join(path, &name.name);
         see(&inner, folder, name)?;
         if name.kind == Kind::Folder {
-            let opened = open_folder(folder, &name.name).map_err(|errno| fault(&BytesPath::from_bytes(inner.clone()), errno))?;
+            let opened = open_folder(folder, &name.name)
+                .map_err(|errno| fault(&BytesPath::from_bytes(inner.clone()), errno))?;
             n += survey_at(opened.as_fd(), &inner, depth + 1, stop, see)?;
         }
     }
     Ok(n)
 }
 
-/// Deletes a folder with all that is in it, and counts what is gone. It is not stopped half-way: what was asked for is done, or it says
-/// what could not be.
-pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], path: &[u8], n_gone: &mut u64) -> Result<(), Fault> {
+/// Deletes a folder with all that is in it, and counts what is gone. It is not stopped half-way:
+/// what was asked for is done, or it says what could not be.
+pub(super) fn remove(
+    folder: BorrowedFd<'_>,
+    name: &[u8],
+    path: &[u8],
+    n_gone: &mut u64,
+) -> Result<(), Fault> {
     let failed = |errno| fault(&BytesPath::from_bytes(path), errno);
     let opened = open_folder(folder, name).map_err(failed)?;
     let never = std::sync::atomic::AtomicBool::new(false);
@@ -93,10 +116,19 @@ pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], path: &[u8], n_gone: &
 }
 
 /// Copies what is in a folder into a new one: files with their modes, links as they are.
-pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, path: &[u8], left: &mut u64, stop: &Stop<'_>) -> Result<(), Fault> {
+pub(super) fn copy(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    path: &[u8],
+    left: &mut u64,
+    stop: &Stop<'_>,
+) -> Result<(), Fault> {
     let shown = BytesPath::from_bytes(path);
     // Opened anew: who has read the names through this one before has left it at their end.
-    let names = open_folder(from, b".").and_then(|folder| walk::list(folder.as_fd(), stop)).map_err(|errno| fault(&shown, errno))?.0;
+    let names = open_folder(from, b".")
+        .and_then(|folder| walk::list(folder.as_fd(), stop))
+        .map_err(|errno| fault(&shown, errno))?
+        .0;
     for name in &names {
         if stop.is_set() {
             return Err(Fault::Cancelled);
@@ -117,10 +149,19 @@ pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, path: &[u8], left: 
                 symlinkat(target.as_os_str(), to, &*name.name).map_err(failed)?;
             }
             Kind::File | Kind::Other => {
-                let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+                let flags = OFlag::O_RDONLY
+                    | OFlag::O_NOFOLLOW
+                    | OFlag::O_NONBLOCK
+                    | OFlag::O_NOCTTY
+                    | OFlag::O_CLOEXEC;
                 let source = openat(from, &*name.name, flags, Mode::empty()).map_err(failed)?;
-                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-                let target = openat(to, &*name.name, flags, Mode::from_bits_truncate(0o600)).map_err(failed)?;
+                let flags = OFlag::O_WRONLY
+                    | OFlag::O_CREAT
+                    | OFlag::O_EXCL
+                    | OFlag::O_NOFOLLOW
+                    | OFlag::O_CLOEXEC;
+                let target = openat(to, &*name.name, flags, Mode::from_bits_truncate(0o600))
+                    .map_err(failed)?;
                 copy_file(&shown, &File::from(source), &File::from(target), left, stop)?;
             }
         }
@@ -129,19 +170,34 @@ pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, path: &[u8], left: 
 }
 
 /// Copies one open file into another, with its mode; takes what it had to write off `left`.
-pub(super) fn copy_file(path: &BytesPath, from: &File, mut to: &File, left: &mut u64, stop: &Stop<'_>) -> Result<(), Fault> {
+pub(super) fn copy_file(
+    path: &BytesPath,
+    from: &File,
+    mut to: &File,
+    left: &mut u64,
+    stop: &Stop<'_>,
+) -> Result<(), Fault> {
     let stat = fstat(from).map_err(|errno| fault(path, errno))?;
     check_regular(path, &stat)?;
     let before = *left;
     // One byte more than there may be tells that there is more.
-    let copied = io::copy(&mut io::Read::take(Stoppable::new(from, stop), before.saturating_add(1)), &mut to).and_then(|n| {
+    let copied = io::copy(
+        &mut io::Read::take(Stoppable::new(from, stop), before.saturating_add(1)),
+        &mut to,
+    )
+    .and_then(|n| {
         to.flush()?;
         Ok(n)
     });
     let copied = match copied {
         Ok(copied) => copied,
         Err(_) if stop.is_cancelled() => return Err(Fault::Cancelled),
-        Err(error) => return Err(fault(path, error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))),
+        Err(error) => {
+            return Err(fault(
+                path,
+                error.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
+            ));
+        }
     };
     *left = before.checked_sub(copied).ok_or_else(|| Fault::TooLarge {
         path: path.clone(),
@@ -157,5 +213,10 @@ pub(super) fn keep_mode(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
 }
 
 pub(super) fn open_folder(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    openat(folder, name, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+    openat(
+        folder,
+        name,
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
 }

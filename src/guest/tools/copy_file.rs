@@ -43,9 +43,15 @@ use podbay_wire::CopyFile;
 use podbay_wire::Fault;
 use podbay_wire::FileChange;
 
-/// Copies under a name of its own beside the destination and renames that: a reader sees nothing or all of it, and what is stopped leaves
-/// nothing behind. A link that is named is followed; links in a folder are copied as they are.
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &CopyFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+/// Copies under a name of its own beside the destination and renames that: a reader sees nothing or
+/// all of it, and what is stopped leaves nothing behind. A link that is named is followed; links in
+/// a folder are copied as they are.
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &CopyFile,
+    stop: &AtomicBool,
+) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
@@ -53,12 +59,23 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &CopyFile, stop: &At
     let source = Spot::find(root, &call.source, true, Parents::MustExist)?;
     let is_folder = file_type(&root.look(&call.source)?) == SFlag::S_IFDIR;
     if is_folder && !call.recursive {
-        return Err(refused(&call.source, "is a folder; set recursive to copy it with all that is in it"));
+        return Err(refused(
+            &call.source,
+            "is a folder; set recursive to copy it with all that is in it",
+        ));
     }
-    let flags = if is_folder { OFlag::O_RDONLY | OFlag::O_DIRECTORY } else { OFlag::O_RDONLY };
+    let flags = if is_folder {
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY
+    } else {
+        OFlag::O_RDONLY
+    };
     let opened = root
         .beneath()
-        .open(root.relative(&call.source)?.as_bytes(), flags, Links::Follow)
+        .open(
+            root.relative(&call.source)?.as_bytes(),
+            flags,
+            Links::Follow,
+        )
         .map_err(|errno| root.fault(&call.source, errno))?;
     let real = root.refuse_secret(&call.source, &opened, call.protected)?;
     let entries = look_through(call, &opened, is_folder, real.as_bytes(), stop)?;
@@ -81,11 +98,22 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &CopyFile, stop: &At
         entries,
         ..FileChange::default()
     };
-    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
+    Ok(Changed {
+        files: vec![change],
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }
 
-/// Looks at all that would be copied, so that what cannot be is refused before anything is made. Returns how much is in a folder.
-fn look_through(call: &CopyFile, opened: &OwnedFd, is_folder: bool, real: &[u8], stop: &Stop<'_>) -> Result<Option<u64>, Fault> {
+/// Looks at all that would be copied, so that what cannot be is refused before anything is made.
+/// Returns how much is in a folder.
+fn look_through(
+    call: &CopyFile,
+    opened: &OwnedFd,
+    is_folder: bool,
+    real: &[u8],
+    stop: &Stop<'_>,
+) -> Result<Option<u64>, Fault> {
     let mut bytes = 0;
     let mut entries = None;
     if is_folder {
@@ -93,7 +121,8 @@ fn look_through(call: &CopyFile, opened: &OwnedFd, is_folder: bool, real: &[u8],
             refuse_inside(&call.source, path, name, call.protected)?;
             if matches!(name.kind, Kind::File | Kind::Other) {
                 let path = BytesPath::from_bytes(path);
-                let stat = fstatat(folder, &*name.name, AtFlags::AT_SYMLINK_NOFOLLOW).map_err(|errno| fault(&path, errno))?;
+                let stat = fstatat(folder, &*name.name, AtFlags::AT_SYMLINK_NOFOLLOW)
+                    .map_err(|errno| fault(&path, errno))?;
                 check_regular(&path, &stat)?;
                 bytes += stat.st_size as u64;
             }
@@ -106,33 +135,58 @@ fn look_through(call: &CopyFile, opened: &OwnedFd, is_folder: bool, real: &[u8],
         bytes = stat.st_size as u64;
     }
     if bytes > MAX_COPY {
-        return Err(Fault::TooLarge { path: call.source.clone(), bytes, limit: MAX_COPY });
+        return Err(Fault::TooLarge {
+            path: call.source.clone(),
+            bytes,
+            limit: MAX_COPY,
+        });
     }
     Ok(entries)
 }
 
 /// Refuses to put something onto or into itself.
-pub(super) fn refuse_itself(path: &BytesPath, real: &[u8], destination: &Spot) -> Result<(), Fault> {
+pub(super) fn refuse_itself(
+    path: &BytesPath,
+    real: &[u8],
+    destination: &Spot,
+) -> Result<(), Fault> {
     match destination.real.strip_prefix(real) {
         Some([]) => Err(refused(path, "is its own destination; name another one")),
-        Some([b'/', ..]) => Err(refused(path, format!("cannot go into itself, as {} lies in it", destination.shown))),
+        Some([b'/', ..]) => Err(refused(
+            path,
+            format!("cannot go into itself, as {} lies in it", destination.shown),
+        )),
         _ => Ok(()),
     }
 }
 
-/// Refuses a destination where something stands that is not to be replaced; returns whether something is to be.
-pub(super) fn refuse_destination(source_is_folder: bool, destination: &Spot, overwrite: bool) -> Result<bool, Fault> {
-    let Some(stat) = &destination.stat else { return Ok(false) };
+/// Refuses a destination where something stands that is not to be replaced; returns whether
+/// something is to be.
+pub(super) fn refuse_destination(
+    source_is_folder: bool,
+    destination: &Spot,
+    overwrite: bool,
+) -> Result<bool, Fault> {
+    let Some(stat) = &destination.stat else {
+        return Ok(false);
+    };
     let path = &destination.path;
-    let exists = |remedy: &str| Fault::Exists { path: path.clone(), remedy: remedy.to_owned() };
+    let exists = |remedy: &str| Fault::Exists {
+        path: path.clone(),
+        remedy: remedy.to_owned(),
+    };
     if destination.is_folder() {
-        return Err(exists("it is a folder, so name what is to be made in it, or delete it first"));
+        return Err(exists(
+            "it is a folder, so name what is to be made in it, or delete it first",
+        ));
     }
     if source_is_folder {
         return Err(exists("a folder replaces no file; delete it first"));
     }
     if !overwrite {
-        return Err(exists("set overwrite to replace it, or name another destination"));
+        return Err(exists(
+            "set overwrite to replace it, or name another destination",
+        ));
     }
     if file_type(stat) == SFlag::S_IFREG && stat.st_mode & 0o222 == 0 {
         return Err(Fault::ReadOnly { path: path.clone() });
@@ -143,7 +197,8 @@ pub(super) fn refuse_destination(source_is_folder: bool, destination: &Spot, ove
     Ok(true)
 }
 
-/// A copy, or another file or folder, that has not its name yet; it is gone when it is dropped before it has.
+/// A copy, or another file or folder, that has not its name yet; it is gone when it is dropped
+/// before it has.
 pub(super) struct Copy<'a> {
     destination: &'a Spot,
     name: String,
@@ -153,11 +208,25 @@ pub(super) struct Copy<'a> {
 
 impl<'a> Copy<'a> {
     pub(super) fn beside(destination: &'a Spot, is_folder: bool) -> Self {
-        let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&destination.name));
-        Self { destination, name, is_folder, done: std::cell::Cell::new(false) }
+        let name = format!(
+            ".podbay-{:016x}.tmp",
+            RandomState::new().hash_one(&destination.name)
+        );
+        Self {
+            destination,
+            name,
+            is_folder,
+            done: std::cell::Cell::new(false),
+        }
     }
 
-    fn fill(&self, source: &BytesPath, opened: OwnedFd, real: &[u8], stop: &Stop<'_>) -> Result<(), Fault> {
+    fn fill(
+        &self,
+        source: &BytesPath,
+        opened: OwnedFd,
+        real: &[u8],
+        stop: &Stop<'_>,
+    ) -> Result<(), Fault> {
         let failed = |errno| fault(&self.destination.path, errno);
         let folder = &self.destination.folder;
         let mut left = MAX_COPY;
@@ -167,7 +236,13 @@ impl<'a> Copy<'a> {
             contents::copy(opened.as_fd(), target.as_fd(), real, &mut left, stop)?;
             return contents::keep_mode(&opened, &target).map_err(failed);
         }
-        contents::copy_file(source, &File::from(opened), &self.make_for(0o600)?, &mut left, stop)
+        contents::copy_file(
+            source,
+            &File::from(opened),
+            &self.make_for(0o600)?,
+            &mut left,
+            stop,
+        )
     }
 
     /// Makes the file, to be filled by whoever asks for it.
@@ -176,25 +251,42 @@ impl<'a> Copy<'a> {
     }
 
     fn make_for(&self, mode: u32) -> Result<File, Fault> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let made = openat(&self.destination.folder, self.name.as_str(), flags, Mode::from_bits_truncate(mode));
-        made.map(File::from).map_err(|errno| fault(&self.destination.path, errno))
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let made = openat(
+            &self.destination.folder,
+            self.name.as_str(),
+            flags,
+            Mode::from_bits_truncate(mode),
+        );
+        made.map(File::from)
+            .map_err(|errno| fault(&self.destination.path, errno))
     }
 
     pub(super) fn rename(&self, replaces: bool) -> Result<(), Fault> {
-        let Spot { path, folder, name, .. } = self.destination;
+        let Spot {
+            path, folder, name, ..
+        } = self.destination;
         let plain = || renameat(folder, self.name.as_str(), folder, name.as_slice());
         let renamed = if replaces {
             plain()
         } else {
-            match renameat2(folder, self.name.as_str(), folder, name.as_slice(), RenameFlags::RENAME_NOREPLACE) {
+            match renameat2(
+                folder,
+                self.name.as_str(),
+                folder,
+                name.as_slice(),
+                RenameFlags::RENAME_NOREPLACE,
+            ) {
                 // Some file systems know no flags.
                 Err(Errno::EINVAL | Errno::ENOSYS) => plain(),
                 other => other,
             }
         };
         match renamed {
-            Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::EISDIR) => Err(Fault::Changed { path: path.clone() }),
+            Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::EISDIR) => {
+                Err(Fault::Changed { path: path.clone() })
+            }
             other => {
                 other.map_err(|errno| fault(path, errno))?;
                 self.done.set(true);
@@ -212,7 +304,12 @@ impl Drop for Copy<'_> {
         let folder = &self.destination.folder;
         if self.is_folder {
             // Only what this call has made is in it.
-            let _ = contents::remove(folder.as_fd(), self.name.as_bytes(), self.name.as_bytes(), &mut 0);
+            let _ = contents::remove(
+                folder.as_fd(),
+                self.name.as_bytes(),
+                self.name.as_bytes(),
+                &mut 0,
+            );
         } else {
             let _ = unlinkat(folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         }

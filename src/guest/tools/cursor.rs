@@ -23,7 +23,11 @@ struct Kept {
 
 impl Cursors {
     /// Remembers what a search found; finding nothing needs no cursor.
-    pub(super) fn keep(&self, tool: &str, paths: impl IntoIterator<Item = BytesPath>) -> Option<String> {
+    pub(super) fn keep(
+        &self,
+        tool: &str,
+        paths: impl IntoIterator<Item = BytesPath>,
+    ) -> Option<String> {
         let paths: VecDeque<BytesPath> = paths.into_iter().collect();
         if paths.is_empty() {
             return None;
@@ -43,7 +47,10 @@ impl Cursors {
         let mut kept = self.lock();
         let at = kept.cursors.iter().position(|(other, _)| other == name);
         let Some(mut cursor) = at.and_then(|at| kept.cursors.remove(at)) else {
-            return Err(invalid("from_cursor", format!("`{name}` is not known (any more); run the search again for a new one")));
+            return Err(invalid(
+                "from_cursor",
+                format!("`{name}` is not known (any more); run the search again for a new one"),
+            ));
         };
         let n = n.min(cursor.1.len());
         let taken = cursor.1.drain(..n).collect();
@@ -54,7 +61,9 @@ impl Cursors {
     /// Gives back files that were taken but not read, and says how many the cursor now stands for.
     pub(super) fn give_back(&self, name: &str, unread: Vec<BytesPath>) -> usize {
         let mut kept = self.lock();
-        let Some((_, paths)) = kept.cursors.iter_mut().find(|(other, _)| other == name) else { return 0 };
+        let Some((_, paths)) = kept.cursors.iter_mut().find(|(other, _)| other == name) else {
+            return 0;
+        };
         for path in unread.into_iter().rev() {
             paths.push_front(path);
         }
@@ -77,7 +86,9 @@ mod tests {
     #[test]
     fn a_cursor_hands_out_its_files_once_and_in_order() {
         let cursors = Cursors::default();
-        let name = cursors.keep("grep", paths(&["a", "b", "c"])).expect("found some");
+        let name = cursors
+            .keep("grep", paths(&["a", "b", "c"]))
+            .expect("found some");
         assert_eq!(cursors.take(&name, 2), Ok(paths(&["a", "b"])));
         assert_eq!(cursors.give_back(&name, paths(&["b"])), 2);
         assert_eq!(cursors.take(&name, 9), Ok(paths(&["b", "c"])));
@@ -98,6 +109,9 @@ mod tests {
         }
         let fault = cursors.take(&first, 1).expect_err("it was dropped");
         let told = fault.to_string();
-        assert!(told.starts_with("`from_cursor`: ") && told.contains("run the search again"), "{told}");
+        assert!(
+            told.starts_with("`from_cursor`: ") && told.contains("run the search again"),
+            "{told}"
+        );
     }
 }

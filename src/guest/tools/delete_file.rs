@@ -25,20 +25,38 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::protected_name;
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &DeleteFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &DeleteFile,
+    stop: &AtomicBool,
+) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let _changing = workspace.changing();
-    let spot = Spot::find(&workspace.root, &call.path, call.protected, Parents::MustExist)?;
+    let spot = Spot::find(
+        &workspace.root,
+        &call.path,
+        call.protected,
+        Parents::MustExist,
+    )?;
     let stat = spot.there(&workspace.root)?;
     spot.refuse_rooted()?;
     let failed = |errno| fault(&call.path, errno);
     let entries = if spot.is_folder() {
         let folder = contents::open_folder(&spot.folder, &spot.name).map_err(failed)?;
-        let n = contents::survey(folder.as_fd(), &spot.real, stop, &mut |path, _: BorrowedFd<'_>, name| {
-            refuse_inside(&call.path, path, name, call.protected)
-        })?;
+        let n = contents::survey(
+            folder.as_fd(),
+            &spot.real,
+            stop,
+            &mut |path, _: BorrowedFd<'_>, name| {
+                refuse_inside(&call.path, path, name, call.protected)
+            },
+        )?;
         if n > 0 && !call.recursive {
-            return Err(refused(&call.path, format!("is a folder with {n} entries in it; set recursive to delete them too")));
+            return Err(refused(
+                &call.path,
+                format!("is a folder with {n} entries in it; set recursive to delete them too"),
+            ));
         }
         seen.refuse_stale_below(workspace, &spot.real)?;
         seen.settle()?;
@@ -55,31 +73,63 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &DeleteFile, stop: &
         })?;
         Some(n)
     } else {
-        // Without any write bit a file was made read-only on purpose; a link has all of them and means nothing by it.
+        // Without any write bit a file was made read-only on purpose; a link has all of them and
+        // means nothing by it.
         if file_type(stat) == nix::sys::stat::SFlag::S_IFREG && stat.st_mode & 0o222 == 0 {
-            return Err(Fault::ReadOnly { path: call.path.clone() });
+            return Err(Fault::ReadOnly {
+                path: call.path.clone(),
+            });
         }
         seen.refuse_stale(&spot)?;
         seen.settle()?;
-        match unlinkat(&spot.folder, spot.name.as_slice(), UnlinkatFlags::NoRemoveDir) {
-            Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.path.clone() }),
+        match unlinkat(
+            &spot.folder,
+            spot.name.as_slice(),
+            UnlinkatFlags::NoRemoveDir,
+        ) {
+            Err(Errno::ENOENT) => {
+                return Err(Fault::Changed {
+                    path: call.path.clone(),
+                });
+            }
             other => other.map_err(failed)?,
         }
         None
     };
     seen.forget(&spot.real);
-    let change = FileChange { path: spot.shown, change: Change::Deleted, entries, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
+    let change = FileChange {
+        path: spot.shown,
+        change: Change::Deleted,
+        entries,
+        ..FileChange::default()
+    };
+    Ok(Changed {
+        files: vec![change],
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }
 
-/// Refuses to take a folder as a whole where something in it must not go with it: nobody was asked about that name.
-pub(super) fn refuse_inside(asked: &BytesPath, path: &[u8], name: &Name, protected: bool) -> Result<(), Fault> {
+/// Refuses to take a folder as a whole where something in it must not go with it: nobody was asked
+/// about that name.
+pub(super) fn refuse_inside(
+    asked: &BytesPath,
+    path: &[u8],
+    name: &Name,
+    protected: bool,
+) -> Result<(), Fault> {
     let path = BytesPath::from_bytes(path);
     if is_rooted(&name.name) {
-        return Err(refused(asked, format!("holds {path}, which belongs to git or to Podbay and stays where it is")));
+        return Err(refused(
+            asked,
+            format!("holds {path}, which belongs to git or to Podbay and stays where it is"),
+        ));
     }
     if protected_name(&path).is_some() && !(protected && protected_name(asked).is_some()) {
-        return Err(Fault::Protected { path: asked.clone(), name: path });
+        return Err(Fault::Protected {
+            path: asked.clone(),
+            name: path,
+        });
     }
     Ok(())
 }

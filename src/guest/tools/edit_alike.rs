@@ -1,5 +1,5 @@
-//! An edit whose old text stands in the file with letters that look alike: a typesetter's quotes for those of a keyboard, a letter composed in
-//! another way.
+//! An edit whose old text stands in the file with letters that look alike: a typesetter's quotes
+//! for those of a keyboard, a letter composed in another way.
 
 use std::ops::Range;
 
@@ -8,8 +8,9 @@ use memchr::memmem;
 use crate::alike::Plain;
 use crate::alike::plain;
 
-/// Finds the only place of a text by letters that look alike, and returns it with the new text for it: what the old and the new one have in
-/// common at their beginning and their end stays as it is in the file.
+/// Finds the only place of a text by letters that look alike, and returns it with the new text for
+/// it: what the old and the new one have in common at their beginning and their end stays as it is
+/// in the file.
 pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Vec<u8>)> {
     let text_plain = Plain::of(text);
     let old_plain = Plain::of(old);
@@ -33,9 +34,15 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
     }
     let (at, place) = places.pop()?;
     let (head, tail) = stays(old, new);
-    let there = |length: usize| text_plain.begin(at + length).or_else(|| text_plain.end(at + length));
+    let there = |length: usize| {
+        text_plain
+            .begin(at + length)
+            .or_else(|| text_plain.end(at + length))
+    };
     let head_end = there(plain(&old[..head]).replace("\r\n", "\n").len())?;
-    let tail_begin = there(wanted.len() - plain(&old[old.len() - tail..]).replace("\r\n", "\n").len())?.min(place.end);
+    let tail_begin =
+        there(wanted.len() - plain(&old[old.len() - tail..]).replace("\r\n", "\n").len())?
+            .min(place.end);
     let inner = &new[head..new.len() - tail];
     let mut out = text.as_bytes().get(place.start..head_end)?.to_vec();
     out.extend_from_slice(inner.as_bytes());
@@ -43,18 +50,30 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
     Some((place, out))
 }
 
-/// Returns how many bytes two texts have in common at their beginning, and at their end behind that, in whole letters with their marks.
+/// Returns how many bytes two texts have in common at their beginning, and at their end behind
+/// that, in whole letters with their marks.
 fn stays(old: &str, new: &str) -> (usize, usize) {
     let is_same = |(one, other): &(&u8, &u8)| one == other;
     let cuts = |text: &str| Plain::of(text);
     let (old_cuts, new_cuts) = (cuts(old), cuts(new));
     let is_cut = |at_old: usize, at_new: usize| old_cuts.is_cut(at_old) && new_cuts.is_cut(at_new);
-    let mut head = old.bytes().zip(new.bytes()).take_while(|(one, other)| one == other).count();
+    let mut head = old
+        .bytes()
+        .zip(new.bytes())
+        .take_while(|(one, other)| one == other)
+        .count();
     while !is_cut(head, head) {
         head -= 1;
     }
     let most = old.len().min(new.len()) - head;
-    let mut tail = old.as_bytes().iter().rev().zip(new.as_bytes().iter().rev()).take(most).take_while(is_same).count();
+    let mut tail = old
+        .as_bytes()
+        .iter()
+        .rev()
+        .zip(new.as_bytes().iter().rev())
+        .take(most)
+        .take_while(is_same)
+        .count();
     while !is_cut(old.len() - tail, new.len() - tail) {
         tail -= 1;
     }
@@ -78,13 +97,48 @@ mod tests {
     #[test]
     fn a_text_is_found_by_letters_that_look_alike_and_what_stays_keeps_them() {
         let quoted = "say \u{201c}hello\u{201d} now\n";
-        check(quoted, "say \"hello\" now", "say \"hello\" then", Some("say \u{201c}hello\u{201d} then\n"));
-        check(quoted, "\"hello\" now", "\"bye\" now", Some("say \u{201c}bye\u{201d} now\n"));
-        check("cafe\u{301} au lait", "caf\u{e9} au", "caf\u{e9} sans", Some("cafe\u{301} sans lait"));
-        check("caf\u{e9} au lait", "cafe\u{301} au", "th\u{e9} au", Some("th\u{e9} au lait"));
-        check("10\u{202f}km \u{2013} fast", "10 km - fast", "12 km - fast", Some("12\u{202f}km \u{2013} fast"));
-        check("\u{ff08}a\u{ff09}\r\nb\r\n", "(a)\nb", "(a)\nc", Some("\u{ff08}a\u{ff09}\r\nc\r\n"));
-        check("wait\u{2026} done", "wait... done", "wait... over", Some("wait\u{2026} over"));
+        check(
+            quoted,
+            "say \"hello\" now",
+            "say \"hello\" then",
+            Some("say \u{201c}hello\u{201d} then\n"),
+        );
+        check(
+            quoted,
+            "\"hello\" now",
+            "\"bye\" now",
+            Some("say \u{201c}bye\u{201d} now\n"),
+        );
+        check(
+            "cafe\u{301} au lait",
+            "caf\u{e9} au",
+            "caf\u{e9} sans",
+            Some("cafe\u{301} sans lait"),
+        );
+        check(
+            "caf\u{e9} au lait",
+            "cafe\u{301} au",
+            "th\u{e9} au",
+            Some("th\u{e9} au lait"),
+        );
+        check(
+            "10\u{202f}km \u{2013} fast",
+            "10 km - fast",
+            "12 km - fast",
+            Some("12\u{202f}km \u{2013} fast"),
+        );
+        check(
+            "\u{ff08}a\u{ff09}\r\nb\r\n",
+            "(a)\nb",
+            "(a)\nc",
+            Some("\u{ff08}a\u{ff09}\r\nc\r\n"),
+        );
+        check(
+            "wait\u{2026} done",
+            "wait... done",
+            "wait... over",
+            Some("wait\u{2026} over"),
+        );
     }
 
     #[test]

@@ -27,17 +27,41 @@ use podbay_wire::Replacement;
 /// Largest file edited, before and after.
 pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &AtomicBool) -> Result<Edited, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &EditFile,
+    stop: &AtomicBool,
+) -> Result<Edited, Fault> {
     let stop = &Stop::new(stop, None);
     let path = &call.path;
-    let Some(first) = call.edits.first() else { return Err(invalid("edits", "is empty; give at least one edit")) };
-    if let Some(same) = call.edits.iter().find(|edit| edit.old_string == edit.new_string) {
-        let problem = if same.old_string.is_empty() { "is empty, as old_string is" } else { "is the same as old_string" };
+    let Some(first) = call.edits.first() else {
+        return Err(invalid("edits", "is empty; give at least one edit"));
+    };
+    if let Some(same) = call
+        .edits
+        .iter()
+        .find(|edit| edit.old_string == edit.new_string)
+    {
+        let problem = if same.old_string.is_empty() {
+            "is empty, as old_string is"
+        } else {
+            "is the same as old_string"
+        };
         return Err(invalid("new_string", problem));
     }
     let creates = call.create_if_missing && first.old_string.is_empty();
     let _changing = workspace.changing();
-    let place = Place::find(&workspace.root, path, call.protected, if creates { Parents::Make } else { Parents::MustExist })?;
+    let place = Place::find(
+        &workspace.root,
+        path,
+        call.protected,
+        if creates {
+            Parents::Make
+        } else {
+            Parents::MustExist
+        },
+    )?;
     let shown = workspace.root.relative(path)?;
     if !place.exists() {
         if !creates {
@@ -48,13 +72,19 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &At
         let real = seen.real(&workspace.root, &place)?;
         place.save(&text, None)?;
         seen.wrote(&real, &text);
-        return Ok(Edited { created: true, diff: diff(&shown.to_string(), b"", &text), path: shown, ..edited });
+        return Ok(Edited {
+            created: true,
+            diff: diff(&shown.to_string(), b"", &text),
+            path: shown,
+            ..edited
+        });
     }
     let (before, stat) = read(&place, path, true)?;
     let real = seen.real(&workspace.root, &place)?;
     let encoded = Encoded::of(&before);
     let mut text = encoded.text.as_bytes().to_vec();
-    let edited = edit(path, &mut text, &call.edits, 1, stop).map_err(|fault| seen.outdated(&real, &before, fault))?;
+    let edited = edit(path, &mut text, &call.edits, 1, stop)
+        .map_err(|fault| seen.outdated(&real, &before, fault))?;
     let after = encoded.edited(path, &text)?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
@@ -63,11 +93,23 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile, stop: &At
     seen.settle()?;
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
-    Ok(Edited { diff: diff(&shown.to_string(), encoded.text.as_bytes(), &text), path: shown, notes: encoded.notes(), ..edited })
+    Ok(Edited {
+        diff: diff(&shown.to_string(), encoded.text.as_bytes(), &text),
+        path: shown,
+        notes: encoded.notes(),
+        ..edited
+    })
 }
 
-/// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.
-pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], first: u32, stop: &Stop<'_>) -> Result<Edited, Fault> {
+/// Makes all edits in memory; nothing is written unless all of them fit. They are counted from
+/// `first`.
+pub(super) fn edit(
+    path: &BytesPath,
+    text: &mut Vec<u8>,
+    edits: &[Replacement],
+    first: u32,
+    stop: &Stop<'_>,
+) -> Result<Edited, Fault> {
     let mut edited = Edited {
         path: BytesPath::default(),
         replaced: 0,
@@ -85,7 +127,10 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
         }
         if edit.old_string.is_empty() {
             if !text.is_empty() {
-                return Err(invalid("old_string", "is empty, which is only for a file that does not exist or holds nothing"));
+                return Err(invalid(
+                    "old_string",
+                    "is empty, which is only for a file that does not exist or holds nothing",
+                ));
             }
             text.extend_from_slice(edit.new_string.as_bytes());
             edited.replaced += 1;
@@ -107,10 +152,19 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
             }
             Err(Miss::NotFound) => {
                 let closest = closest(text, &edit.old_string);
-                return Err(Fault::NoMatch { path: path.clone(), edit: number, closest });
+                return Err(Fault::NoMatch {
+                    path: path.clone(),
+                    edit: number,
+                    closest,
+                });
             }
             Err(Miss::Ambiguous { count, lines }) => {
-                return Err(Fault::Ambiguous { path: path.clone(), edit: number, count, lines });
+                return Err(Fault::Ambiguous {
+                    path: path.clone(),
+                    edit: number,
+                    count,
+                    lines,
+                });
             }
             Err(Miss::TooLarge { bytes }) => return Err(too_large(path, bytes)),
         }
@@ -119,13 +173,21 @@ pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], 
 }
 
 pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
-    Fault::TooLarge { path: path.clone(), bytes, limit: MAX_BYTES }
+    Fault::TooLarge {
+        path: path.clone(),
+        bytes,
+        limit: MAX_BYTES,
+    }
 }
 
 /// Refuses what is no text, in whatever encoding.
 pub(super) fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
     match binary_kind(&text[..text.len().min(SNIFFED)]) {
-        Some(kind) => Err(Fault::Binary { path: path.clone(), bytes: text.len() as u64, kind: kind.into() }),
+        Some(kind) => Err(Fault::Binary {
+            path: path.clone(),
+            bytes: text.len() as u64,
+            kind: kind.into(),
+        }),
         None => Ok(()),
     }
 }

@@ -19,7 +19,11 @@ impl Indents {
     pub(super) fn learn(&mut self, model: &[u8], file: &[u8]) {
         // A blank line teaches nothing but keeps its number.
         let text = file.trim_ascii().to_vec();
-        self.lines.push(Line { text, model: indent(model).to_vec(), file: indent(file).to_vec() });
+        self.lines.push(Line {
+            text,
+            model: indent(model).to_vec(),
+            file: indent(file).to_vec(),
+        });
     }
 
     /// Indents the model's new text as the file is.
@@ -43,14 +47,20 @@ impl Indents {
     fn fitting(&self, number: usize, text: &[u8], given: &[u8], last: Option<Vec<u8>>) -> Vec<u8> {
         let same = |line: &&Line| line.model == given;
         let mut known = self.known().filter(same);
-        let Some(first) = known.next() else { return self.translate(given) };
+        let Some(first) = known.next() else {
+            return self.translate(given);
+        };
         if known.all(|line| line.file == first.file) {
             return first.file.clone();
         }
-        // The model left the depth out. A line that was there before tells it, then the one whose place this takes, then the
-        // line before.
+        // The model left the depth out. A line that was there before tells it, then the one whose
+        // place this takes, then the line before.
         let unchanged = self.known().filter(same).find(|line| line.text == text);
-        let replaced = self.lines.get(number).filter(same).filter(|line| !line.text.is_empty());
+        let replaced = self
+            .lines
+            .get(number)
+            .filter(same)
+            .filter(|line| !line.text.is_empty());
         match unchanged.or(replaced) {
             Some(line) => line.file.clone(),
             None => last.unwrap_or_else(|| first.file.clone()),
@@ -60,7 +70,10 @@ impl Indents {
     /// Finds an indentation for one that the old text did not have.
     fn translate(&self, given: &[u8]) -> Vec<u8> {
         // Deeper than a line that is known: what it is deeper by is added to that line's.
-        let known = self.known().filter(|line| given.starts_with(&line.model)).max_by_key(|line| line.model.len());
+        let known = self
+            .known()
+            .filter(|line| given.starts_with(&line.model))
+            .max_by_key(|line| line.model.len());
         if let Some(line) = known {
             let mut translated = line.file.clone();
             translated.extend(self.convert(&given[line.model.len()..]));
@@ -69,7 +82,9 @@ impl Indents {
         // Less deep than all that is known: as much is taken off.
         match self.known().next() {
             Some(line) => {
-                let less = self.convert(&vec![b' '; line.model.len().saturating_sub(given.len())]).len();
+                let less = self
+                    .convert(&vec![b' '; line.model.len().saturating_sub(given.len())])
+                    .len();
                 line.file[..line.file.len().saturating_sub(less)].to_vec()
             }
             None => given.to_vec(),
@@ -91,12 +106,25 @@ impl Indents {
         extra.to_vec()
     }
 
-    /// Says how many spaces stand for how many tabs, from two lines of different depth or from one against none.
-    fn ratio(&self, spaces: impl Fn(&Line) -> usize, tabs: impl Fn(&Line) -> usize) -> (usize, usize) {
-        let depths: Vec<(usize, usize)> = self.known().map(|line| (spaces(line), tabs(line))).collect();
+    /// Says how many spaces stand for how many tabs, from two lines of different depth or from one
+    /// against none.
+    fn ratio(
+        &self,
+        spaces: impl Fn(&Line) -> usize,
+        tabs: impl Fn(&Line) -> usize,
+    ) -> (usize, usize) {
+        let depths: Vec<(usize, usize)> = self
+            .known()
+            .map(|line| (spaces(line), tabs(line)))
+            .collect();
         let first = depths.first().copied().unwrap_or_default();
-        let steps = depths.iter().map(|depth| (depth.0.abs_diff(first.0), depth.1.abs_diff(first.1)));
-        steps.chain([first]).find(|step| step.0 > 0 && step.1 > 0).unwrap_or((TAB_WIDTH, 1))
+        let steps = depths
+            .iter()
+            .map(|depth| (depth.0.abs_diff(first.0), depth.1.abs_diff(first.1)));
+        steps
+            .chain([first])
+            .find(|step| step.0 > 0 && step.1 > 0)
+            .unwrap_or((TAB_WIDTH, 1))
     }
 
     fn known(&self) -> impl Iterator<Item = &Line> {
@@ -105,7 +133,10 @@ impl Indents {
 }
 
 fn indent(line: &[u8]) -> &[u8] {
-    let length = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let length = line
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count();
     &line[..length]
 }
 
@@ -119,13 +150,20 @@ mod tests {
         for (model, file) in learnt {
             indents.learn(model.as_bytes(), file.as_bytes());
         }
-        assert_eq!(String::from_utf8_lossy(&indents.apply(new.as_bytes())), expected);
+        assert_eq!(
+            String::from_utf8_lossy(&indents.apply(new.as_bytes())),
+            expected
+        );
     }
 
     #[test]
     fn new_lines_keep_their_depth_relative_to_the_old_ones() {
         check(&[("a", "    a")], "a\n  b\nc", "    a\n      b\n    c");
-        check(&[("        a", "    a")], "    b\n        c\n            d", "b\n    c\n        d");
+        check(
+            &[("        a", "    a")],
+            "    b\n        c\n            d",
+            "b\n    c\n        d",
+        );
         check(&[("  a", "  a")], " a\n\n  b", " a\n\n  b");
     }
 

@@ -7,18 +7,23 @@ use memchr::memmem;
 /// The line ends of a text, asked for at one place after the other.
 pub(super) struct LineEnds<'a> {
     text: &'a [u8],
-    /// The first newline at or behind the place that was asked for last. A text of one line can have a hundred thousand places: looked for
-    /// at each of them, it would be read as often.
+    /// The first newline at or behind the place that was asked for last. A text of one line can
+    /// have a hundred thousand places: looked for at each of them, it would be read as often.
     next: Option<usize>,
     last: Option<usize>,
 }
 
 impl<'a> LineEnds<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, next: memchr::memchr(b'\n', text), last: memchr::memrchr(b'\n', text) }
+        Self {
+            text,
+            next: memchr::memchr(b'\n', text),
+            last: memchr::memrchr(b'\n', text),
+        }
     }
 
-    /// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself and so means what it says.
+    /// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself
+    /// and so means what it says.
     ///
     /// Places are asked for in their order.
     pub(super) fn fit(&mut self, new: &[u8], old: &[u8], place: &Range<usize>) -> Vec<u8> {
@@ -31,19 +36,23 @@ impl<'a> LineEnds<'a> {
         if has_returns && !(old.contains(&b'\r') && there == old) {
             return with_returns(&plain);
         }
-        // The model's `\r\n` in a file that has none came from its own habit, if its old text had to be freed of them as well.
+        // The model's `\r\n` in a file that has none came from its own habit, if its old text had
+        // to be freed of them as well.
         if !has_returns && !returns.is_empty() && old.contains(&b'\r') && there != old {
             return plain;
         }
         new.to_vec()
     }
 
-    /// Returns whether the first line that ends from here on ends with `\r\n`, or else the last one before.
+    /// Returns whether the first line that ends from here on ends with `\r\n`, or else the last one
+    /// before.
     fn has_returns(&mut self, from: usize) -> bool {
         if self.next.is_some_and(|at| at < from) {
             self.next = memchr::memchr(b'\n', &self.text[from..]).map(|at| from + at);
         }
-        self.next.or(self.last).is_some_and(|at| at > 0 && self.text[at - 1] == b'\r')
+        self.next
+            .or(self.last)
+            .is_some_and(|at| at > 0 && self.text[at - 1] == b'\r')
     }
 }
 
@@ -54,22 +63,41 @@ fn is_mixed(text: &[u8]) -> bool {
 
 /// Returns how many lines end in `\r\n`, and how many end at all.
 pub(super) fn n_line_ends(text: &[u8]) -> (usize, usize) {
-    (memmem::find_iter(text, b"\r\n").count(), memchr::memchr_iter(b'\n', text).count())
+    (
+        memmem::find_iter(text, b"\r\n").count(),
+        memchr::memchr_iter(b'\n', text).count(),
+    )
 }
 
-/// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end that stay what they were keep their own, and
-/// those between have that of the first one that goes.
+/// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end
+/// that stay what they were keep their own, and those between have that of the first one that goes.
 fn with_own_line_ends(plain: &[u8], there: &[u8]) -> Vec<u8> {
-    let bare = |line: &&[u8]| line.strip_suffix(b"\r\n").map(|line| [line, b"\n"].concat()).unwrap_or(line.to_vec());
+    let bare = |line: &&[u8]| {
+        line.strip_suffix(b"\r\n")
+            .map(|line| [line, b"\n"].concat())
+            .unwrap_or(line.to_vec())
+    };
     let new: Vec<&[u8]> = plain.split_inclusive(|byte| *byte == b'\n').collect();
     let old: Vec<&[u8]> = there.split_inclusive(|byte| *byte == b'\n').collect();
     let stays = |(new, old): &(&&[u8], &&[u8])| **new == bare(old);
     let n_head = new.iter().zip(&old).take_while(stays).count();
-    let n_tail = new[n_head..].iter().rev().zip(old[n_head..].iter().rev()).take_while(stays).count();
+    let n_tail = new[n_head..]
+        .iter()
+        .rev()
+        .zip(old[n_head..].iter().rev())
+        .take_while(stays)
+        .count();
     let (gone, tail) = old[n_head..].split_at(old.len() - n_head - n_tail);
-    let ended = gone.iter().chain(old[..n_head].iter().rev()).find(|line| line.ends_with(b"\n"));
+    let ended = gone
+        .iter()
+        .chain(old[..n_head].iter().rev())
+        .find(|line| line.ends_with(b"\n"));
     let between = new[n_head..new.len() - n_tail].concat();
-    let between = if ended.is_some_and(|line| line.ends_with(b"\r\n")) { with_returns(&between) } else { between };
+    let between = if ended.is_some_and(|line| line.ends_with(b"\r\n")) {
+        with_returns(&between)
+    } else {
+        between
+    };
     [old[..n_head].concat(), between, tail.concat()].concat()
 }
 

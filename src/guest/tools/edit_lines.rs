@@ -13,7 +13,8 @@ use podbay_wire::Edited;
 use podbay_wire::Fault;
 use podbay_wire::LineOperation;
 
-/// Changes lines by their numbers; each new one gets the line end of that which it replaces, or of those around it.
+/// Changes lines by their numbers; each new one gets the line end of that which it replaces, or of
+/// those around it.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Result<Edited, Fault> {
     let path = &call.path;
     let _changing = workspace.changing();
@@ -59,7 +60,13 @@ fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
         Some(rest) => (MARK.as_bytes(), rest),
         None => (&b""[..], text),
     };
-    let new = if mark.is_empty() { &call.new_content } else { call.new_content.strip_prefix(MARK).unwrap_or(&call.new_content) };
+    let new = if mark.is_empty() {
+        &call.new_content
+    } else {
+        call.new_content
+            .strip_prefix(MARK)
+            .unwrap_or(&call.new_content)
+    };
     Ok([mark, &changed(text, new, call)?].concat())
 }
 
@@ -71,15 +78,26 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
     let number = |field: &str, line: u64| match usize::try_from(line) {
         Ok(0) => Err(invalid(field, "is 0; lines are counted from 1")),
         Ok(line) if line <= last => Ok(line),
-        _ => Err(invalid(field, format!("is {line}, but the file has {n} lines; read it again"))),
+        _ => Err(invalid(
+            field,
+            format!("is {line}, but the file has {n} lines; read it again"),
+        )),
     };
     let start = number("start_line", call.start_line)? - 1;
-    let end = if is_insert { start } else { number("end_line", call.end_line)? };
+    let end = if is_insert {
+        start
+    } else {
+        number("end_line", call.end_line)?
+    };
     if end < start {
         return Err(invalid("end_line", "comes before start_line"));
     }
     let end_of_line = |line: &&&[u8]| line.ends_with(b"\n");
-    let near = lines[..start].iter().rev().chain(&lines[start..]).find(end_of_line);
+    let near = lines[..start]
+        .iter()
+        .rev()
+        .chain(&lines[start..])
+        .find(end_of_line);
     let newline = near.map_or(&b"\n"[..], |line| line_end(line));
     let mut out: Vec<u8> = lines[..start].concat();
     let mut new: Vec<&str> = content.split('\n').collect();
@@ -108,7 +126,11 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
 }
 
 fn line_end(line: &[u8]) -> &'static [u8] {
-    if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
+    if line.ends_with(b"\r\n") {
+        b"\r\n"
+    } else {
+        b"\n"
+    }
 }
 
 #[cfg(test)]
@@ -117,19 +139,51 @@ mod tests {
 
     fn changed(text: &str, operation: LineOperation, line: u64, content: &str) -> String {
         let path = "a".into();
-        let call =
-            EditLines { path, operation, start_line: line, end_line: line, new_content: content.to_owned(), protected: false, known: None };
+        let call = EditLines {
+            path,
+            operation,
+            start_line: line,
+            end_line: line,
+            new_content: content.to_owned(),
+            protected: false,
+            known: None,
+        };
         String::from_utf8(change(text.as_bytes(), &call).expect("changed")).expect("text")
     }
 
     #[test]
     fn the_mark_in_front_of_a_text_stays_there() {
         for (text, operation, content, expected) in [
-            ("\u{feff}one\ntwo\n", LineOperation::Insert, "top\n", "\u{feff}top\none\ntwo\n"),
-            ("\u{feff}one\ntwo\n", LineOperation::Replace, "1\n", "\u{feff}1\ntwo\n"),
-            ("\u{feff}one\n", LineOperation::Replace, "\u{feff}1\n", "\u{feff}1\n"),
-            ("\u{feff}one\ntwo\n", LineOperation::Delete, "", "\u{feff}two\n"),
-            ("one\n", LineOperation::Insert, "\u{feff}top\n", "\u{feff}top\none\n"),
+            (
+                "\u{feff}one\ntwo\n",
+                LineOperation::Insert,
+                "top\n",
+                "\u{feff}top\none\ntwo\n",
+            ),
+            (
+                "\u{feff}one\ntwo\n",
+                LineOperation::Replace,
+                "1\n",
+                "\u{feff}1\ntwo\n",
+            ),
+            (
+                "\u{feff}one\n",
+                LineOperation::Replace,
+                "\u{feff}1\n",
+                "\u{feff}1\n",
+            ),
+            (
+                "\u{feff}one\ntwo\n",
+                LineOperation::Delete,
+                "",
+                "\u{feff}two\n",
+            ),
+            (
+                "one\n",
+                LineOperation::Insert,
+                "\u{feff}top\n",
+                "\u{feff}top\none\n",
+            ),
         ] {
             assert_eq!(changed(text, operation, 1, content), expected);
         }
@@ -138,9 +192,19 @@ mod tests {
     #[test]
     fn a_line_has_the_end_of_the_one_that_it_replaces() {
         for (text, operation, content, expected) in [
-            ("a\r\nb\nc\r\n", LineOperation::Replace, "B\n", "a\r\nB\nc\r\n"),
+            (
+                "a\r\nb\nc\r\n",
+                LineOperation::Replace,
+                "B\n",
+                "a\r\nB\nc\r\n",
+            ),
             ("a\nb\r\nc\n", LineOperation::Replace, "B\n", "a\nB\r\nc\n"),
-            ("a\nb\r\nc\n", LineOperation::Replace, "B\n2", "a\nB\r\n2\r\nc\n"),
+            (
+                "a\nb\r\nc\n",
+                LineOperation::Replace,
+                "B\n2",
+                "a\nB\r\n2\r\nc\n",
+            ),
             ("a\r\nb", LineOperation::Replace, "B", "a\r\nB"),
             ("a\r\nb", LineOperation::Replace, "B\n", "a\r\nB\r\n"),
             ("a\r\nb\n", LineOperation::Insert, "x\n", "a\r\nx\r\nb\n"),

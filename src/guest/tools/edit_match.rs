@@ -1,12 +1,15 @@
-//! Where an edit goes: pure work on bytes, so that what lies outside the place is never touched, whatever it is.
+//! Where an edit goes: pure work on bytes, so that what lies outside the place is never touched,
+//! whatever it is.
 //!
 //! Five tries, each more lenient, each only when the one before found nothing:
 //! 1. the very bytes;
-//! 2. the same text with other line ends: what a model was shown has no `\r`, so that places which differ in it alone are all meant;
+//! 2. the same text with other line ends: what a model was shown has no `\r`, so that places which
+//!    differ in it alone are all meant;
 //! 3. letters that look alike, where exactly one place fits;
-//! 4. whole lines that differ in white space at their ends, or else in how much of it stands within them, or else in such letters as well,
-//!    where exactly one place fits;
-//! 5. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on, where exactly one place fits.
+//! 4. whole lines that differ in white space at their ends, or else in how much of it stands within
+//!    them, or else in such letters as well, where exactly one place fits;
+//! 5. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on,
+//!    where exactly one place fits.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -66,19 +69,29 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
             return Err(ambiguous(text, &places));
         }
         let replaced = places.len() as u64;
-        // Seen before it is made: a short text that stands a million times can become a long one as often.
-        let bytes =
-            (text.len() as u64).saturating_add(replaced.saturating_mul(new.len() as u64)).saturating_sub(replaced * old.len() as u64);
+        // Seen before it is made: a short text that stands a million times can become a long one as
+        // often.
+        let bytes = (text.len() as u64)
+            .saturating_add(replaced.saturating_mul(new.len() as u64))
+            .saturating_sub(replaced * old.len() as u64);
         if bytes > limit {
             return Err(Miss::TooLarge { bytes });
         }
         replace(text, &places, |ends, place| ends.fit(new, old, place));
-        return Ok(Applied { replaced, how: How::Exact });
+        return Ok(Applied {
+            replaced,
+            how: How::Exact,
+        });
     }
-    let alike = std::str::from_utf8(text).ok().and_then(|text| edit_alike::find(text, &edit.old_string, &edit.new_string));
+    let alike = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| edit_alike::find(text, &edit.old_string, &edit.new_string));
     if let Some((place, new)) = alike {
         replace(text, &[place], |ends, place| ends.fit(&new, b"", place));
-        return Ok(Applied { replaced: 1, how: How::Alike });
+        return Ok(Applied {
+            replaced: 1,
+            how: How::Alike,
+        });
     }
     if let Some((place, new, how)) = find_lines(text, old, new) {
         replace(text, &[place], |_, _| new.clone());
@@ -88,21 +101,34 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         let mut places = find(text, &plain);
         places.retain(|place| !cuts_a_letter(text, place));
         if let [_] = places.as_slice() {
-            let new = if is_escaped_like(new, old) { unescape(new) } else { None }.unwrap_or_else(|| new.to_vec());
+            let new = if is_escaped_like(new, old) {
+                unescape(new)
+            } else {
+                None
+            }
+            .unwrap_or_else(|| new.to_vec());
             let old = plain;
             replace(text, &places, |ends, place| ends.fit(&new, &old, place));
-            return Ok(Applied { replaced: 1, how: How::Unescaped });
+            return Ok(Applied {
+                replaced: 1,
+                how: How::Unescaped,
+            });
         }
     }
     Err(Miss::NotFound)
 }
 
-/// Returns whether a letter and a mark that is put together with it stand on the two sides of an end of a place: what is replaced there would be
-/// another letter than the one that was meant, and its mark would go to the letter before it.
+/// Returns whether a letter and a mark that is put together with it stand on the two sides of an
+/// end of a place: what is replaced there would be another letter than the one that was meant, and
+/// its mark would go to the letter before it.
 fn cuts_a_letter(text: &[u8], place: &Range<usize>) -> bool {
     let begins_with_mark = |at: usize| {
         let start = &text[at..text.len().min(at + 4)];
-        start.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next()).is_some_and(joins)
+        start
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next())
+            .is_some_and(joins)
     };
     let is_within = |at: usize| at > 0 && !text[..at].ends_with(b"\n") && begins_with_mark(at);
     is_within(place.start) || is_within(place.end)
@@ -114,7 +140,11 @@ fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
         return occurrences(text, old);
     }
     // Who writes `\r` means it, where it stands there.
-    let places = if old.contains(&b'\r') { occurrences(text, old) } else { Vec::new() };
+    let places = if old.contains(&b'\r') {
+        occurrences(text, old)
+    } else {
+        Vec::new()
+    };
     if !places.is_empty() {
         return places;
     }
@@ -122,13 +152,20 @@ fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     let (old, _) = without_returns(old);
     // A `\r` that was taken out in front of the `\n` at `p` lies before everything from `p` on.
     let back = |at: usize| at + returns.partition_point(|newline| *newline < at);
-    occurrences(&plain, &old).into_iter().map(|place| back(place.start)..back(place.end)).collect()
+    occurrences(&plain, &old)
+        .into_iter()
+        .map(|place| back(place.start)..back(place.end))
+        .collect()
 }
 
-/// Finds places that do not overlap, but counts an overlap as a second place where that makes the first ambiguous.
+/// Finds places that do not overlap, but counts an overlap as a second place where that makes the
+/// first ambiguous.
 fn occurrences(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     let finder = memmem::Finder::new(old);
-    let mut places: Vec<Range<usize>> = finder.find_iter(text).map(|at| at..at + old.len()).collect();
+    let mut places: Vec<Range<usize>> = finder
+        .find_iter(text)
+        .map(|at| at..at + old.len())
+        .collect();
     if let [only] = places.as_slice() {
         let from = only.start + 1;
         if let Some(at) = finder.find(&text[from..]) {
@@ -138,12 +175,17 @@ fn occurrences(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&mut LineEnds<'_>, &Range<usize>) -> Vec<u8>) {
+fn replace(
+    text: &mut Vec<u8>,
+    places: &[Range<usize>],
+    new: impl Fn(&mut LineEnds<'_>, &Range<usize>) -> Vec<u8>,
+) {
     let mut ends = LineEnds::new(text);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
     for place in places {
-        // Two places overlap only where a text overlaps itself; the second is then part of the first.
+        // Two places overlap only where a text overlaps itself; the second is then part of the
+        // first.
         if place.start < done {
             continue;
         }
@@ -155,20 +197,27 @@ fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&mut LineEn
     *text = out;
 }
 
-/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, else when a blank is as good as
-/// several, else when letters that look alike are as good as each other too, and returns it with the new text indented as the lines there are.
+/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is
+/// ignored, else when a blank is as good as several, else when letters that look alike are as good
+/// as each other too, and returns it with the new text indented as the lines there are.
 fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>, How)> {
-    let found = find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii())).or_else(|| find_lines_as(text, old, new, spaced));
+    let found = find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii()))
+        .or_else(|| find_lines_as(text, old, new, spaced));
     if let Some((place, new)) = found {
         return Some((place, new, How::Tolerant));
     }
-    let found = find_lines_as(text, old, new, |line| Cow::Owned(spaced(&plain_bytes(line)).into_owned()));
+    let found = find_lines_as(text, old, new, |line| {
+        Cow::Owned(spaced(&plain_bytes(line)).into_owned())
+    });
     found.map(|(place, new)| (place, new, How::TolerantAndAlike))
 }
 
 /// Returns a line with one blank wherever there is white space in it, and none at its ends.
 fn spaced(line: &[u8]) -> Cow<'_, [u8]> {
-    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&[u8]> = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .collect();
     Cow::Owned(words.join(&b' '))
 }
 
@@ -199,7 +248,11 @@ fn find_lines_as<'t>(
         end += text[end..]
             .iter()
             .take_while(|byte| matches!(byte, b'\r' | b'\n'))
-            .take(if text[end..].starts_with(b"\r\n") { 2 } else { 1 })
+            .take(if text[end..].starts_with(b"\r\n") {
+                2
+            } else {
+                1
+            })
             .count();
     }
     let mut indents = Indents::default();
@@ -242,12 +295,14 @@ fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     (out != text).then_some(out)
 }
 
-/// Returns whether `new` was escaped in the way that `old` was: something that `old` has behind a backslash stands behind one here too, and
-/// nothing of it stands here plain. Otherwise its backslashes are meant.
+/// Returns whether `new` was escaped in the way that `old` was: something that `old` has behind a
+/// backslash stands behind one here too, and nothing of it stands here plain. Otherwise its
+/// backslashes are meant.
 fn is_escaped_like(new: &[u8], old: &[u8]) -> bool {
     let (_, escaped) = plain_and_escaped(old);
     let (plain, escaped_here) = plain_and_escaped(new);
-    escaped_here.iter().any(|byte| escaped.contains(byte)) && !escaped.iter().any(|byte| plain.contains(byte))
+    escaped_here.iter().any(|byte| escaped.contains(byte))
+        && !escaped.iter().any(|byte| plain.contains(byte))
 }
 
 /// Returns the bytes that stand for themselves, and those that a backslash stands for.
@@ -275,7 +330,10 @@ fn ambiguous(text: &[u8], places: &[Range<usize>]) -> Miss {
         done = place.start;
         lines.push(line);
     }
-    Miss::Ambiguous { count: places.len() as u64, lines }
+    Miss::Ambiguous {
+        count: places.len() as u64,
+        lines,
+    }
 }
 
 #[cfg(test)]
@@ -287,7 +345,11 @@ mod tests {
     const LIMIT: u64 = 1000;
 
     fn edit(old: &str, new: &str) -> Replacement {
-        Replacement { old_string: old.into(), new_string: new.into(), replace_all: false }
+        Replacement {
+            old_string: old.into(),
+            new_string: new.into(),
+            replace_all: false,
+        }
     }
 
     #[track_caller]
@@ -296,8 +358,12 @@ mod tests {
         let applied = apply(&mut bytes, &edit(old, new), LIMIT);
         let after = String::from_utf8_lossy(&bytes).into_owned();
         match (applied, expected) {
-            (Ok(applied), Ok((expected, how))) => assert_eq!((after.as_str(), applied.how), (expected, how)),
-            (applied, expected) => assert_eq!(applied, Err(expected.expect_err("the edit was made"))),
+            (Ok(applied), Ok((expected, how))) => {
+                assert_eq!((after.as_str(), applied.how), (expected, how))
+            }
+            (applied, expected) => {
+                assert_eq!(applied, Err(expected.expect_err("the edit was made")))
+            }
         }
     }
 
@@ -319,7 +385,12 @@ mod tests {
             check(text, old, new, Err(Miss::NotFound));
         }
         // Where it stands without one as well, that is meant.
-        check("cafe\u{301} cafe", "cafe", "tea", Ok(("cafe\u{301} tea", How::Exact)));
+        check(
+            "cafe\u{301} cafe",
+            "cafe",
+            "tea",
+            Ok(("cafe\u{301} tea", How::Exact)),
+        );
         check("cafe\u{301}", "cafe\u{301}", "tea", Ok(("tea", How::Exact)));
         check("cafe\u{301}", "caf\u{e9}", "tea", Ok(("tea", How::Alike)));
         check("caf\u{e9}s", "caf", "b", Ok(("b\u{e9}s", How::Exact)));
@@ -327,14 +398,33 @@ mod tests {
 
     #[test]
     fn text_that_stands_twice_is_ambiguous_and_says_where() {
-        check("a\nb\na\n", "a", "c", Err(Miss::Ambiguous { count: 2, lines: vec![1, 3] }));
-        check("aaa", "aa", "b", Err(Miss::Ambiguous { count: 2, lines: vec![1, 1] }));
+        check(
+            "a\nb\na\n",
+            "a",
+            "c",
+            Err(Miss::Ambiguous {
+                count: 2,
+                lines: vec![1, 3],
+            }),
+        );
+        check(
+            "aaa",
+            "aa",
+            "b",
+            Err(Miss::Ambiguous {
+                count: 2,
+                lines: vec![1, 1],
+            }),
+        );
     }
 
     #[test]
     fn replace_all_replaces_each_place_once() {
         let mut text = b"aaa a".to_vec();
-        let all = Replacement { replace_all: true, ..edit("aa", "b") };
+        let all = Replacement {
+            replace_all: true,
+            ..edit("aa", "b")
+        };
         apply(&mut text, &all, LIMIT).expect("found");
         assert_eq!(text, b"ba a");
     }
@@ -343,55 +433,134 @@ mod tests {
     #[test]
     fn a_long_line_in_which_a_text_stands_very_often_is_read_once() {
         let mut text = b"{\"a\":1,".repeat(300_000);
-        let all = Replacement { replace_all: true, ..edit("\"a\"", "\"b\"") };
+        let all = Replacement {
+            replace_all: true,
+            ..edit("\"a\"", "\"b\"")
+        };
         let applied = apply(&mut text, &all, u64::MAX).expect("found");
-        assert_eq!((applied.replaced, text), (300_000, b"{\"b\":1,".repeat(300_000)));
+        assert_eq!(
+            (applied.replaced, text),
+            (300_000, b"{\"b\":1,".repeat(300_000))
+        );
     }
 
     #[test]
     fn a_text_that_would_grow_over_the_limit_is_left_alone() {
         let mut text = b"aaaa".to_vec();
-        let all = Replacement { replace_all: true, ..edit("a", "b") };
-        assert_eq!(apply(&mut text, &Replacement { new_string: "b".repeat(300), ..all }, LIMIT), Err(Miss::TooLarge { bytes: 1200 }));
+        let all = Replacement {
+            replace_all: true,
+            ..edit("a", "b")
+        };
+        assert_eq!(
+            apply(
+                &mut text,
+                &Replacement {
+                    new_string: "b".repeat(300),
+                    ..all
+                },
+                LIMIT
+            ),
+            Err(Miss::TooLarge { bytes: 1200 })
+        );
         assert_eq!(text, b"aaaa");
     }
 
     #[test]
     fn line_ends_of_the_file_win_over_those_of_the_model() {
-        check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", Ok(("x\r\ny\r\nc\r\n", How::Exact)));
-        check("a\r\nb\r\n", "b", "y\nz", Ok(("a\r\ny\r\nz\r\n", How::Exact)));
+        check(
+            "a\r\nb\r\nc\r\n",
+            "a\nb",
+            "x\ny",
+            Ok(("x\r\ny\r\nc\r\n", How::Exact)),
+        );
+        check(
+            "a\r\nb\r\n",
+            "b",
+            "y\nz",
+            Ok(("a\r\ny\r\nz\r\n", How::Exact)),
+        );
         check("a\r\nb\r\nc", "\nb\n", "\n", Ok(("a\r\nc", How::Exact)));
         check("a\nb\n", "a\r\nb", "x\r\ny", Ok(("x\ny\n", How::Exact)));
         check("a\nb\r\nc\n", "a\nb\nc", "1\n2", Ok(("1\n2\n", How::Exact)));
         // Lines that stay what they were keep their own ends.
-        check("a\r\nb\nc\r\nd", "a\nb\nc\n", "a\nB\nc\n", Ok(("a\r\nB\nc\r\nd", How::Exact)));
-        check("a\nb\r\nc\n", "a\nb\nc", "a\nB\n2\nc", Ok(("a\nB\r\n2\r\nc\n", How::Exact)));
-        check("a\nb\r\nc\n", "a\nb\nc\n", "a\nb\nnew\nc\n", Ok(("a\nb\r\nnew\r\nc\n", How::Exact)));
-        check("a\nb\r\nc\n", "a\nb\nc\n", "a\nc\n", Ok(("a\nc\n", How::Exact)));
-        check("a\nb\r\nb\nb\r\n", "a\nb\nb\n", "a\nb\n", Ok(("a\nb\r\nb\r\n", How::Exact)));
+        check(
+            "a\r\nb\nc\r\nd",
+            "a\nb\nc\n",
+            "a\nB\nc\n",
+            Ok(("a\r\nB\nc\r\nd", How::Exact)),
+        );
+        check(
+            "a\nb\r\nc\n",
+            "a\nb\nc",
+            "a\nB\n2\nc",
+            Ok(("a\nB\r\n2\r\nc\n", How::Exact)),
+        );
+        check(
+            "a\nb\r\nc\n",
+            "a\nb\nc\n",
+            "a\nb\nnew\nc\n",
+            Ok(("a\nb\r\nnew\r\nc\n", How::Exact)),
+        );
+        check(
+            "a\nb\r\nc\n",
+            "a\nb\nc\n",
+            "a\nc\n",
+            Ok(("a\nc\n", How::Exact)),
+        );
+        check(
+            "a\nb\r\nb\nb\r\n",
+            "a\nb\nb\n",
+            "a\nb\n",
+            Ok(("a\nb\r\nb\r\n", How::Exact)),
+        );
         check("a\nb\r\n", "a\nb\n", "", Ok(("", How::Exact)));
-        check("  a\r\n  b\n  c\r\n", "a\nb\nc\n", "a\nB\nc\n", Ok(("  a\r\n  B\n  c\r\n", How::Tolerant)));
+        check(
+            "  a\r\n  b\n  c\r\n",
+            "a\nb\nc\n",
+            "a\nB\nc\n",
+            Ok(("  a\r\n  B\n  c\r\n", How::Tolerant)),
+        );
         check("a\r\nb\r\n", "a\r\nb", "a\nb", Ok(("a\nb\r\n", How::Exact)));
     }
 
     #[test]
     fn white_space_at_line_ends_is_forgiven_where_one_place_fits() {
-        check("fn a() {\n    b();  \n}\n", "fn a() {\nb();\n}", "fn a() {\nc();\n}", Ok(("fn a() {\n    c();\n}\n", How::Tolerant)));
+        check(
+            "fn a() {\n    b();  \n}\n",
+            "fn a() {\nb();\n}",
+            "fn a() {\nc();\n}",
+            Ok(("fn a() {\n    c();\n}\n", How::Tolerant)),
+        );
         check(
             "\tif x {\n\t\ty();\n\t}\n",
             "if x {\n    y();\n}\n",
             "if x {\n    z();\n    w();\n}\n",
             Ok(("\tif x {\n\t\tz();\n\t\tw();\n\t}\n", How::Tolerant)),
         );
-        check("  a\r\n  b\r\n", "a\nb\n", "c\nd\n", Ok(("  c\r\n  d\r\n", How::Tolerant)));
+        check(
+            "  a\r\n  b\r\n",
+            "a\nb\n",
+            "c\nd\n",
+            Ok(("  c\r\n  d\r\n", How::Tolerant)),
+        );
         check(" a\n b\n  a\n  b\n", "a\nb", "c", Err(Miss::NotFound));
         check("a\n\n\nb\n", " \n ", "c", Err(Miss::NotFound));
     }
 
     #[test]
     fn a_blank_is_as_good_as_several_where_one_place_fits() {
-        check("  x  =  1\n  y = 2\n", "x = 1\ny  = 2", "x = 3\ny = 4", Ok(("  x = 3\n  y = 4\n", How::Tolerant)));
-        check("def f():\n\tpass\n", "def  f():", "def g():", Ok(("def g():\n\tpass\n", How::Tolerant)));
+        check(
+            "  x  =  1\n  y = 2\n",
+            "x = 1\ny  = 2",
+            "x = 3\ny = 4",
+            Ok(("  x = 3\n  y = 4\n", How::Tolerant)),
+        );
+        check(
+            "def f():\n\tpass\n",
+            "def  f():",
+            "def g():",
+            Ok(("def g():\n\tpass\n", How::Tolerant)),
+        );
         check("a  b\na   b\n", "a b", "c", Err(Miss::NotFound));
         // None at all is something else.
         check("a b\n", "ab", "c", Err(Miss::NotFound));
@@ -400,11 +569,36 @@ mod tests {
 
     #[test]
     fn a_level_of_backslashes_too_many_is_taken_off() {
-        check("t = 'A'", r"t = \'A\'", r"t = 'a \textbf \nabla'", Ok((r"t = 'a \textbf \nabla'", How::Unescaped)));
-        check("x = \"a\"", r#"x = \"a\""#, r#"x = "a\nb""#, Ok((r#"x = "a\nb""#, How::Unescaped)));
-        check("x = \"a\"", r#"x = \"a\""#, r"y\nz", Ok((r"y\nz", How::Unescaped)));
-        check("say \"hi\"\nbye\n", r#"say \"hi\"\nbye"#, r#"say \"ho\"\nbye"#, Ok(("say \"ho\"\nbye\n", How::Unescaped)));
-        check(r"print('a\n')", r"print('a\n')", r"print('b\n')", Ok((r"print('b\n')", How::Exact)));
+        check(
+            "t = 'A'",
+            r"t = \'A\'",
+            r"t = 'a \textbf \nabla'",
+            Ok((r"t = 'a \textbf \nabla'", How::Unescaped)),
+        );
+        check(
+            "x = \"a\"",
+            r#"x = \"a\""#,
+            r#"x = "a\nb""#,
+            Ok((r#"x = "a\nb""#, How::Unescaped)),
+        );
+        check(
+            "x = \"a\"",
+            r#"x = \"a\""#,
+            r"y\nz",
+            Ok((r"y\nz", How::Unescaped)),
+        );
+        check(
+            "say \"hi\"\nbye\n",
+            r#"say \"hi\"\nbye"#,
+            r#"say \"ho\"\nbye"#,
+            Ok(("say \"ho\"\nbye\n", How::Unescaped)),
+        );
+        check(
+            r"print('a\n')",
+            r"print('a\n')",
+            r"print('b\n')",
+            Ok((r"print('b\n')", How::Exact)),
+        );
     }
 
     #[test]

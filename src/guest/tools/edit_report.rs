@@ -34,19 +34,28 @@ pub(super) fn diff(path: &str, old: &[u8], new: &[u8]) -> String {
 pub(super) fn closest(text: &[u8], old: &str) -> String {
     let wanted: Vec<&[u8]> = lines(old.as_bytes()).map(<[u8]>::trim_ascii).collect();
     let here: Vec<&[u8]> = lines(text).collect();
-    let Some(start) = by_equal_lines(&here, &wanted).or_else(|| by_letters(&here, &wanted)) else { return String::new() };
+    let Some(start) = by_equal_lines(&here, &wanted).or_else(|| by_letters(&here, &wanted)) else {
+        return String::new();
+    };
     numbered(text, start as u64, wanted.len().min(MAX_CLOSEST))
 }
 
 /// Shows some lines of a text with their numbers; the first of all lines is line 0 here.
 pub(super) fn numbered(text: &[u8], start: u64, n: usize) -> String {
     let here: Vec<&[u8]> = lines(text).collect();
-    let start = usize::try_from(start).unwrap_or(usize::MAX).min(here.len().saturating_sub(1));
+    let start = usize::try_from(start)
+        .unwrap_or(usize::MAX)
+        .min(here.len().saturating_sub(1));
     let mut shown = String::new();
     for (at, line) in here.iter().enumerate().skip(start).take(n) {
         let cut = &line[..line.len().min(MAX_LINE)];
         let mark = if line.len() > MAX_LINE { "…" } else { "" };
-        let _ = writeln!(shown, "{:>6}\t{}{mark}", at + 1, String::from_utf8_lossy(cut));
+        let _ = writeln!(
+            shown,
+            "{:>6}\t{}{mark}",
+            at + 1,
+            String::from_utf8_lossy(cut)
+        );
     }
     shown
 }
@@ -73,12 +82,18 @@ fn by_equal_lines(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
             *scores.entry(at.saturating_sub(*number)).or_default() += line.len();
         }
     }
-    scores.into_iter().max_by_key(|(start, score)| (*score, usize::MAX - start)).map(|(start, _)| start)
+    scores
+        .into_iter()
+        .max_by_key(|(start, score)| (*score, usize::MAX - start))
+        .map(|(start, _)| start)
 }
 
 /// Finds the line that shares most pairs of letters with the longest wanted one.
 fn by_letters(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
-    let (number, longest) = wanted.iter().enumerate().max_by_key(|(_, line)| line.len())?;
+    let (number, longest) = wanted
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, line)| line.len())?;
     let longest = &longest[..longest.len().min(MAX_LINE)];
     if longest.len() < 4 {
         return None;
@@ -102,7 +117,11 @@ fn by_letters(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
         }
         200 * shared / (target.len() + other.len()).max(1)
     };
-    let best = here.iter().take(MAX_COMPARED).enumerate().map(|(at, line)| (likeness(line), at));
+    let best = here
+        .iter()
+        .take(MAX_COMPARED)
+        .enumerate()
+        .map(|(at, line)| (likeness(line), at));
     let (score, at) = best.max_by_key(|(score, at)| (*score, usize::MAX - at))?;
     (score >= 50).then(|| at.saturating_sub(number))
 }
@@ -122,7 +141,10 @@ mod tests {
 
     #[test]
     fn the_closest_line_is_found_by_its_letters() {
-        assert_eq!(closest(b"let counter = 0;\nlet other = 1;\n", "let countr = 0;"), "     1\tlet counter = 0;\n");
+        assert_eq!(
+            closest(b"let counter = 0;\nlet other = 1;\n", "let countr = 0;"),
+            "     1\tlet counter = 0;\n"
+        );
         assert_eq!(closest(b"abc\ndef\n", "nothing like it"), "");
     }
 

@@ -1,15 +1,19 @@
-//! The text of a file that is not UTF-8: what a model is shown of it, what its edits match, and the bytes of what they make.
+//! The text of a file that is not UTF-8: what a model is shown of it, what its edits match, and the
+//! bytes of what they make.
 //!
-//! Nothing in a file says for certain which of the older encodings it has. It is shown in the one that its bytes look like, by the rules of
-//! web browsers, and that is a guess: a few letters can be of several. So new text is never written by the guess. What stays keeps its bytes,
-//! whatever they stand for; ASCII is ASCII in all of these encodings; and a letter that stands in the file already is written with the bytes that
-//! it has there. Of these the bytes are certain, even where the guess is wrong, since they will look as what the model copied them from. Any
-//! other letter is refused.
+//! Nothing in a file says for certain which of the older encodings it has. It is shown in the one
+//! that its bytes look like, by the rules of web browsers, and that is a guess: a few letters can
+//! be of several. So new text is never written by the guess. What stays keeps its bytes, whatever
+//! they stand for; ASCII is ASCII in all of these encodings; and a letter that stands in the file
+//! already is written with the bytes that it has there. Of these the bytes are certain, even where
+//! the guess is wrong, since they will look as what the model copied them from. Any other letter is
+//! refused.
 //!
 //! A text that is UTF-8 but for a few broken bytes is still UTF-8; those stay what they are.
 //!
-//! An encoding that the file tells for certain is another matter: all of the new text is written in it, where that gives the old text its very bytes
-//! back. Lines that end in a carriage return alone are lines all the same, and keep that end.
+//! An encoding that the file tells for certain is another matter: all of the new text is written in
+//! it, where that gives the old text its very bytes back. Lines that end in a carriage return alone
+//! are lines all the same, and keep that end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -70,7 +74,8 @@ pub(super) enum Unwritable {
 
 #[derive(Debug)]
 struct Other<'a> {
-    /// What the bytes look like; `None`: UTF-8, but for those that are shown by their numbers, such as `\xff`.
+    /// What the bytes look like; `None`: UTF-8, but for those that are shown by their numbers, such
+    /// as `\xff`.
     guess: Option<&'static Encoding>,
     bytes: &'a [u8],
     /// How many bytes each letter has; of a number that stands for one the first letter has it.
@@ -83,8 +88,16 @@ impl<'a> Encoded<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let (text, form) = decoded(bytes);
         let has_returns_alone = text.contains('\r') && !text.contains('\n');
-        let text = if has_returns_alone { Cow::Owned(text.replace('\r', "\n")) } else { text };
-        Self { text, form, has_returns_alone }
+        let text = if has_returns_alone {
+            Cow::Owned(text.replace('\r', "\n"))
+        } else {
+            text
+        };
+        Self {
+            text,
+            form,
+            has_returns_alone,
+        }
     }
 
     /// Returns the encoding of a file that is not UTF-8: what it is, or looks like.
@@ -119,10 +132,18 @@ impl<'a> Encoded<'a> {
     /// Returns what is to be said of what was written there.
     pub(super) fn notes(&self) -> Vec<String> {
         let said = |name| {
-            let is = if self.is_certain() { "is" } else { "looks like" };
-            format!("the file is not UTF-8: it was written in the encoding that it has, which {is} {name}")
+            let is = if self.is_certain() {
+                "is"
+            } else {
+                "looks like"
+            };
+            format!(
+                "the file is not UTF-8: it was written in the encoding that it has, which {is} {name}"
+            )
         };
-        let ends = self.has_returns_alone.then(|| "its lines end in CR alone, as before".to_owned());
+        let ends = self
+            .has_returns_alone
+            .then(|| "its lines end in CR alone, as before".to_owned());
         self.name().map(said).into_iter().chain(ends).collect()
     }
 
@@ -131,16 +152,26 @@ impl<'a> Encoded<'a> {
         let after = self.with_its_ends(after);
         match &self.form {
             Form::Plain => Ok(after.into_owned().into_bytes()),
-            Form::Certain { is_exact: false, .. } => Err(Unwritable::Broken),
-            Form::Certain { encoding, is_exact: true } => encoding.encode(&after).map_err(Unwritable::Letter),
-            Form::Other(other) => other.with(&self.with_its_ends(&self.text), &after).map_err(Unwritable::Letter),
+            Form::Certain {
+                is_exact: false, ..
+            } => Err(Unwritable::Broken),
+            Form::Certain {
+                encoding,
+                is_exact: true,
+            } => encoding.encode(&after).map_err(Unwritable::Letter),
+            Form::Other(other) => other
+                .with(&self.with_its_ends(&self.text), &after)
+                .map_err(Unwritable::Letter),
         }
     }
 
-    /// Returns the bytes of a text that is to stand in the place of all of this one, whatever it held.
+    /// Returns the bytes of a text that is to stand in the place of all of this one, whatever it
+    /// held.
     pub(super) fn anew(&self, text: &str) -> Result<Vec<u8>, Unwritable> {
         match &self.form {
-            Form::Certain { encoding, .. } => encoding.encode(&self.with_its_ends(text)).map_err(Unwritable::Letter),
+            Form::Certain { encoding, .. } => encoding
+                .encode(&self.with_its_ends(text))
+                .map_err(Unwritable::Letter),
             _ => self.with(text),
         }
     }
@@ -151,13 +182,14 @@ impl<'a> Encoded<'a> {
         self.with(after).map_err(|why| self.refusal(path, &why))
     }
 
-    /// Returns the bytes of a text that goes to the end of this one, which may be only the beginning of a file.
+    /// Returns the bytes of a text that goes to the end of this one, which may be only the
+    /// beginning of a file.
     pub(super) fn addition(&self, path: &BytesPath, text: &str) -> Result<Vec<u8>, Fault> {
         match &self.form {
             Form::Plain => Ok(self.with_its_ends(text).into_owned().into_bytes()),
-            Form::Certain { encoding, .. } => {
-                encoding.encode(&self.with_its_ends(text)).map_err(|letter| self.refusal(path, &Unwritable::Letter(letter)))
-            }
+            Form::Certain { encoding, .. } => encoding
+                .encode(&self.with_its_ends(text))
+                .map_err(|letter| self.refusal(path, &Unwritable::Letter(letter))),
             Form::Other(other) => {
                 let all = self.edited(path, format!("{}{text}", self.text).as_bytes())?;
                 Ok(all[other.bytes.len()..].to_vec())
@@ -167,7 +199,11 @@ impl<'a> Encoded<'a> {
 
     /// Returns a text with the line ends of the file, where they are of their own kind.
     pub(super) fn with_its_ends<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.has_returns_alone { Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r")) } else { Cow::Borrowed(text) }
+        if self.has_returns_alone {
+            Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r"))
+        } else {
+            Cow::Borrowed(text)
+        }
     }
 
     /// The fault for a file whose encoding a text written in UTF-8 would spoil.
@@ -177,7 +213,11 @@ impl<'a> Encoded<'a> {
             Unwritable::Letter(letter) => Some(*letter),
             Unwritable::Broken => None,
         };
-        Fault::NotUtf8 { path: path.clone(), encoding, letter }
+        Fault::NotUtf8 {
+            path: path.clone(),
+            encoding,
+            letter,
+        }
     }
 }
 
@@ -193,28 +233,43 @@ impl Other<'_> {
         for token in &lines.before {
             let line = lines.interner[*token];
             let n_letters = line.chars().count();
-            at_byte += self.lengths[at_letter..at_letter + n_letters].iter().map(|length| usize::from(*length)).sum::<usize>();
+            at_byte += self.lengths[at_letter..at_letter + n_letters]
+                .iter()
+                .map(|length| usize::from(*length))
+                .sum::<usize>();
             (at_text, at_letter) = (at_text + line.len(), at_letter + n_letters);
             starts.push((at_text, at_letter, at_byte));
         }
         let mut out = Vec::with_capacity(self.bytes.len());
         let mut done = 0;
         let after = |lines_of: Range<u32>| {
-            lines.after[lines_of.start as usize..lines_of.end as usize].iter().map(|line| lines.interner[*line]).collect::<String>()
+            lines.after[lines_of.start as usize..lines_of.end as usize]
+                .iter()
+                .map(|line| lines.interner[*line])
+                .collect::<String>()
         };
-        for Hunk { before: old, after: new } in diff.hunks() {
+        for Hunk {
+            before: old,
+            after: new,
+        } in diff.hunks()
+        {
             out.extend_from_slice(&self.bytes[done..starts[old.start as usize].2]);
             done = starts[old.end as usize].2;
             // As many as before take their places one by one.
             let pairs = if old.len() == new.len() {
-                old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)).collect()
+                old.zip(new)
+                    .map(|(old, new)| (old..old + 1, new..new + 1))
+                    .collect()
             } else {
                 vec![(old, new)]
             };
             for (old, new) in pairs {
                 let (begin, end) = (starts[old.start as usize], starts[old.end as usize]);
-                let old =
-                    Part { text: &before[begin.0..end.0], lengths: &self.lengths[begin.1..end.1], bytes: &self.bytes[begin.2..end.2] };
+                let old = Part {
+                    text: &before[begin.0..end.0],
+                    lengths: &self.lengths[begin.1..end.1],
+                    bytes: &self.bytes[begin.2..end.2],
+                };
                 self.change(&old, begin.2, &after(new), &known, &mut out)?;
             }
         }
@@ -222,14 +277,34 @@ impl Other<'_> {
         Ok(out)
     }
 
-    /// Writes what takes the place of a part, which begins at this byte: letters at its beginning and its end that stay keep their bytes.
-    fn change(&self, old: &Part<'_>, at: usize, new: &str, known: &HashMap<char, Option<&[u8]>>, out: &mut Vec<u8>) -> Result<(), char> {
+    /// Writes what takes the place of a part, which begins at this byte: letters at its beginning
+    /// and its end that stay keep their bytes.
+    fn change(
+        &self,
+        old: &Part<'_>,
+        at: usize,
+        new: &str,
+        known: &HashMap<char, Option<&[u8]>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), char> {
         let same = |(one, other): &(char, char)| one == other;
         let mut n_head = old.text.chars().zip(new.chars()).take_while(same).count();
         let (n_old, n_new) = (old.text.chars().count(), new.chars().count());
         let most = n_old.min(n_new) - n_head;
-        let mut n_tail = old.text.chars().rev().zip(new.chars().rev()).take(most).take_while(same).count();
-        let bytes = |lengths: &[u8]| lengths.iter().map(|length| usize::from(*length)).sum::<usize>();
+        let mut n_tail = old
+            .text
+            .chars()
+            .rev()
+            .zip(new.chars().rev())
+            .take(most)
+            .take_while(same)
+            .count();
+        let bytes = |lengths: &[u8]| {
+            lengths
+                .iter()
+                .map(|length| usize::from(*length))
+                .sum::<usize>()
+        };
         // A number that stands for a byte is not cut in two.
         let is_inside = |at: usize| old.lengths.get(at) == Some(&0);
         while is_inside(n_head) {
@@ -239,12 +314,29 @@ impl Other<'_> {
             n_tail -= 1;
         }
         // What is ASCII by the guess may be the second half of a letter.
-        let ends = [at + bytes(&old.lengths[..n_head]), at + bytes(&old.lengths[..n_old - n_tail])];
-        if n_head + n_tail < n_old.max(n_new) && self.others.iter().any(|starts| ends.iter().any(|end| !starts.contains(end))) {
-            return Err(old.text.chars().nth(n_head).or_else(|| new.chars().nth(n_head)).unwrap_or('\n'));
+        let ends = [
+            at + bytes(&old.lengths[..n_head]),
+            at + bytes(&old.lengths[..n_old - n_tail]),
+        ];
+        if n_head + n_tail < n_old.max(n_new)
+            && self
+                .others
+                .iter()
+                .any(|starts| ends.iter().any(|end| !starts.contains(end)))
+        {
+            return Err(old
+                .text
+                .chars()
+                .nth(n_head)
+                .or_else(|| new.chars().nth(n_head))
+                .unwrap_or('\n'));
         }
         out.extend_from_slice(&old.bytes[..bytes(&old.lengths[..n_head])]);
-        let put: String = new.chars().skip(n_head).take(n_new - n_head - n_tail).collect();
+        let put: String = new
+            .chars()
+            .skip(n_head)
+            .take(n_new - n_head - n_tail)
+            .collect();
         // Whether such a number is text or stands for the byte once more nobody knows.
         if self.lengths.contains(&0) && put.contains(r"\x") {
             return Err('\\');
@@ -259,11 +351,14 @@ impl Other<'_> {
                 Some(None) | None => return Err(letter),
             }
         }
-        out.extend_from_slice(&old.bytes[old.bytes.len() - bytes(&old.lengths[n_old - n_tail..])..]);
+        out.extend_from_slice(
+            &old.bytes[old.bytes.len() - bytes(&old.lengths[n_old - n_tail..])..],
+        );
         Ok(())
     }
 
-    /// Returns the bytes of each letter that is not ASCII; none for one that stands there with different ones.
+    /// Returns the bytes of each letter that is not ASCII; none for one that stands there with
+    /// different ones.
     fn known(&self, text: &str) -> HashMap<char, Option<&[u8]>> {
         let mut known: HashMap<char, Option<&[u8]>> = HashMap::new();
         let mut at = 0;
@@ -274,7 +369,9 @@ impl Other<'_> {
                 continue;
             }
             match known.entry(letter) {
-                Entry::Occupied(mut entry) if *entry.get() != Some(bytes) => drop(entry.insert(None)),
+                Entry::Occupied(mut entry) if *entry.get() != Some(bytes) => {
+                    drop(entry.insert(None))
+                }
                 Entry::Occupied(_) => {}
                 Entry::Vacant(entry) => drop(entry.insert(Some(bytes))),
             }
@@ -305,17 +402,33 @@ fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Form<'_>) {
         None => guessed(bytes),
     };
     let others = guess.map_or_else(Vec::new, |guess| other_readings(bytes, guess));
-    (Cow::Owned(text), Form::Other(Other { guess, bytes, lengths, others }))
+    (
+        Cow::Owned(text),
+        Form::Other(Other {
+            guess,
+            bytes,
+            lengths,
+            others,
+        }),
+    )
 }
 
-/// Returns the text of what is UTF-8 but for a few bytes: more of its letters are UTF-8 than are not, which no text in another encoding has.
+/// Returns the text of what is UTF-8 but for a few bytes: more of its letters are UTF-8 than are
+/// not, which no text in another encoding has.
 fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
-    let (mut text, mut lengths) = (String::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
+    let (mut text, mut lengths) = (
+        String::with_capacity(bytes.len()),
+        Vec::with_capacity(bytes.len()),
+    );
     let (mut n_letters, mut n_broken) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         lengths.extend(chunk.valid().chars().map(|letter| letter.len_utf8() as u8));
-        n_letters += chunk.valid().chars().filter(|letter| !letter.is_ascii()).count();
+        n_letters += chunk
+            .valid()
+            .chars()
+            .filter(|letter| !letter.is_ascii())
+            .count();
         n_broken += usize::from(!chunk.invalid().is_empty());
         for byte in chunk.invalid() {
             text.push_str(&shown_text(&[*byte]));
@@ -325,9 +438,12 @@ fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     (n_letters > n_broken).then_some((text, lengths))
 }
 
-/// Returns where letters begin in each encoding with letters of several bytes that all of the bytes could be in. A short text could be in many.
+/// Returns where letters begin in each encoding with letters of several bytes that all of the bytes
+/// could be in. A short text could be in many.
 fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>> {
-    let others = [SHIFT_JIS, GBK, BIG5, EUC_KR].into_iter().filter(|other| *other != guess);
+    let others = [SHIFT_JIS, GBK, BIG5, EUC_KR]
+        .into_iter()
+        .filter(|other| *other != guess);
     let starts = |lengths: Vec<u8>| {
         let ends = lengths.into_iter().scan(0, |at, length| {
             *at += usize::from(length);
@@ -335,28 +451,39 @@ fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>
         });
         [0].into_iter().chain(ends).collect()
     };
-    others.filter_map(|other| letters(bytes, other)).map(|(_, lengths)| starts(lengths)).collect()
+    others
+        .filter_map(|other| letters(bytes, other))
+        .map(|(_, lengths)| starts(lengths))
+        .collect()
 }
 
-/// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of its letters has.
+/// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of
+/// its letters has.
 fn guessed(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guess = detector.guess(None, Utf8Detection::Deny);
     // In this one all bytes are letters.
     let or_any = || letters(bytes, WINDOWS_1252).map(|letters| (Some(WINDOWS_1252), letters));
-    letters(bytes, guess).map(|letters| (Some(guess), letters)).or_else(or_any).expect("each byte is a letter of windows-1252")
+    letters(bytes, guess)
+        .map(|letters| (Some(guess), letters))
+        .or_else(or_any)
+        .expect("each byte is a letter of windows-1252")
 }
 
 /// Returns the letters that bytes are in an encoding; `None`: some are none, or not one by one.
 fn letters(bytes: &[u8], encoding: &'static Encoding) -> Option<(String, Vec<u8>)> {
     let mut decoder = encoding.new_decoder_without_bom_handling();
-    let (mut text, mut lengths) = (String::with_capacity(bytes.len() * 2), Vec::with_capacity(bytes.len()));
+    let (mut text, mut lengths) = (
+        String::with_capacity(bytes.len() * 2),
+        Vec::with_capacity(bytes.len()),
+    );
     let mut length = 0;
     for at in 0..bytes.len() {
         let mut letter = [0; 16];
         let is_last = at + 1 == bytes.len();
-        let (result, _, written) = decoder.decode_to_utf8_without_replacement(&bytes[at..=at], &mut letter, is_last);
+        let (result, _, written) =
+            decoder.decode_to_utf8_without_replacement(&bytes[at..=at], &mut letter, is_last);
         length += 1;
         if result != DecoderResult::InputEmpty {
             return None;
@@ -377,7 +504,11 @@ fn letters(bytes: &[u8], encoding: &'static Encoding) -> Option<(String, Vec<u8>
 
 /// Returns a name that `iconv` knows too, with the better known one of what most texts in it are.
 fn name(encoding: &'static Encoding) -> String {
-    if encoding == WINDOWS_1252 { "windows-1252 (Latin-1)".to_owned() } else { encoding.name().to_owned() }
+    if encoding == WINDOWS_1252 {
+        "windows-1252 (Latin-1)".to_owned()
+    } else {
+        encoding.name().to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -401,8 +532,18 @@ mod tests {
         ("big5", "菜單與價格一覽\n價格: 5\n", ": 5", " = 6"),
         ("euc-jp", "メニューの一覧です\n値段: 5\n", "5", "6"),
         ("windows-1251", "Меню на сегодня\nцена: 5\n", "5", "6"),
-        ("windows-1252", "# Carte du café\r\nprice: 5\r\nend\r\n", "5", "6"),
-        ("windows-1250", "Příliš žluťoučký kůň úpěl\nmenu: 5\n", "5", "6"),
+        (
+            "windows-1252",
+            "# Carte du café\r\nprice: 5\r\nend\r\n",
+            "5",
+            "6",
+        ),
+        (
+            "windows-1250",
+            "Příliš žluťoučký kůň úpěl\nmenu: 5\n",
+            "5",
+            "6",
+        ),
     ];
 
     #[test]
@@ -414,7 +555,11 @@ mod tests {
             let guess = encoded.name().expect("it is not UTF-8").to_lowercase();
             assert!(guess.starts_with(encoding), "{guess}");
             let after = text.replace(old, new);
-            assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
+            assert_eq!(
+                encoded.with(&after),
+                Ok(bytes(encoding, &after)),
+                "{encoding}"
+            );
         }
     }
 
@@ -423,14 +568,27 @@ mod tests {
         for (encoding, text, _, _) in TEXTS {
             let before = bytes(encoding, text);
             let encoded = Encoded::of(&before);
-            let letters: String = text.chars().filter(|letter| !letter.is_ascii()).rev().collect();
+            let letters: String = text
+                .chars()
+                .filter(|letter| !letter.is_ascii())
+                .rev()
+                .collect();
             let after = format!("{text}{letters}\n{letters}+");
-            assert_eq!(encoded.with(&after), Ok(bytes(encoding, &after)), "{encoding}");
-            assert_eq!(encoded.with(&format!("{text}€☃")), Err(Unwritable::Letter('€')), "{encoding}");
+            assert_eq!(
+                encoded.with(&after),
+                Ok(bytes(encoding, &after)),
+                "{encoding}"
+            );
+            assert_eq!(
+                encoded.with(&format!("{text}€☃")),
+                Err(Unwritable::Letter('€')),
+                "{encoding}"
+            );
         }
     }
 
-    /// The control: of Latin-1 and Latin-2 the same bytes are other letters, and no length of a file tells them apart for certain.
+    /// The control: of Latin-1 and Latin-2 the same bytes are other letters, and no length of a
+    /// file tells them apart for certain.
     #[test]
     fn where_the_guess_is_wrong_the_bytes_are_right_all_the_same() {
         let text = "cena: 5 zł\n";
@@ -438,7 +596,10 @@ mod tests {
         let encoded = Encoded::of(&before);
         let shown = encoded.text.replace('5', "6");
         let shown = format!("{shown}{}", encoded.text);
-        assert_eq!(encoded.with(&shown), Ok(bytes("windows-1250", "cena: 6 zł\ncena: 5 zł\n")));
+        assert_eq!(
+            encoded.with(&shown),
+            Ok(bytes("windows-1250", "cena: 6 zł\ncena: 5 zł\n"))
+        );
     }
 
     /// A short file looks like many encodings: a backslash may be half of a letter.
@@ -447,10 +608,20 @@ mod tests {
         for word in ["表示", "十分", "能力", "構成", "予定"] {
             let before = bytes("shift_jis", &format!("print(\"{word}\")\nX\n"));
             let encoded = Encoded::of(&before);
-            for ascii in ('!'..='~').filter(|ascii| !"print(\")X".contains(*ascii) && encoded.text.contains(*ascii)) {
-                assert_eq!(encoded.with(&encoded.text.replace(ascii, "/")), Err(Unwritable::Letter(ascii)), "{word}");
+            for ascii in ('!'..='~')
+                .filter(|ascii| !"print(\")X".contains(*ascii) && encoded.text.contains(*ascii))
+            {
+                assert_eq!(
+                    encoded.with(&encoded.text.replace(ascii, "/")),
+                    Err(Unwritable::Letter(ascii)),
+                    "{word}"
+                );
             }
-            assert_eq!(encoded.with(&encoded.text.replace('X', "Y")), Ok(bytes("shift_jis", &format!("print(\"{word}\")\nY\n"))), "{word}");
+            assert_eq!(
+                encoded.with(&encoded.text.replace('X', "Y")),
+                Ok(bytes("shift_jis", &format!("print(\"{word}\")\nY\n"))),
+                "{word}"
+            );
         }
     }
 
@@ -458,42 +629,77 @@ mod tests {
     fn broken_bytes_among_utf_8_stay_and_new_letters_are_utf_8() {
         let before = b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff here\nand \xfe\n";
         let encoded = Encoded::of(before);
-        assert_eq!((encoded.text.as_ref(), encoded.name()), ("café déjà\nbroken \\xff here\nand \\xfe\n", None));
+        assert_eq!(
+            (encoded.text.as_ref(), encoded.name()),
+            ("café déjà\nbroken \\xff here\nand \\xfe\n", None)
+        );
         let after = encoded.text.replace("here", "hère").replace("café", "thé");
-        assert_eq!(encoded.with(&after), Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec()));
+        assert_eq!(
+            encoded.with(&after),
+            Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec())
+        );
         // A byte goes as a whole, and a number that is written anew is not certain to be one.
         assert_eq!(
             encoded.with(&encoded.text.replace(r"\xff", r"\n")),
             Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec())
         );
-        assert_eq!(encoded.with(&format!("{}\\xff", encoded.text)), Err(Unwritable::Letter('\\')));
+        assert_eq!(
+            encoded.with(&format!("{}\\xff", encoded.text)),
+            Err(Unwritable::Letter('\\'))
+        );
     }
 
     #[test]
     fn an_encoding_that_is_certain_takes_any_letter_and_what_is_broken_in_it_stays() {
-        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let wide = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>()
+        };
         let before = wide("\u{feff}price: 5\r\n");
         let encoded = Encoded::of(&before);
-        assert_eq!((encoded.text.as_ref(), encoded.name().as_deref()), ("\u{feff}price: 5\r\n", Some("UTF-16LE")));
-        assert_eq!(encoded.with(&encoded.text.replace('5', "☕")), Ok(wide("\u{feff}price: ☕\r\n")));
+        assert_eq!(
+            (encoded.text.as_ref(), encoded.name().as_deref()),
+            ("\u{feff}price: 5\r\n", Some("UTF-16LE"))
+        );
+        assert_eq!(
+            encoded.with(&encoded.text.replace('5', "☕")),
+            Ok(wide("\u{feff}price: ☕\r\n"))
+        );
         let broken = [wide("\u{feff}a"), vec![0, 0xd8], wide("b\n")].concat();
         assert_eq!(Encoded::of(&broken).with("new"), Err(Unwritable::Broken));
         let japanese = bytes("iso-2022-jp", "メニュー\nprice: 5\n");
         let encoded = Encoded::of(&japanese);
-        assert_eq!(encoded.with(&encoded.text.replace('5', "六")), Ok(bytes("iso-2022-jp", "メニュー\nprice: 六\n")));
-        assert_eq!(encoded.with(&encoded.text.replace('5', "☃")), Err(Unwritable::Letter('☃')));
+        assert_eq!(
+            encoded.with(&encoded.text.replace('5', "六")),
+            Ok(bytes("iso-2022-jp", "メニュー\nprice: 六\n"))
+        );
+        assert_eq!(
+            encoded.with(&encoded.text.replace('5', "☃")),
+            Err(Unwritable::Letter('☃'))
+        );
     }
 
     #[test]
     fn a_carriage_return_alone_ends_a_line_and_stays_one() {
-        for (before, text) in [("a\rb\rc", "a\nb\nc"), ("one\r", "one\n"), ("é\rü\r", "é\nü\n")] {
+        for (before, text) in [
+            ("a\rb\rc", "a\nb\nc"),
+            ("one\r", "one\n"),
+            ("é\rü\r", "é\nü\n"),
+        ] {
             let encoded = Encoded::of(before.as_bytes());
             assert_eq!(encoded.text, text);
             assert_eq!(encoded.with(text), Ok(before.as_bytes().to_vec()));
-            assert_eq!(encoded.with(&format!("{text}x\n")), Ok(format!("{before}x\r").into_bytes()));
+            assert_eq!(
+                encoded.with(&format!("{text}x\n")),
+                Ok(format!("{before}x\r").into_bytes())
+            );
         }
         let latin = Encoded::of(b"caf\xe9\rtea\r");
-        assert_eq!(latin.with("caf\u{e9}\nmilk\ntea\n"), Ok(b"caf\xe9\rmilk\rtea\r".to_vec()));
+        assert_eq!(
+            latin.with("caf\u{e9}\nmilk\ntea\n"),
+            Ok(b"caf\xe9\rmilk\rtea\r".to_vec())
+        );
         // With a line feed anywhere it is no such file.
         assert_eq!(Encoded::of(b"a\rb\n").text, "a\rb\n");
     }

@@ -7,23 +7,57 @@ use podbay_wire::Fault;
 use podbay_wire::Variable;
 
 /// Parts of a name that say that the value is a secret, wherever they stand in it.
-const ANYWHERE: [&str; 9] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE", "COOKIE"];
+const ANYWHERE: [&str; 9] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "APIKEY",
+    "PRIVATE",
+    "COOKIE",
+];
 /// Words between underscores that say so.
 const WORDS: [&str; 6] = ["KEY", "PASS", "AUTH", "PAT", "DSN", "PW"];
 /// How values begin that are secrets, whatever they are called.
-const BEGINNINGS: [&str; 10] = ["sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "-----BEGIN"];
+const BEGINNINGS: [&str; 10] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "-----BEGIN",
+];
 
 /// Bytes of one value that are shown.
 const MAX_VALUE: usize = 4000;
 
 pub(crate) fn run(environment: &[Vec<u8>], call: &Env) -> Result<Environment, Fault> {
-    if call.name.as_ref().is_some_and(|name| name.contains(['=', '\0'])) {
-        return Err(invalid("name", "holds a `=` or a NUL byte, which no variable's name does"));
+    if call
+        .name
+        .as_ref()
+        .is_some_and(|name| name.contains(['=', '\0']))
+    {
+        return Err(invalid(
+            "name",
+            "holds a `=` or a NUL byte, which no variable's name does",
+        ));
     }
-    let mut variables: Vec<Variable> = environment.iter().map(|pair| variable(&String::from_utf8_lossy(pair))).collect();
+    let mut variables: Vec<Variable> = environment
+        .iter()
+        .map(|pair| variable(&String::from_utf8_lossy(pair)))
+        .collect();
     variables.retain(|variable| {
         call.name.as_ref().is_none_or(|name| *name == variable.name)
-            && call.prefix.as_ref().is_none_or(|prefix| variable.name.starts_with(prefix.as_str()))
+            && call
+                .prefix
+                .as_ref()
+                .is_none_or(|prefix| variable.name.starts_with(prefix.as_str()))
     });
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     variables.dedup_by(|a, b| a.name == b.name);
@@ -37,21 +71,32 @@ fn variable(pair: &str) -> Variable {
         end if end < value.len() => format!("{}… ({} bytes)", &value[..end], value.len()),
         _ => value.to_owned(),
     });
-    Variable { name: name.to_owned(), value }
+    Variable {
+        name: name.to_owned(),
+        value,
+    }
 }
 
 fn is_named_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ANYWHERE.iter().any(|part| name.contains(part)) || name.split(['_', '-', '.']).any(|word| WORDS.contains(&word))
+    ANYWHERE.iter().any(|part| name.contains(part))
+        || name
+            .split(['_', '-', '.'])
+            .any(|word| WORDS.contains(&word))
 }
 
 fn looks_secret(value: &str) -> bool {
     // A name and a password in an address.
     let has_password = value.split_once("://").is_some_and(|(_, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit_once('@').is_some_and(|(user, _)| !user.is_empty())
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| !user.is_empty())
     });
-    has_password || BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
+    has_password
+        || BEGINNINGS
+            .iter()
+            .any(|beginning| value.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -79,7 +124,15 @@ mod tests {
         ] {
             check(pair, false);
         }
-        for pair in ["PATH=/bin", "HOME=/tmp", "KEYBOARD=us", "COMPASS=north", "URL=https://example.org/a@b", "EMPTY_TOKEN=", "AUTHOR=me"] {
+        for pair in [
+            "PATH=/bin",
+            "HOME=/tmp",
+            "KEYBOARD=us",
+            "COMPASS=north",
+            "URL=https://example.org/a@b",
+            "EMPTY_TOKEN=",
+            "AUTHOR=me",
+        ] {
             check(pair, true);
         }
     }
@@ -88,8 +141,17 @@ mod tests {
     fn one_variable_or_those_with_a_beginning_are_shown() {
         let environment = ["B_TWO=2", "A=1", "B_ONE=1"].map(|pair| pair.as_bytes().to_vec());
         let names = |name: Option<&str>, prefix: Option<&str>| {
-            let call = Env { name: name.map(str::to_owned), prefix: prefix.map(str::to_owned) };
-            run(&environment, &call).map(|shown| shown.variables.into_iter().map(|variable| variable.name).collect::<Vec<_>>())
+            let call = Env {
+                name: name.map(str::to_owned),
+                prefix: prefix.map(str::to_owned),
+            };
+            run(&environment, &call).map(|shown| {
+                shown
+                    .variables
+                    .into_iter()
+                    .map(|variable| variable.name)
+                    .collect::<Vec<_>>()
+            })
         };
         assert_eq!(names(None, None).expect("shown"), ["A", "B_ONE", "B_TWO"]);
         assert_eq!(names(Some("A"), None).expect("shown"), ["A"]);

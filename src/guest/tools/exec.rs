@@ -36,13 +36,21 @@ pub(crate) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Outpu
     }
 }
 
-async fn run_to_end(session: &Session, exec: &Exec, line: &mut Line) -> Result<CommandEnded, Fault> {
+async fn run_to_end(
+    session: &Session,
+    exec: &Exec,
+    line: &mut Line,
+) -> Result<CommandEnded, Fault> {
     let directory = match &exec.working_directory {
         Some(path) => session.directories.resolve(path)?.fd,
         None => session.directories.open_root()?,
     };
     let order = order(session, exec)?;
-    let Wiring { stdio, sources, input } = match &exec.terminal {
+    let Wiring {
+        stdio,
+        sources,
+        input,
+    } = match &exec.terminal {
         Some(terminal) => wire_terminal(terminal, directory)?,
         None => wire_pipes(directory)?,
     };
@@ -67,18 +75,46 @@ struct Wiring {
 }
 
 fn wire_terminal(terminal: &Terminal, directory: OwnedFd) -> Result<Wiring, Fault> {
-    let pty = open_pty(terminal.rows, terminal.columns)
-        .map_err(|error| Fault::NotStarted { problem: format!("its terminal cannot be opened: {error}") })?;
-    let copy = || pty.slave.try_clone().map_err(|error| cannot_prepare(&error));
-    let stdio = Stdio { stdin: copy()?, stdout: copy()?, stderr: copy()?, directory, report: None };
-    Ok(Wiring { stdio, sources: vec![(watched(pty.master)?, Stream::Stdout)], input: Input::Terminal })
+    let pty = open_pty(terminal.rows, terminal.columns).map_err(|error| Fault::NotStarted {
+        problem: format!("its terminal cannot be opened: {error}"),
+    })?;
+    let copy = || {
+        pty.slave
+            .try_clone()
+            .map_err(|error| cannot_prepare(&error))
+    };
+    let stdio = Stdio {
+        stdin: copy()?,
+        stdout: copy()?,
+        stderr: copy()?,
+        directory,
+        report: None,
+    };
+    Ok(Wiring {
+        stdio,
+        sources: vec![(watched(pty.master)?, Stream::Stdout)],
+        input: Input::Terminal,
+    })
 }
 
 fn wire_pipes(directory: OwnedFd) -> Result<Wiring, Fault> {
     let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
-    let stdio = Stdio { stdin, stdout, stderr, directory, report: None };
-    let sources = vec![(watched(out)?, Stream::Stdout), (watched(err)?, Stream::Stderr)];
-    Ok(Wiring { stdio, sources, input: Input::Pipe(watched(feed)?) })
+    let stdio = Stdio {
+        stdin,
+        stdout,
+        stderr,
+        directory,
+        report: None,
+    };
+    let sources = vec![
+        (watched(out)?, Stream::Stdout),
+        (watched(err)?, Stream::Stderr),
+    ];
+    Ok(Wiring {
+        stdio,
+        sources,
+        input: Input::Pipe(watched(feed)?),
+    })
 }
 
 fn watched(fd: OwnedFd) -> Result<Pipe, Fault> {
@@ -91,23 +127,48 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     let terminal = exec.terminal.is_some();
     if exec.argv.is_empty() {
         let shell = session.shell.as_ref().ok_or_else(no_shell)?;
-        return Ok(Order { argv: shell.login(), program: shell.path.clone().into_bytes(), environment, terminal, ..Order::default() });
+        return Ok(Order {
+            argv: shell.login(),
+            program: shell.path.clone().into_bytes(),
+            environment,
+            terminal,
+            ..Order::default()
+        });
     }
-    let argv: Vec<Vec<u8>> = exec.argv.iter().map(BytesPath::as_bytes).map(<[u8]>::to_vec).collect();
-    let invalid = |problem: &str| Fault::Invalid { field: "argv".to_owned(), problem: problem.to_owned() };
+    let argv: Vec<Vec<u8>> = exec
+        .argv
+        .iter()
+        .map(BytesPath::as_bytes)
+        .map(<[u8]>::to_vec)
+        .collect();
+    let invalid = |problem: &str| Fault::Invalid {
+        field: "argv".to_owned(),
+        problem: problem.to_owned(),
+    };
     if argv.iter().map(|word| word.len() + 16).sum::<usize>() > MAX_ARGUMENTS {
-        return Err(invalid("the arguments are longer than 120 KiB together; write the text to a file and name that"));
+        return Err(invalid(
+            "the arguments are longer than 120 KiB together; write the text to a file and name that",
+        ));
     }
     if argv.iter().any(|word| word.contains(&0)) {
         return Err(invalid("holds a NUL byte, which no program can be given"));
     }
-    Ok(Order { argv, environment, terminal, ..Order::default() })
+    Ok(Order {
+        argv,
+        environment,
+        terminal,
+        ..Order::default()
+    })
 }
 
-/// The person's own kind of terminal, if it is a plain name; it is only a look-up key for programs in the box.
+/// The person's own kind of terminal, if it is a plain name; it is only a look-up key for programs
+/// in the box.
 fn terminal_kind(terminal: Option<&Terminal>) -> Vec<u8> {
     let kind = terminal.map_or("dumb", |terminal| terminal.kind.as_str());
-    let is_plain =
-        !kind.is_empty() && kind.len() <= MAX_KIND && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte));
+    let is_plain = !kind.is_empty()
+        && kind.len() <= MAX_KIND
+        && kind
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte));
     format!("TERM={}", if is_plain { kind } else { "xterm" }).into_bytes()
 }

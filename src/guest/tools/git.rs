@@ -1,9 +1,10 @@
 //! Git, asked in a way that no setting of the repository can turn into a program.
 //!
-//! A repository's own configuration can name programs for nearly everything: hooks, pagers, what shows a difference, what cleans a file
-//! before it is compared, what watches the files. Whoever can write such a configuration could have them run by a tool that only reads. So
-//! all of these are switched off, those with names of their own one by one, after the names have been asked for. What cannot be switched
-//! off is refused. All of it runs in the box all the same.
+//! A repository's own configuration can name programs for nearly everything: hooks, pagers, what
+//! shows a difference, what cleans a file before it is compared, what watches the files. Whoever
+//! can write such a configuration could have them run by a tool that only reads. So all of these
+//! are switched off, those with names of their own one by one, after the names have been asked for.
+//! What cannot be switched off is refused. All of it runs in the box all the same.
 
 mod refusals;
 
@@ -53,7 +54,8 @@ const MAX_LEFT_OUT: usize = 500;
 const MAX_LEFT_OUT_BYTES: usize = 160 * 1024;
 const AROUND_ONE: usize = 32;
 
-/// How far above a folder its repository is looked for, and how long the file is that may stand in its place.
+/// How far above a folder its repository is looked for, and how long the file is that may stand in
+/// its place.
 const MAX_ABOVE: usize = 64;
 const MAX_LINK: u64 = 8 * 1024;
 
@@ -75,7 +77,8 @@ const SETTINGS: [&str; 13] = [
     "gc.auto=0",
 ];
 
-/// What the environment says besides: no settings of a user or a machine, no helper, nothing fetched.
+/// What the environment says besides: no settings of a user or a machine, no helper, nothing
+/// fetched.
 const ENVIRONMENT: [&str; 8] = [
     "GIT_CONFIG_GLOBAL=/dev/null",
     "GIT_CONFIG_NOSYSTEM=1",
@@ -96,13 +99,26 @@ pub(crate) async fn run(session: &Session, git: &Git, line: &mut Line) -> Output
 
 async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnded, Fault> {
     let place = session.directories.resolve(&git.path)?.fd;
-    let mut asking = Asking { session, place, settings: Vec::new() };
+    let mut asking = Asking {
+        session,
+        place,
+        settings: Vec::new(),
+    };
     if asking.answer(&["rev-parse", "--git-dir"]).await?.is_empty() {
         if let Some(fault) = asking.leads_away(&git.path) {
             return Err(fault);
         }
-        // Outside of a repository git would explain what else it can do; asked for this, it says in one sentence what is wrong.
-        return asking.show(git, line, ["rev-parse", "--git-dir"].map(|word| word.as_bytes().to_vec()).to_vec()).await;
+        // Outside of a repository git would explain what else it can do; asked for this, it says in
+        // one sentence what is wrong.
+        return asking
+            .show(
+                git,
+                line,
+                ["rev-parse", "--git-dir"]
+                    .map(|word| word.as_bytes().to_vec())
+                    .to_vec(),
+            )
+            .await;
     }
     asking.refuse_elsewhere(&git.path).await?;
     asking.settings = asking.filters_off().await?;
@@ -114,7 +130,11 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     if let Some(steps) = steps(session, &git.query, &staged)? {
         return asking.take_steps(git, line, steps).await;
     }
-    let file = git.query.file().map(|file| session.directories.absolute(file)).transpose()?;
+    let file = git
+        .query
+        .file()
+        .map(|file| session.directories.absolute(file))
+        .transpose()?;
     let mut words = words(&git.query);
     let mut note = None;
     if let GitQuery::Diff { .. } = git.query
@@ -122,11 +142,18 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     {
         let left_out = asking.protected(&words, file.as_deref()).await?;
         if !left_out.is_empty() {
-            note = Some(format!("not shown, because their names say that they hold secrets: {} file(s)", left_out.len()));
+            note = Some(format!(
+                "not shown, because their names say that they hold secrets: {} file(s)",
+                left_out.len()
+            ));
         }
         words.push(b"--".to_vec());
         words.push(file.map_or_else(|| b":(top)".to_vec(), |file| literal(&file)));
-        words.extend(left_out.iter().map(|name| [b":(top,exclude,literal)", name.as_slice()].concat()));
+        words.extend(
+            left_out
+                .iter()
+                .map(|name| [b":(top,exclude,literal)", name.as_slice()].concat()),
+        );
     } else {
         words.push(b"--".to_vec());
         words.extend(file.map(|file| literal(&file)));
@@ -140,95 +167,177 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     {
         return Err(fault);
     }
-    let compares_commits =
-        matches!(&git.query, GitQuery::Diff { base: Some(base), .. } if !base.contains("..") && base != "HEAD" && base != "@");
+    let compares_commits = matches!(&git.query, GitQuery::Diff { base: Some(base), .. } if !base.contains("..") && base != "HEAD" && base != "@");
     if ended.output_bytes == 0 && compares_commits {
-        note = note.or_else(|| Some("`base` compares commits; what is not committed yet is shown without it".to_owned()));
+        note = note.or_else(|| {
+            Some(
+                "`base` compares commits; what is not committed yet is shown without it".to_owned(),
+            )
+        });
     }
-    ended.note = [note, ended.note].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    ended.note = [note, ended.note]
+        .into_iter()
+        .flatten()
+        .reduce(|all, note| format!("{all}; {note}"));
     Ok(ended)
 }
 
 /// Returns what git is asked, without paths.
 fn words(query: &GitQuery) -> Vec<Vec<u8>> {
     let words = match query {
-        GitQuery::Status => {
-            ["status", "--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"].map(str::to_owned).to_vec()
-        }
+        GitQuery::Status => [
+            "status",
+            "--short",
+            "--branch",
+            "--untracked-files=normal",
+            "--ignore-submodules=dirty",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         GitQuery::Diff { staged, base, .. } => {
-            let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty"];
+            let fixed = [
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-color",
+                "--submodule=short",
+                "--ignore-submodules=dirty",
+            ];
             let mut words = fixed.map(str::to_owned).to_vec();
             words.extend(staged.then(|| "--cached".to_owned()));
             words.extend(base.as_ref().map(|base| compared(base)));
             words
         }
-        GitQuery::Log { count, oneline, author, .. } => {
+        GitQuery::Log {
+            count,
+            oneline,
+            author,
+            ..
+        } => {
             let format = if *oneline {
                 "--format=tformat:%h%d %s"
             } else {
                 "--format=tformat:commit %H%d%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B"
             };
-            let mut words = ["log", "--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--decorate=short", format]
-                .map(str::to_owned)
-                .to_vec();
+            let mut words = [
+                "log",
+                "--no-color",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-show-signature",
+                "--decorate=short",
+                format,
+            ]
+            .map(str::to_owned)
+            .to_vec();
             words.push(format!("--max-count={count}"));
             words.extend(author.as_ref().map(|author| format!("--author={author}")));
             words
         }
         // What these are made of is in the steps.
-        GitQuery::Commit { .. } | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => Vec::new(),
+        GitQuery::Commit { .. }
+        | GitQuery::Branch(_)
+        | GitQuery::Checkout { .. }
+        | GitQuery::Stash(_) => Vec::new(),
     };
     words.into_iter().map(String::into_bytes).collect()
 }
 
-/// Returns what a difference is shown of: commits and nothing else, as the paths of a folder or a file of a commit do not say what they are.
+/// Returns what a difference is shown of: commits and nothing else, as the paths of a folder or a
+/// file of a commit do not say what they are.
 fn compared(base: &str) -> String {
     let commit = |name: &str| format!("{}^{{commit}}", if name.is_empty() { "HEAD" } else { name });
-    let range = |dots: &str| base.split_once(dots).map(|(from, to)| format!("{}{dots}{}", commit(from), commit(to)));
+    let range = |dots: &str| {
+        base.split_once(dots)
+            .map(|(from, to)| format!("{}{dots}{}", commit(from), commit(to)))
+    };
     match base {
         // Between it and itself is nothing; what is meant is what is not committed yet.
         "HEAD" | "@" => base.to_owned(),
         // A range says itself where it ends.
-        _ => range("...").or_else(|| range("..")).unwrap_or_else(|| format!("{}...HEAD", commit(base))),
+        _ => range("...")
+            .or_else(|| range(".."))
+            .unwrap_or_else(|| format!("{}...HEAD", commit(base))),
     }
 }
 
-/// Returns what git does one after the other for something that is no mere question; `None`: it is one. Of the files of a commit only some may be
-/// there to be staged.
-fn steps(session: &Session, query: &GitQuery, staged: &[&BytesPath]) -> Result<Option<Vec<Vec<Vec<u8>>>>, Fault> {
-    let line = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+/// Returns what git does one after the other for something that is no mere question; `None`: it is
+/// one. Of the files of a commit only some may be there to be staged.
+fn steps(
+    session: &Session,
+    query: &GitQuery,
+    staged: &[&BytesPath],
+) -> Result<Option<Vec<Vec<Vec<u8>>>>, Fault> {
+    let line = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect::<Vec<_>>()
+    };
     let steps = match query {
         GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => return Ok(None),
         GitQuery::Commit { message, files } => {
             if files.is_empty() {
                 // Of the whole repository, wherever in it this is asked.
-                return Ok(Some(vec![line(&["add", "--all", "--", ":/"]), line(&["commit", "--cleanup=strip", "-m", message])]));
+                return Ok(Some(vec![
+                    line(&["add", "--all", "--", ":/"]),
+                    line(&["commit", "--cleanup=strip", "-m", message]),
+                ]));
             }
             // So, and not by a sign before each, they are shown as they are where git refuses one.
             let literally = ["--literal-pathspecs"];
-            let paths = |files: &mut dyn Iterator<Item = &BytesPath>| -> Result<Vec<Vec<u8>>, Fault> {
-                files.map(|file| session.directories.absolute(file)).collect()
-            };
-            let add = [line(&literally), line(&["add", "--all", "--"]), paths(&mut staged.iter().copied())?].concat();
+            let paths =
+                |files: &mut dyn Iterator<Item = &BytesPath>| -> Result<Vec<Vec<u8>>, Fault> {
+                    files
+                        .map(|file| session.directories.absolute(file))
+                        .collect()
+                };
+            let add = [
+                line(&literally),
+                line(&["add", "--all", "--"]),
+                paths(&mut staged.iter().copied())?,
+            ]
+            .concat();
             // What else is staged stays so.
-            let commit = [line(&literally), line(&["commit", "--cleanup=strip", "-m", message, "--"]), paths(&mut files.iter())?].concat();
+            let commit = [
+                line(&literally),
+                line(&["commit", "--cleanup=strip", "-m", message, "--"]),
+                paths(&mut files.iter())?,
+            ]
+            .concat();
             let add = (!staged.is_empty()).then_some(add);
             add.into_iter().chain([commit]).collect()
         }
-        GitQuery::Branch(GitBranch::List) => vec![line(&["branch", "--no-color", "--no-column", "--all", "--verbose"])],
+        GitQuery::Branch(GitBranch::List) => vec![line(&[
+            "branch",
+            "--no-color",
+            "--no-column",
+            "--all",
+            "--verbose",
+        ])],
         GitQuery::Branch(GitBranch::Create { name }) => vec![line(&["branch", "--no-track", name])],
         GitQuery::Branch(GitBranch::Delete { name }) => vec![line(&["branch", "--delete", name])],
-        GitQuery::Checkout { target, create: true } => vec![line(&["checkout", "--no-track", "-b", target])],
+        GitQuery::Checkout {
+            target,
+            create: true,
+        } => vec![line(&["checkout", "--no-track", "-b", target])],
         // What follows would be files, which no branch is mistaken for then.
-        GitQuery::Checkout { target, create: false } => vec![line(&["checkout", target, "--"])],
+        GitQuery::Checkout {
+            target,
+            create: false,
+        } => vec![line(&["checkout", target, "--"])],
         GitQuery::Stash(GitStash::List) => vec![line(&["stash", "list"])],
         GitQuery::Stash(GitStash::Push { message }) => {
             let mut push = line(&["stash", "push"]);
             push.extend(message.iter().flat_map(|message| line(&["-m", message])));
             vec![push]
         }
-        GitQuery::Stash(GitStash::Pop { index }) => vec![line(&["stash", "pop", "--index", &stash(*index)])],
-        GitQuery::Stash(GitStash::Apply { index }) => vec![line(&["stash", "apply", "--index", &stash(*index)])],
+        GitQuery::Stash(GitStash::Pop { index }) => {
+            vec![line(&["stash", "pop", "--index", &stash(*index)])]
+        }
+        GitQuery::Stash(GitStash::Apply { index }) => {
+            vec![line(&["stash", "apply", "--index", &stash(*index)])]
+        }
         GitQuery::Stash(GitStash::Drop { index }) => vec![line(&["stash", "drop", &stash(*index)])],
     };
     Ok(Some(steps))
@@ -253,27 +362,60 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     fn order(&self, words: Vec<Vec<u8>>) -> Order {
-        let mut argv: Vec<Vec<u8>> = ["git", "--no-pager", "--no-optional-locks"].map(|word| word.as_bytes().to_vec()).to_vec();
-        for setting in SETTINGS.iter().map(|setting| setting.as_bytes()).chain(self.settings.iter().map(Vec::as_slice)) {
+        let mut argv: Vec<Vec<u8>> = ["git", "--no-pager", "--no-optional-locks"]
+            .map(|word| word.as_bytes().to_vec())
+            .to_vec();
+        for setting in SETTINGS
+            .iter()
+            .map(|setting| setting.as_bytes())
+            .chain(self.settings.iter().map(Vec::as_slice))
+        {
             argv.extend([b"-c".to_vec(), setting.to_vec()]);
         }
         argv.extend(words);
         let mut environment = self.session.environment.clone();
-        environment.retain(|pair| !pair.starts_with(b"GIT_") && !pair.starts_with(b"LC_") && !pair.starts_with(b"LANG"));
+        environment.retain(|pair| {
+            !pair.starts_with(b"GIT_") && !pair.starts_with(b"LC_") && !pair.starts_with(b"LANG")
+        });
         environment.extend(ENVIRONMENT.map(|pair| pair.as_bytes().to_vec()));
         environment.extend([b"TERM=dumb".to_vec(), b"LC_ALL=C.UTF-8".to_vec()]);
         // A repository above the project is none of ours.
-        environment.push([b"GIT_CEILING_DIRECTORIES=", self.session.directories.above().as_slice()].concat());
-        Order { argv, environment, ..Order::default() }
+        environment.push(
+            [
+                b"GIT_CEILING_DIRECTORIES=",
+                self.session.directories.above().as_slice(),
+            ]
+            .concat(),
+        );
+        Order {
+            argv,
+            environment,
+            ..Order::default()
+        }
     }
 
     fn stdio(&self, stdout: OwnedFd, stderr: OwnedFd) -> Result<Stdio, Fault> {
-        let directory = self.place.try_clone().map_err(|error| cannot_prepare(&error))?;
-        Ok(Stdio { stdin: null()?, stdout, stderr, directory, report: None })
+        let directory = self
+            .place
+            .try_clone()
+            .map_err(|error| cannot_prepare(&error))?;
+        Ok(Stdio {
+            stdin: null()?,
+            stdout,
+            stderr,
+            directory,
+            report: None,
+        })
     }
 
-    /// Has git do one thing after the other, until one fails; the last one is what the model reads of.
-    async fn take_steps(&self, git: &Git, line: &mut Line, steps: Vec<Vec<Vec<u8>>>) -> Result<CommandEnded, Fault> {
+    /// Has git do one thing after the other, until one fails; the last one is what the model reads
+    /// of.
+    async fn take_steps(
+        &self,
+        git: &Git,
+        line: &mut Line,
+        steps: Vec<Vec<Vec<u8>>>,
+    ) -> Result<CommandEnded, Fault> {
         let mut ended = None;
         for step in steps {
             let done = self.show(git, line, step).await?;
@@ -287,13 +429,24 @@ impl Asking<'_> {
     }
 
     /// Asks git what the model is to read.
-    async fn show(&self, git: &Git, line: &mut Line, words: Vec<Vec<u8>>) -> Result<CommandEnded, Fault> {
+    async fn show(
+        &self,
+        git: &Git,
+        line: &mut Line,
+        words: Vec<Vec<u8>>,
+    ) -> Result<CommandEnded, Fault> {
         let (source, stdout) = pipe()?;
-        let stdio = self.stdio(stdout.try_clone().map_err(|error| cannot_prepare(&error))?, stdout)?;
+        let stdio = self.stdio(
+            stdout.try_clone().map_err(|error| cannot_prepare(&error))?,
+            stdout,
+        )?;
         let plan = Plan {
             order: self.order(words),
             stdio,
-            sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
+            sources: vec![(
+                Pipe::new(source).map_err(|error| cannot_prepare(&error))?,
+                Stream::Stdout,
+            )],
             input: Input::Nowhere,
             timeout: Some(Duration::from_millis(git.timeout_ms)),
             grace: Duration::from_millis(git.grace_ms),
@@ -303,16 +456,23 @@ impl Asking<'_> {
         command::run(self.session, line, plan).await.map_err(no_git)
     }
 
-    /// Returns what is to be said of a linked worktree or a submodule whose repository is not here. Git's own words name a folder that is not
-    /// to be found in the box, and no way out.
+    /// Returns what is to be said of a linked worktree or a submodule whose repository is not here.
+    /// Git's own words name a folder that is not to be found in the box, and no way out.
     fn leads_away(&self, path: &BytesPath) -> Option<Fault> {
         let mut place = self.place.try_clone().ok()?;
         let root = fstat(self.session.directories.open_root().ok()?).ok()?;
         for _ in 0..MAX_ABOVE {
-            let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+            let flags = OFlag::O_RDONLY
+                | OFlag::O_NOFOLLOW
+                | OFlag::O_NONBLOCK
+                | OFlag::O_NOCTTY
+                | OFlag::O_CLOEXEC;
             let mut text = Vec::new();
             if let Ok(file) = openat(&place, ".git", flags, Mode::empty())
-                && File::from(file).take(MAX_LINK).read_to_end(&mut text).is_ok()
+                && File::from(file)
+                    .take(MAX_LINK)
+                    .read_to_end(&mut text)
+                    .is_ok()
                 && let Some(target) = text.trim_ascii().strip_prefix(b"gitdir:")
             {
                 let target = BytesPath::from_bytes(target.trim_ascii());
@@ -328,25 +488,35 @@ impl Asking<'_> {
             if (here.st_dev, here.st_ino) == (root.st_dev, root.st_ino) {
                 return None;
             }
-            place = openat(&place, "..", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+            place = openat(
+                &place,
+                "..",
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+                Mode::empty(),
+            )
+            .ok()?;
         }
         None
     }
 
     /// Asks git for one line.
     async fn answer(&self, words: &[&str]) -> Result<Vec<u8>, Fault> {
-        let mut answer = self.question(words.iter().map(|word| word.as_bytes().to_vec()).collect()).await?;
+        let mut answer = self
+            .question(words.iter().map(|word| word.as_bytes().to_vec()).collect())
+            .await?;
         if answer.last() == Some(&b'\n') {
             answer.pop();
         }
         Ok(answer)
     }
 
-    /// Refuses a repository whose settings say that its files lie outside of the project (`core.worktree`): what only reads would read them.
+    /// Refuses a repository whose settings say that its files lie outside of the project
+    /// (`core.worktree`): what only reads would read them.
     async fn refuse_elsewhere(&self, path: &BytesPath) -> Result<(), Fault> {
         // One without files has no such folder, and says nothing.
         let top = self.answer(&["rev-parse", "--show-toplevel"]).await?;
-        let root = where_is(self.session.directories.open_root()?).map_err(|errno| failed(errno.desc()))?;
+        let root = where_is(self.session.directories.open_root()?)
+            .map_err(|errno| failed(errno.desc()))?;
         match top.strip_prefix(root.as_slice()) {
             _ if top.is_empty() => Ok(()),
             Some([] | [b'/', ..]) => Ok(()),
@@ -364,17 +534,24 @@ impl Asking<'_> {
     /// Asks git something whose answer is for us.
     async fn question(&self, words: Vec<Vec<u8>>) -> Result<Vec<u8>, Fault> {
         let (source, stdout) = pipe()?;
-        let nowhere = File::options().write(true).open("/dev/null").map_err(|error| cannot_prepare(&error))?;
+        let nowhere = File::options()
+            .write(true)
+            .open("/dev/null")
+            .map_err(|error| cannot_prepare(&error))?;
         let stdio = self.stdio(stdout, OwnedFd::from(nowhere))?;
         // Dropped at the end, which ends whatever is left of it.
-        let _started = command::start(self.session, &self.order(words), stdio).await.map_err(no_git)?;
+        let _started = command::start(self.session, &self.order(words), stdio)
+            .await
+            .map_err(no_git)?;
         let source = Pipe::new(source).map_err(|error| cannot_prepare(&error))?;
         let mut answer = Vec::new();
         let mut bounded = source.take(MAX_ANSWER + 1);
         let read = tokio::time::timeout(QUESTION, bounded.read_to_end(&mut answer)).await;
         match read {
             Ok(Ok(_)) if answer.len() as u64 <= MAX_ANSWER => Ok(answer),
-            Ok(Ok(_)) => Err(failed("it has too much to say of its settings or files; use bash")),
+            Ok(Ok(_)) => Err(failed(
+                "it has too much to say of its settings or files; use bash",
+            )),
             Ok(Err(error)) => Err(failed(&error.to_string())),
             Err(_elapsed) => Err(failed("it does not answer in time")),
         }
@@ -382,17 +559,28 @@ impl Asking<'_> {
 
     /// Returns settings that switch off the programs which this repository has files go through.
     async fn filters_off(&self) -> Result<Vec<Vec<u8>>, Fault> {
-        let words = ["config", "--list", "--includes", "--null", "--name-only"].map(|word| word.as_bytes().to_vec()).to_vec();
+        let words = ["config", "--list", "--includes", "--null", "--name-only"]
+            .map(|word| word.as_bytes().to_vec())
+            .to_vec();
         let mut off = Vec::new();
-        for key in self.question(words).await?.split(|byte| *byte == 0).filter(|key| key.starts_with(b"filter.")) {
-            let Some(end) = key.iter().rposition(|byte| *byte == b'.') else { continue };
+        for key in self
+            .question(words)
+            .await?
+            .split(|byte| *byte == 0)
+            .filter(|key| key.starts_with(b"filter."))
+        {
+            let Some(end) = key.iter().rposition(|byte| *byte == b'.') else {
+                continue;
+            };
             let value: &[u8] = match &key[end + 1..] {
                 b"clean" | b"smudge" | b"process" => b"",
                 b"required" => b"false",
                 _ => continue,
             };
             if key.contains(&b'=') || key.contains(&b'\n') {
-                return Err(failed("a filter of this repository has a name that cannot be switched off; use bash"));
+                return Err(failed(
+                    "a filter of this repository has a name that cannot be switched off; use bash",
+                ));
             }
             off.push([key, b"=", value].concat());
         }
@@ -404,8 +592,14 @@ impl Asking<'_> {
     /// Returns whether git has ever heard of a file or folder that is not there.
     async fn knows(&self, path: &BytesPath) -> Result<bool, Fault> {
         let path = literal(&self.session.directories.absolute(path)?);
-        for words in [&["ls-files", "--cached", "-z"][..], &["rev-list", "--all", "--max-count=1"]] {
-            let words = words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), path.clone()]);
+        for words in [
+            &["ls-files", "--cached", "-z"][..],
+            &["rev-list", "--all", "--max-count=1"],
+        ] {
+            let words = words
+                .iter()
+                .map(|word| word.as_bytes().to_vec())
+                .chain([b"--".to_vec(), path.clone()]);
             if !self.question(words.collect()).await?.is_empty() {
                 return Ok(true);
             }
@@ -414,27 +608,54 @@ impl Asking<'_> {
     }
 
     /// Returns the names in a difference that say that they hold secrets.
-    async fn protected(&self, words: &[Vec<u8>], file: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Fault> {
+    async fn protected(
+        &self,
+        words: &[Vec<u8>],
+        file: Option<&[u8]>,
+    ) -> Result<Vec<Vec<u8>>, Fault> {
         let mut words = words.to_vec();
-        words.extend(["--name-only", "--no-renames", "--no-relative", "-z", "--"].map(|word| word.as_bytes().to_vec()));
+        words.extend(
+            ["--name-only", "--no-renames", "--no-relative", "-z", "--"]
+                .map(|word| word.as_bytes().to_vec()),
+        );
         words.extend(file.map(literal));
         let answer = self.question(words).await?;
-        let is_secret = |name: &&[u8]| protected_name(&BytesPath::from_bytes(*name)).is_some_and(|protected| protected.is_secret);
-        let names: Vec<Vec<u8>> = answer.split(|byte| *byte == 0).filter(is_secret).map(<[u8]>::to_vec).collect();
-        if names.len() > MAX_LEFT_OUT || names.iter().map(|name| name.len() + AROUND_ONE).sum::<usize>() > MAX_LEFT_OUT_BYTES {
-            return Err(failed("more files in it than can be left out are protected by their names; name a file or a folder"));
+        let is_secret = |name: &&[u8]| {
+            protected_name(&BytesPath::from_bytes(*name))
+                .is_some_and(|protected| protected.is_secret)
+        };
+        let names: Vec<Vec<u8>> = answer
+            .split(|byte| *byte == 0)
+            .filter(is_secret)
+            .map(<[u8]>::to_vec)
+            .collect();
+        if names.len() > MAX_LEFT_OUT
+            || names
+                .iter()
+                .map(|name| name.len() + AROUND_ONE)
+                .sum::<usize>()
+                > MAX_LEFT_OUT_BYTES
+        {
+            return Err(failed(
+                "more files in it than can be left out are protected by their names; name a file or a folder",
+            ));
         }
         Ok(names)
     }
 }
 
 fn failed(problem: &str) -> Fault {
-    Fault::Io { doing: "ask git".to_owned(), problem: problem.to_owned() }
+    Fault::Io {
+        doing: "ask git".to_owned(),
+        problem: problem.to_owned(),
+    }
 }
 
 fn no_git(fault: Fault) -> Fault {
     match fault {
-        Fault::NotFound { .. } => Fault::NotStarted { problem: "this image has no git; use an image that has it".to_owned() },
+        Fault::NotFound { .. } => Fault::NotStarted {
+            problem: "this image has no git; use an image that has it".to_owned(),
+        },
         other => other,
     }
 }

@@ -37,35 +37,52 @@ const MAX_RESULTS: u32 = 10_000;
 
 /// Finds files by patterns for their paths below `path`, the newest first.
 ///
-/// What git ignores is left out, also where there is no repository, and so are hidden names. Both are found where the pattern
-/// leaves no doubt that they are meant: a pattern with a name that starts with a dot finds hidden names; the folders before
-/// its first wildcard are entered even if they are ignored (`target/doc/*.html`); a file that is ignored itself is found by a
-/// pattern that says something of its name (`*.log`); one without a wildcard finds the very file it names. Links to files of
-/// the project are found like files.
-pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Result<FoundFiles, Fault> {
+/// What git ignores is left out, also where there is no repository, and so are hidden names. Both
+/// are found where the pattern leaves no doubt that they are meant: a pattern with a name that
+/// starts with a dot finds hidden names; the folders before its first wildcard are entered even if
+/// they are ignored (`target/doc/*.html`); a file that is ignored itself is found by a pattern that
+/// says something of its name (`*.log`); one without a wildcard finds the very file it names. Links
+/// to files of the project are found like files.
+pub(super) fn run(
+    workspace: &Workspace,
+    call: &Glob,
+    stop: &AtomicBool,
+) -> Result<FoundFiles, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let (path, text) = split_mount(root, &call.path, &call.pattern);
     let relative = root.relative(&path)?;
     let above = trimmed(relative.as_bytes());
     let mut patterns = Patterns::new(root, above, "pattern", text)?;
-    if let Some(exclude) = call.exclude.as_deref().filter(|exclude| !exclude.is_empty()) {
+    if let Some(exclude) = call
+        .exclude
+        .as_deref()
+        .filter(|exclude| !exclude.is_empty())
+    {
         patterns = patterns.without(excluded("exclude", exclude)?);
     }
     // The folder that was named must be there; one that the pattern implies need not.
     root.open_directory(&path)?;
     let starts = patterns.starts(root)?;
-    // It begins with a slash, and there is no such folder here: most likely one of the machine is meant.
+    // It begins with a slash, and there is no such folder here: most likely one of the machine is
+    // meant.
     if let (true, [pattern]) = (starts.is_empty(), patterns.wanted.as_slice())
         && text.starts_with('/')
         && text == call.pattern
         && above.is_empty()
     {
-        let problem = format!("only {MOUNT} is searched, and there is no folder `{}` in it; name a folder of the project", pattern.folder);
+        let problem = format!(
+            "only {MOUNT} is searched, and there is no folder `{}` in it; name a folder of the project",
+            pattern.folder
+        );
         return Err(invalid("pattern", problem));
     }
     let n = call.max_results.clamp(1, MAX_RESULTS) as usize;
-    let finder = Finder { root, patterns: &patterns, n };
+    let finder = Finder {
+        root,
+        patterns: &patterns,
+        n,
+    };
     let mut states = Vec::new();
     let mut n_unreadable = 0;
     for Start { base, path } in &starts {
@@ -88,7 +105,12 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     let (found, left_out): (Vec<_>, Vec<_>) = states.into_iter().unzip();
     let (mut found, n_seen) = Smallest::merge(found, n);
     if found.is_empty() {
-        found.extend(patterns.wanted.iter().filter_map(|pattern| named(root, &join(above, pattern.text.as_bytes()))));
+        found.extend(
+            patterns
+                .wanted
+                .iter()
+                .filter_map(|pattern| named(root, &join(above, pattern.text.as_bytes()))),
+        );
     }
     let left_out = Counted::sum(left_out);
     let mut notes = patterns.notes.clone();
@@ -113,15 +135,30 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     }
     let truncated = n_seen > paths.len() as u64;
     let cursor = workspace.cursors.keep("glob", paths.iter().cloned());
-    Ok(FoundFiles { paths, truncated, n_unreadable, cursor, left_out, notes })
+    Ok(FoundFiles {
+        paths,
+        truncated,
+        n_unreadable,
+        cursor,
+        left_out,
+        notes,
+    })
 }
 
-/// Takes the project's folder off a pattern that was given with it; such a pattern is not relative to `path`.
-pub(super) fn split_mount<'a>(root: &Root, path: &BytesPath, pattern: &'a str) -> (BytesPath, &'a str) {
+/// Takes the project's folder off a pattern that was given with it; such a pattern is not relative
+/// to `path`.
+pub(super) fn split_mount<'a>(
+    root: &Root,
+    path: &BytesPath,
+    pattern: &'a str,
+) -> (BytesPath, &'a str) {
     if !pattern.starts_with('/') {
         return (path.clone(), pattern);
     }
-    match std::str::from_utf8(root.mount()).ok().and_then(|mount| pattern.strip_prefix(mount)) {
+    match std::str::from_utf8(root.mount())
+        .ok()
+        .and_then(|mount| pattern.strip_prefix(mount))
+    {
         Some(rest) if rest.starts_with('/') => (BytesPath::default(), rest),
         // Gitignore's way to say "here and not deeper".
         _ => (path.clone(), pattern),
@@ -155,7 +192,11 @@ impl Visitor for Finder<'_> {
     fn visit(&self, (found, _): &mut Self::State, entry: &Entry<'_>) {
         let stat = match entry.kind {
             Kind::File => fstatat(entry.folder, entry.name, AtFlags::AT_SYMLINK_NOFOLLOW).ok(),
-            Kind::Link => self.root.look(&BytesPath::from_bytes(entry.path())).ok().filter(is_file),
+            Kind::Link => self
+                .root
+                .look(&BytesPath::from_bytes(entry.path()))
+                .ok()
+                .filter(is_file),
             Kind::Folder | Kind::Other => None,
         };
         let Some(stat) = stat else { return };

@@ -26,9 +26,17 @@ pub(super) enum Alike {
     Several(String),
 }
 
-/// Looks for what patterns mean that match nothing. Where rules speak of paths by their names, names are what they are.
-pub(super) fn find(root: &Root, patterns: &Patterns, include_ignored: bool, stop: &Stop<'_>) -> Result<Alike, Fault> {
-    let Some(patterns) = patterns.alike().filter(|_| !root.beneath().refuses_links()) else { return Ok(Alike::Nothing) };
+/// Looks for what patterns mean that match nothing. Where rules speak of paths by their names,
+/// names are what they are.
+pub(super) fn find(
+    root: &Root,
+    patterns: &Patterns,
+    include_ignored: bool,
+    stop: &Stop<'_>,
+) -> Result<Alike, Fault> {
+    let Some(patterns) = patterns.alike().filter(|_| !root.beneath().refuses_links()) else {
+        return Ok(Alike::Nothing);
+    };
     let mut found: Vec<Vec<u8>> = Vec::new();
     for Start { base, path } in patterns.starts(root)? {
         let walk = Walk {
@@ -40,7 +48,15 @@ pub(super) fn find(root: &Root, patterns: &Patterns, include_ignored: bool, stop
             in_breadth: false,
             stop,
         };
-        found.extend(walk.run(&Names { root, patterns: &patterns }).states.into_iter().flatten());
+        found.extend(
+            walk.run(&Names {
+                root,
+                patterns: &patterns,
+            })
+            .states
+            .into_iter()
+            .flatten(),
+        );
     }
     if stop.is_set() {
         return Ok(Alike::Nothing);
@@ -52,7 +68,12 @@ pub(super) fn find(root: &Root, patterns: &Patterns, include_ignored: bool, stop
         (None, _) => Alike::Nothing,
         (Some(only), None) => Alike::Only(only),
         (Some(first), Some(second)) => {
-            let named: Vec<String> = [first, second].into_iter().chain(found).take(MOST_NAMED).map(|path| path.to_string()).collect();
+            let named: Vec<String> = [first, second]
+                .into_iter()
+                .chain(found)
+                .take(MOST_NAMED)
+                .map(|path| path.to_string())
+                .collect();
             Alike::Several(format!(
                 "several files look like it by their letters, such as {}: copy the name that is meant",
                 named.join(" and ")
@@ -81,7 +102,10 @@ impl Visitor for Names<'_> {
     fn visit(&self, found: &mut Self::State, entry: &Entry<'_>) {
         let is_file = match entry.kind {
             Kind::File => true,
-            Kind::Link => self.root.look(&BytesPath::from_bytes(entry.path())).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG),
+            Kind::Link => self
+                .root
+                .look(&BytesPath::from_bytes(entry.path()))
+                .is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG),
             Kind::Folder | Kind::Other => false,
         };
         if is_file && found.len() <= MOST_NAMED {

@@ -64,24 +64,45 @@ const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 /// Longest line that is searched; the rest of a file with a longer one is not.
 const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// Searches file contents as ripgrep does: same expressions, same rules about ignored, hidden and binary files; but for the ends of lines, which
-/// are searched as they are shown. Which files `glob` says is the same as with the tool of that name.
+/// Searches file contents as ripgrep does: same expressions, same rules about ignored, hidden and
+/// binary files; but for the ends of lines, which are searched as they are shown. Which files
+/// `glob` says is the same as with the tool of that name.
 pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Result<Matches, Fault> {
     let timeout = Duration::from_millis(call.timeout_ms).min(MAX_TIMEOUT);
     let stop = &Stop::new(stop, Some(Instant::now() + timeout));
     let root = &workspace.root;
-    let Expression { matcher, is_multi_line, ends } = compile(call)?;
+    let Expression {
+        matcher,
+        is_multi_line,
+        ends,
+    } = compile(call)?;
     let relative = root.relative(&call.path)?;
-    let prefix = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
+    let prefix = relative
+        .as_bytes()
+        .strip_suffix(b"/")
+        .unwrap_or(relative.as_bytes());
     let n_results = call.max_results.clamp(1, MAX_RESULTS);
     let is_folder = file_type(&root.look(&call.path)?) == SFlag::S_IFDIR;
-    let glob = call.glob.as_deref().filter(|glob| is_folder && !glob.trim().is_empty());
+    let glob = call
+        .glob
+        .as_deref()
+        .filter(|glob| is_folder && !glob.trim().is_empty());
     let patterns = match glob {
         Some(glob) => {
             let (_, text) = split_mount(root, &call.path, glob);
-            // A whole path is one from the project's folder, and never leads out of the one that is searched.
+            // A whole path is one from the project's folder, and never leads out of the one that is
+            // searched.
             let is_whole = text.len() < glob.len();
-            Patterns::new(root, prefix, "glob", if is_whole && !prefix.is_empty() { text.trim_start_matches('/') } else { text })?
+            Patterns::new(
+                root,
+                prefix,
+                "glob",
+                if is_whole && !prefix.is_empty() {
+                    text.trim_start_matches('/')
+                } else {
+                    text
+                },
+            )?
         }
         None => Patterns::all(prefix),
     };
@@ -89,7 +110,11 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         matcher,
         is_multi_line,
         ends,
-        context: if call.output == GrepOutput::Content { call.context.min(MAX_CONTEXT) as usize } else { 0 },
+        context: if call.output == GrepOutput::Content {
+            call.context.min(MAX_CONTEXT) as usize
+        } else {
+            0
+        },
         output: call.output,
         n_results: u64::from(n_results),
         patterns,
@@ -129,7 +154,11 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         let (file, _) = root.open_file(&call.path)?;
         root.refuse_secret(&call.path, &file, call.protected)?;
         // A file that was named is searched even if it is binary.
-        search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, &file);
+        search.file(
+            &mut search.worker(BinaryDetection::convert(0)),
+            prefix,
+            &file,
+        );
     }
     let mut said = search.patterns.notes.clone();
     if glob.is_some() && search.n_files.load(Ordering::Relaxed) == 0 {
@@ -139,7 +168,11 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
                 let (file, _) = root.open_file(&path)?;
                 if root.refuse_secret(&path, &file, call.protected).is_ok() {
                     said.push(glob_alike::said(&path));
-                    search.file(&mut search.worker(BinaryDetection::quit(0)), path.as_bytes(), &file);
+                    search.file(
+                        &mut search.worker(BinaryDetection::quit(0)),
+                        path.as_bytes(),
+                        &file,
+                    );
                 }
             }
             Alike::Several(several) => said.push(several),
@@ -149,8 +182,11 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         return Err(Fault::Cancelled);
     }
     n_unreadable += search.n_unreadable.into_inner();
-    let (n_protected, n_binary, n_too_long) =
-        (search.n_protected.into_inner(), search.n_binary.into_inner(), search.n_too_long.into_inner());
+    let (n_protected, n_binary, n_too_long) = (
+        search.n_protected.into_inner(),
+        search.n_binary.into_inner(),
+        search.n_too_long.into_inner(),
+    );
     let (mut files, truncated) = search.collector.finish();
     if files.is_empty()
         && !stop.is_set()
@@ -159,9 +195,15 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         files.extend(found.file);
         said.push(found.said);
     }
-    let cursor = workspace.cursors.keep("grep", files.iter().map(|file| file.path.clone()));
+    let cursor = workspace
+        .cursors
+        .keep("grep", files.iter().map(|file| file.path.clone()));
     let n_matches = files.iter().map(|file| file.count).sum();
-    said.extend(if files.is_empty() { hint(&call.pattern) } else { None });
+    said.extend(if files.is_empty() {
+        hint(&call.pattern)
+    } else {
+        None
+    });
     let hint = (!said.is_empty()).then(|| said.join("; "));
     Ok(Matches {
         output: call.output,
@@ -200,7 +242,8 @@ struct Search<'a> {
     candidates: Candidates,
 }
 
-/// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody else waits for.
+/// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody
+/// else waits for.
 struct Worker {
     searcher: Searcher,
     matcher: RegexMatcher,
@@ -226,22 +269,34 @@ impl Search<'_> {
             // The text comes decoded.
             .bom_sniffing(false)
             .build();
-        Worker { searcher, matcher: self.matcher.clone(), decoded: Vec::new() }
+        Worker {
+            searcher,
+            matcher: self.matcher.clone(),
+            decoded: Vec::new(),
+        }
     }
 
     fn file(&self, worker: &mut Worker, path: &[u8], file: &File) {
-        let Worker { searcher, matcher, decoded } = worker;
+        let Worker {
+            searcher,
+            matcher,
+            decoded,
+        } = worker;
         let sink = || FileSink::new(matcher, self.output, self.n_results, MAX_OUTPUT);
         let mut search = |file: &mut dyn Read| {
             let mut sink = sink();
-            let mut noting = Noting { reader: Stoppable::new(file, self.stop), noted: Noted::default() };
+            let mut noting = Noting {
+                reader: Stoppable::new(file, self.stop),
+                noted: Noted::default(),
+            };
             let text = text(&mut noting, self.ends, decoded);
             let searched = text.and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
             (searched, sink.hit, noting.noted)
         };
         self.n_files.fetch_add(1, Ordering::Relaxed);
         let (mut searched, mut hit, noted) = search(&mut &*file);
-        let may_be_encoded = hit.broken || hit.binary || noted.is_odd() || (hit.count == 0 && noted.has_letters);
+        let may_be_encoded =
+            hit.broken || hit.binary || noted.is_odd() || (hit.count == 0 && noted.has_letters);
         if may_be_encoded
             && searched.is_ok()
             && let Some(text) = in_encoding(file)
@@ -252,10 +307,15 @@ impl Search<'_> {
             && !self.stop.is_set()
         {
             // The searcher's own, of a line that does not fit, has no number of the kernel's.
-            let count = if error.raw_os_error().is_none() { &self.n_too_long } else { &self.n_unreadable };
+            let count = if error.raw_os_error().is_none() {
+                &self.n_too_long
+            } else {
+                &self.n_unreadable
+            };
             count.fetch_add(1, Ordering::Relaxed);
         }
-        self.candidates.note(path, hit.count > 0, noted.has_letters || may_be_encoded);
+        self.candidates
+            .note(path, hit.count > 0, noted.has_letters || may_be_encoded);
         if hit.count > 0 {
             self.collector.add(path, hit);
         } else if hit.binary && searcher.binary_detection().quit_byte().is_some() {
@@ -293,12 +353,14 @@ impl<R: Read> Read for Noting<R> {
         noted.has_letters = noted.has_letters || !read.is_ascii();
         noted.switches = noted.switches || Certain::may_switch(read);
         noted.has_line_feeds = noted.has_line_feeds || memchr::memchr(b'\n', read).is_some();
-        noted.has_returns = noted.has_returns || (!noted.has_line_feeds && memchr::memchr(b'\r', read).is_some());
+        noted.has_returns =
+            noted.has_returns || (!noted.has_line_feeds && memchr::memchr(b'\r', read).is_some());
         Ok(n)
     }
 }
 
-/// Returns the text of a file whose bytes are not its text, as it is shown and edited; `None`: they are, or it is no text, or too long to be known.
+/// Returns the text of a file whose bytes are not its text, as it is shown and edited; `None`: they
+/// are, or it is no text, or too long to be known.
 fn in_encoding(mut file: &File) -> Option<String> {
     file.rewind().ok()?;
     let mut bytes = Vec::new();
@@ -306,7 +368,9 @@ fn in_encoding(mut file: &File) -> Option<String> {
     if binary_kind(&bytes).is_some() {
         return None;
     }
-    file.take(MAX_BYTES + 1 - bytes.len() as u64).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES + 1 - bytes.len() as u64)
+        .read_to_end(&mut bytes)
+        .ok()?;
     let encoded = Encoded::of(&bytes);
     if bytes.len() as u64 > MAX_BYTES || encoded.is_plain() || encoded.is_broken() {
         return None;
@@ -333,14 +397,23 @@ impl Visitor for Search<'_> {
             return;
         }
         // The walk follows no link, and where it started was looked at: the name is what it says.
-        if !self.protected && protected_name(&BytesPath::from_bytes(entry.path())).is_some_and(|protected| protected.is_secret) {
+        if !self.protected
+            && protected_name(&BytesPath::from_bytes(entry.path()))
+                .is_some_and(|protected| protected.is_secret)
+        {
             self.n_protected.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         match openat(entry.folder, entry.name, flags, Mode::empty()) {
             Ok(fd) => {
-                let worker = state.worker.get_or_insert_with(|| Box::new(self.worker(BinaryDetection::quit(0))));
+                let worker = state
+                    .worker
+                    .get_or_insert_with(|| Box::new(self.worker(BinaryDetection::quit(0))));
                 self.file(worker, entry.path(), &File::from(fd));
             }
             // It went away meanwhile.

@@ -1,5 +1,6 @@
-//! A search that finds nothing, by letters that look alike: the same quotes, dashes, blanks and composed letters as for an edit. One place is
-//! taken, and said to be; of several it is said where they are.
+//! A search that finds nothing, by letters that look alike: the same quotes, dashes, blanks and
+//! composed letters as for an edit. One place is taken, and said to be; of several it is said where
+//! they are.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -37,7 +38,8 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// Places that are named where there are several.
 const MOST_NAMED: usize = 3;
 
-/// Which of the files that were searched can have the letters in another form: those that are not all ASCII, or all where the expression is not.
+/// Which of the files that were searched can have the letters in another form: those that are not
+/// all ASCII, or all where the expression is not.
 #[derive(Debug)]
 pub(super) struct Candidates {
     all: bool,
@@ -47,7 +49,11 @@ pub(super) struct Candidates {
 
 impl Candidates {
     pub(super) fn new(pattern: &str) -> Self {
-        Self { all: !pattern.is_ascii(), has_match: AtomicBool::new(false), paths: Mutex::default() }
+        Self {
+            all: !pattern.is_ascii(),
+            has_match: AtomicBool::new(false),
+            paths: Mutex::default(),
+        }
     }
 
     /// Notes a file that was searched. Once there is a match none is needed.
@@ -63,7 +69,10 @@ impl Candidates {
     }
 
     fn into_paths(self) -> Vec<Vec<u8>> {
-        let mut paths = self.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut paths = self
+            .paths
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         paths.sort_unstable();
         paths
     }
@@ -76,9 +85,24 @@ pub(super) struct Found {
 }
 
 /// Searches the candidates for letters that look alike; `None`: there are none of these either.
-pub(super) fn find(root: &Root, call: &Grep, candidates: Candidates, stop: &Stop<'_>) -> Option<Found> {
-    let pattern = each_plain(&call.pattern, |letter| if is_operator(letter) { format!("\\{letter}") } else { letter.to_string() });
-    let Expression { matcher, ends, .. } = compile(&Grep { pattern, ..call.clone() }).ok()?;
+pub(super) fn find(
+    root: &Root,
+    call: &Grep,
+    candidates: Candidates,
+    stop: &Stop<'_>,
+) -> Option<Found> {
+    let pattern = each_plain(&call.pattern, |letter| {
+        if is_operator(letter) {
+            format!("\\{letter}")
+        } else {
+            letter.to_string()
+        }
+    });
+    let Expression { matcher, ends, .. } = compile(&Grep {
+        pattern,
+        ..call.clone()
+    })
+    .ok()?;
     let mut places: Vec<(Vec<u8>, u64)> = Vec::new();
     let mut only = None;
     let mut left = MOST_BYTES;
@@ -86,7 +110,9 @@ pub(super) fn find(root: &Root, call: &Grep, candidates: Candidates, stop: &Stop
         if stop.is_set() || places.len() >= MOST_NAMED {
             break;
         }
-        let Some(text) = text_of(root, &path, call.protected, ends, &mut left) else { continue };
+        let Some(text) = text_of(root, &path, call.protected, ends, &mut left) else {
+            continue;
+        };
         let plain_text = plain(&text);
         let (mut counted, mut line, mut lines) = (0, 1, Vec::new());
         let _ = matcher.find_iter(plain_text.as_bytes(), |found| {
@@ -106,30 +132,50 @@ pub(super) fn find(root: &Root, call: &Grep, candidates: Candidates, stop: &Stop
     }
     match places.as_slice() {
         [] => None,
-        [_] => Some(Found { file: only, said: "nothing has the very letters: this is the only place that looks alike".to_owned() }),
+        [_] => Some(Found {
+            file: only,
+            said: "nothing has the very letters: this is the only place that looks alike"
+                .to_owned(),
+        }),
         several => {
-            let named: Vec<String> =
-                several.iter().map(|(path, line)| format!("{}:{line}", BytesPath::from_bytes(path.as_slice()))).collect();
-            let said =
-                format!("letters that only look like these stand in several places, such as {}: copy them from there", named.join(", "));
+            let named: Vec<String> = several
+                .iter()
+                .map(|(path, line)| format!("{}:{line}", BytesPath::from_bytes(path.as_slice())))
+                .collect();
+            let said = format!(
+                "letters that only look like these stand in several places, such as {}: copy them from there",
+                named.join(", ")
+            );
             Some(Found { file: None, said })
         }
     }
 }
 
 /// Returns a file as it is searched.
-fn text_of(root: &Root, path: &[u8], protected: bool, ends: LineEnds, left: &mut u64) -> Option<String> {
+fn text_of(
+    root: &Root,
+    path: &[u8],
+    protected: bool,
+    ends: LineEnds,
+    left: &mut u64,
+) -> Option<String> {
     let path = BytesPath::from_bytes(path);
     let (file, _) = root.open_file(&path).ok()?;
     root.refuse_secret(&path, &file, protected).ok()?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES.min(*left) + 1).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES.min(*left) + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
     *left = left.checked_sub(bytes.len() as u64)?;
     if bytes.len() as u64 > MAX_BYTES || binary_kind(&bytes[..bytes.len().min(SNIFFED)]).is_some() {
         return None;
     }
     let text = Encoded::of(&bytes).text.into_owned();
-    Some(if ends == LineEnds::Plain { text.replace("\r\n", "\n") } else { text })
+    Some(if ends == LineEnds::Plain {
+        text.replace("\r\n", "\n")
+    } else {
+        text
+    })
 }
 
 fn count_lines(text: &[u8]) -> u64 {
@@ -140,10 +186,22 @@ fn count_lines(text: &[u8]) -> u64 {
 fn shown(call: &Grep, path: &[u8], text: &str, (first, last): (u64, u64)) -> MatchedFile {
     let context = u64::from(call.context);
     let near = first.saturating_sub(context)..=last.saturating_add(context);
-    let lines = (1..).zip(text.lines()).filter(|(number, _)| call.output == GrepOutput::Content && near.contains(number));
+    let lines = (1..)
+        .zip(text.lines())
+        .filter(|(number, _)| call.output == GrepOutput::Content && near.contains(number));
     let lines = lines.map(|(number, line)| {
         let (text, cut) = shorten(line.as_bytes(), || 0);
-        MatchedLine { number, text, cut, matched: (first..=last).contains(&number) }
+        MatchedLine {
+            number,
+            text,
+            cut,
+            matched: (first..=last).contains(&number),
+        }
     });
-    MatchedFile { path: BytesPath::from_bytes(path), count: last - first + 1, lines: lines.collect(), binary: false }
+    MatchedFile {
+        path: BytesPath::from_bytes(path),
+        count: last - first + 1,
+        lines: lines.collect(),
+        binary: false,
+    }
 }

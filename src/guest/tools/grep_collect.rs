@@ -23,8 +23,8 @@ pub(super) struct Hit {
 
 /// Keeps the first matches by path, in whatever order they are found.
 ///
-/// Once there are enough, whatever stands behind the last of them need not be searched. So a search for something common ends
-/// early, and yet gives the same answer each time.
+/// Once there are enough, whatever stands behind the last of them need not be searched. So a search
+/// for something common ends early, and yet gives the same answer each time.
 #[derive(Debug)]
 pub(super) struct Collector {
     max_matches: u64,
@@ -43,7 +43,12 @@ struct Kept {
 
 impl Collector {
     pub(super) fn new(max_matches: u64, max_bytes: usize) -> Self {
-        Self { max_matches, max_bytes, is_full: AtomicBool::new(false), kept: Mutex::default() }
+        Self {
+            max_matches,
+            max_bytes,
+            is_full: AtomicBool::new(false),
+            kept: Mutex::default(),
+        }
     }
 
     /// Says whether a file or folder can still hold something that would be kept.
@@ -53,7 +58,10 @@ impl Collector {
         }
         let key = path_key(path);
         let mut kept = self.lock();
-        let wanted = kept.files.last_key_value().is_none_or(|(last, _)| key < *last);
+        let wanted = kept
+            .files
+            .last_key_value()
+            .is_none_or(|(last, _)| key < *last);
         kept.truncated |= !wanted;
         wanted
     }
@@ -81,7 +89,10 @@ impl Collector {
 
     /// Returns the files in order and whether there is or may be more.
     pub(super) fn finish(self) -> (Vec<MatchedFile>, bool) {
-        let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let kept = self
+            .kept
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut truncated = kept.truncated;
         let mut left = self.max_matches;
         let mut files = Vec::with_capacity(kept.files.len());
@@ -92,7 +103,12 @@ impl Collector {
                 truncated |= n_shown < hit.count;
             }
             left = left.saturating_sub(weight(&hit));
-            files.push(MatchedFile { path: BytesPath::from_bytes(key_path(key)), count: hit.count, lines: hit.lines, binary: hit.binary });
+            files.push(MatchedFile {
+                path: BytesPath::from_bytes(key_path(key)),
+                count: hit.count,
+                lines: hit.lines,
+                binary: hit.binary,
+            });
         }
         (files, truncated)
     }
@@ -108,10 +124,17 @@ fn weight(hit: &Hit) -> u64 {
 }
 
 fn size(path: &[u8], hit: &Hit) -> usize {
-    path.len() + 64 + hit.lines.iter().map(|line| line.text.len() + 64).sum::<usize>()
+    path.len()
+        + 64
+        + hit
+            .lines
+            .iter()
+            .map(|line| line.text.len() + 64)
+            .sum::<usize>()
 }
 
-/// Drops all behind the last match that is to be shown, and says whether that was anything that matched.
+/// Drops all behind the last match that is to be shown, and says whether that was anything that
+/// matched.
 fn shorten(lines: &mut Vec<MatchedLine>, n_matches: u64) -> bool {
     let mut n = 0;
     let end = lines.iter().position(|line| {
@@ -120,7 +143,10 @@ fn shorten(lines: &mut Vec<MatchedLine>, n_matches: u64) -> bool {
     });
     let Some(end) = end else { return false };
     // Context in front of the match that is dropped goes with it, up to the last one shown.
-    let last = lines[..end].iter().rposition(|line| line.matched).map_or(0, |at| at + 1);
+    let last = lines[..end]
+        .iter()
+        .rposition(|line| line.matched)
+        .map_or(0, |at| at + 1);
     lines.truncate(last);
     true
 }
@@ -130,8 +156,18 @@ mod tests {
     use super::*;
 
     fn hit(n: u64) -> Hit {
-        let line = |number| MatchedLine { number, text: "x".into(), cut: false, matched: true };
-        Hit { count: n, lines: (1..=n).map(line).collect(), binary: false, broken: false }
+        let line = |number| MatchedLine {
+            number,
+            text: "x".into(),
+            cut: false,
+            matched: true,
+        };
+        Hit {
+            count: n,
+            lines: (1..=n).map(line).collect(),
+            binary: false,
+            broken: false,
+        }
     }
 
     #[track_caller]
@@ -143,15 +179,26 @@ mod tests {
             }
         }
         let (files, is_truncated) = collector.finish();
-        let found: Vec<(String, usize)> = files.iter().map(|file| (file.path.to_text(), file.lines.len())).collect();
+        let found: Vec<(String, usize)> = files
+            .iter()
+            .map(|file| (file.path.to_text(), file.lines.len()))
+            .collect();
         let found: Vec<(&str, usize)> = found.iter().map(|(path, n)| (path.as_str(), *n)).collect();
         assert_eq!((found.as_slice(), is_truncated), (expected, truncated));
     }
 
     #[test]
     fn the_order_of_finding_does_not_show() {
-        check(&[("a", 1), ("b", 1), ("c", 1)], &[("a", 1), ("b", 1), ("c", 1)], false);
-        check(&[("c", 1), ("b", 1), ("a", 1)], &[("a", 1), ("b", 1), ("c", 1)], false);
+        check(
+            &[("a", 1), ("b", 1), ("c", 1)],
+            &[("a", 1), ("b", 1), ("c", 1)],
+            false,
+        );
+        check(
+            &[("c", 1), ("b", 1), ("a", 1)],
+            &[("a", 1), ("b", 1), ("c", 1)],
+            false,
+        );
         check(&[("a", 3), ("b", 3), ("c", 3)], &[("a", 3), ("b", 1)], true);
         check(&[("c", 3), ("b", 3), ("a", 3)], &[("a", 3), ("b", 1)], true);
         check(&[("b", 9), ("c", 1), ("a", 2)], &[("a", 2), ("b", 2)], true);

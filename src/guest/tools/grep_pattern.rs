@@ -1,4 +1,5 @@
-//! The regular expression of a search: how it is compiled, and what is said of one that finds nothing or is none.
+//! The regular expression of a search: how it is compiled, and what is said of one that finds
+//! nothing or is none.
 
 use grep_regex::RegexMatcher;
 use grep_regex::RegexMatcherBuilder;
@@ -44,12 +45,30 @@ pub(super) fn compile(call: &Grep) -> Result<Expression, Fault> {
             .dfa_size_limit(MAX_REGEX)
             .build(&call.pattern)
     };
-    let ends = if asks_for_carriage_return(&call.pattern) { LineEnds::AsTheyAre } else { LineEnds::Plain };
+    let ends = if asks_for_carriage_return(&call.pattern) {
+        LineEnds::AsTheyAre
+    } else {
+        LineEnds::Plain
+    };
     match build(Some(b'\n')) {
-        Ok(matcher) => Ok(Expression { matcher, is_multi_line: false, ends }),
+        Ok(matcher) => Ok(Expression {
+            matcher,
+            is_multi_line: false,
+            ends,
+        }),
         Err(error) => match build(None) {
-            Ok(matcher) => Ok(Expression { matcher, is_multi_line: true, ends }),
-            Err(_) => Err(invalid("pattern", format!("{error}{}", as_plain_text(&call.pattern, &error.to_string())))),
+            Ok(matcher) => Ok(Expression {
+                matcher,
+                is_multi_line: true,
+                ends,
+            }),
+            Err(_) => Err(invalid(
+                "pattern",
+                format!(
+                    "{error}{}",
+                    as_plain_text(&call.pattern, &error.to_string())
+                ),
+            )),
         },
     }
 }
@@ -77,7 +96,8 @@ pub(super) fn is_operator(char: char) -> bool {
     r"\.+*?()|[]{}^$".contains(char)
 }
 
-/// Returns whether a pattern names a carriage return as something to be found: `\r$`, `a\r\nb`, but not `[^\r\n]`.
+/// Returns whether a pattern names a carriage return as something to be found: `\r$`, `a\r\nb`, but
+/// not `[^\r\n]`.
 fn asks_for_carriage_return(pattern: &str) -> bool {
     struct Look(bool);
 
@@ -99,23 +119,31 @@ fn asks_for_carriage_return(pattern: &str) -> bool {
         }
     }
 
-    ast::parse::Parser::new().parse(pattern).is_ok_and(|ast| ast::visit(&ast, Look(false)).unwrap_or_default())
+    ast::parse::Parser::new()
+        .parse(pattern)
+        .is_ok_and(|ast| ast::visit(&ast, Look(false)).unwrap_or_default())
 }
 
 /// Returns whether a class of characters names a carriage return by itself.
 fn class_names(class: &ast::ClassSet) -> bool {
-    let ast::ClassSet::Item(item) = class else { return false };
+    let ast::ClassSet::Item(item) = class else {
+        return false;
+    };
     let items = match item {
         ClassSetItem::Union(union) => union.items.as_slice(),
         item => std::slice::from_ref(item),
     };
-    items.iter().any(|item| matches!(item, ClassSetItem::Literal(literal) if literal.c == '\r'))
+    items
+        .iter()
+        .any(|item| matches!(item, ClassSetItem::Literal(literal) if literal.c == '\r'))
 }
 
-/// Signs that `grep` and `sed` know with a backslash before them, and that are plain text here with one.
+/// Signs that `grep` and `sed` know with a backslash before them, and that are plain text here with
+/// one.
 const GNU: &str = "|(){}+?";
 
-/// What is said of an expression that found nothing and is written as GNU grep reads one: `foo\|bar`.
+/// What is said of an expression that found nothing and is written as GNU grep reads one:
+/// `foo\|bar`.
 pub(super) fn hint(pattern: &str) -> Option<String> {
     let (mut meant, mut named) = (String::with_capacity(pattern.len()), Vec::new());
     let mut chars = pattern.chars().peekable();
@@ -141,8 +169,15 @@ pub(super) fn hint(pattern: &str) -> Option<String> {
         return None;
     }
     let named: Vec<String> = named.iter().map(|sign| format!("`\\{sign}`")).collect();
-    let is = if named.len() == 1 { "is plain text here" } else { "are plain text here" };
-    Some(format!("{} {is}, without the backslash it is an operator; if that is meant, use: {meant}", named.join(" ")))
+    let is = if named.len() == 1 {
+        "is plain text here"
+    } else {
+        "are plain text here"
+    };
+    Some(format!(
+        "{} {is}, without the backslash it is an operator; if that is meant, use: {meant}",
+        named.join(" ")
+    ))
 }
 
 #[cfg(test)]
@@ -151,10 +186,31 @@ mod tests {
 
     #[test]
     fn only_a_pattern_that_names_a_carriage_return_is_searched_with_them() {
-        for pattern in [r"\r", r"two\r$", r"a\r\nb", r"a\x0d", "a\r", r"[\r\n]+", r"(x|\r?\n)", r"\x{D}", r"(?:a\u000d)+"] {
+        for pattern in [
+            r"\r",
+            r"two\r$",
+            r"a\r\nb",
+            r"a\x0d",
+            "a\r",
+            r"[\r\n]+",
+            r"(x|\r?\n)",
+            r"\x{D}",
+            r"(?:a\u000d)+",
+        ] {
             assert!(asks_for_carriage_return(pattern), "{pattern}");
         }
-        for pattern in ["two$", r"\s+$", r"[^\r\n]+$", r"\n", r"\\r", r"[a-z\s]", "(", "^$", r"\w\W", "."] {
+        for pattern in [
+            "two$",
+            r"\s+$",
+            r"[^\r\n]+$",
+            r"\n",
+            r"\\r",
+            r"[a-z\s]",
+            "(",
+            "^$",
+            r"\w\W",
+            ".",
+        ] {
             assert!(!asks_for_carriage_return(pattern), "{pattern}");
         }
     }
@@ -162,7 +218,13 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, meant: Option<&str>) {
         let said = hint(pattern);
-        assert_eq!(said.as_deref().and_then(|said| said.split_once("use: ")).map(|(_, meant)| meant), meant, "{said:?}");
+        assert_eq!(
+            said.as_deref()
+                .and_then(|said| said.split_once("use: "))
+                .map(|(_, meant)| meant),
+            meant,
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -178,6 +240,9 @@ mod tests {
         }
         check(r"\(", None);
         assert!(hint(r"a\|b").is_some_and(|said| said.starts_with(r"`\|` is plain text here")));
-        assert!(hint(r"\(a\|b\)").is_some_and(|said| said.starts_with(r"`\(` `\|` `\)` are plain text here")));
+        assert!(
+            hint(r"\(a\|b\)")
+                .is_some_and(|said| said.starts_with(r"`\(` `\|` `\)` are plain text here"))
+        );
     }
 }

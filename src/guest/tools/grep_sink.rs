@@ -30,18 +30,43 @@ pub(super) struct FileSink<'a> {
 }
 
 impl<'a> FileSink<'a> {
-    pub(super) fn new(matcher: &'a RegexMatcher, output: GrepOutput, n_lines: u64, n_bytes: usize) -> Self {
-        Self { hit: Hit::default(), matcher, output, n_lines, n_bytes }
+    pub(super) fn new(
+        matcher: &'a RegexMatcher,
+        output: GrepOutput,
+        n_lines: u64,
+        n_bytes: usize,
+    ) -> Self {
+        Self {
+            hit: Hit::default(),
+            matcher,
+            output,
+            n_lines,
+            n_bytes,
+        }
     }
 
     fn take_down(&mut self, number: u64, line: &[u8], matched: bool) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let (text, cut) =
-            shorten(line, || if matched { self.matcher.find(line).ok().flatten().map_or(0, |found| found.start()) } else { 0 });
+        let (text, cut) = shorten(line, || {
+            if matched {
+                self.matcher
+                    .find(line)
+                    .ok()
+                    .flatten()
+                    .map_or(0, |found| found.start())
+            } else {
+                0
+            }
+        });
         self.n_bytes = self.n_bytes.saturating_sub(text.len() + 64);
         self.hit.broken |= std::str::from_utf8(line).is_err();
-        self.hit.lines.push(MatchedLine { number, text, cut, matched });
+        self.hit.lines.push(MatchedLine {
+            number,
+            text,
+            cut,
+            matched,
+        });
     }
 }
 
@@ -54,7 +79,10 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         }
         // A file that was named although it is binary: that it matches is all that can be shown.
-        if self.hit.binary && searcher.binary_detection().convert_byte().is_some() && self.output == GrepOutput::Content {
+        if self.hit.binary
+            && searcher.binary_detection().convert_byte().is_some()
+            && self.output == GrepOutput::Content
+        {
             self.hit.count += 1;
             return Ok(false);
         }
@@ -99,14 +127,23 @@ pub(super) fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bo
         return (shown_text(line).into_owned(), false);
     }
     let is_boundary = |at: usize| line.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    let mut from = start().min(line.len()).saturating_sub(BEFORE).min(line.len() - MAX_LINE);
+    let mut from = start()
+        .min(line.len())
+        .saturating_sub(BEFORE)
+        .min(line.len() - MAX_LINE);
     let mut to = from + MAX_LINE;
     // Bytes that are no UTF-8 may have no boundary near; then any place will do.
     from = (from..from + 4).find(|at| is_boundary(*at)).unwrap_or(from);
-    to = (to - 4..=to).rev().find(|at| is_boundary(*at)).unwrap_or(to);
+    to = (to - 4..=to)
+        .rev()
+        .find(|at| is_boundary(*at))
+        .unwrap_or(to);
     let before = if from > 0 { "…" } else { "" };
     let after = if to < line.len() { "…" } else { "" };
-    (format!("{before}{}{after}", shown_text(&line[from..to])), true)
+    (
+        format!("{before}{}{after}", shown_text(&line[from..to])),
+        true,
+    )
 }
 
 #[cfg(test)]
@@ -130,8 +167,14 @@ mod tests {
             (GrepOutput::FilesOnly, 2, 10_000, 1, 0),
         ] {
             let mut sink = FileSink::new(&matcher, output, n_lines, n_bytes);
-            Searcher::new().search_slice(&matcher, text.as_bytes(), &mut sink).expect("searched");
-            assert_eq!((sink.hit.count, sink.hit.lines.len()), (count, taken), "{output:?} {n_lines} {n_bytes}");
+            Searcher::new()
+                .search_slice(&matcher, text.as_bytes(), &mut sink)
+                .expect("searched");
+            assert_eq!(
+                (sink.hit.count, sink.hit.lines.len()),
+                (count, taken),
+                "{output:?} {n_lines} {n_bytes}"
+            );
         }
     }
 
@@ -140,8 +183,16 @@ mod tests {
         let a = |n: usize| "a".repeat(n);
         check("short", 3, "short");
         check(&a(501), 0, &format!("{}…", a(500)));
-        check(&format!("{}HERE{}", a(1000), a(1000)), 1000, &format!("…{}HERE{}…", a(150), a(346)));
-        check(&format!("{}HERE", a(1000)), 1000, &format!("…{}HERE", a(496)));
+        check(
+            &format!("{}HERE{}", a(1000), a(1000)),
+            1000,
+            &format!("…{}HERE{}…", a(150), a(346)),
+        );
+        check(
+            &format!("{}HERE", a(1000)),
+            1000,
+            &format!("…{}HERE", a(496)),
+        );
         check(&"é".repeat(400), 401, &format!("…{}…", "é".repeat(249)));
     }
 }

@@ -1,5 +1,6 @@
-//! A file as a model is shown it: UTF-16 as UTF-8, and lines without the carriage return that a file may have at their ends. A search goes
-//! through this text, so that what is searched for in it is found.
+//! A file as a model is shown it: UTF-16 as UTF-8, and lines without the carriage return that a
+//! file may have at their ends. A search goes through this text, so that what is searched for in it
+//! is found.
 
 use std::io;
 use std::io::Read;
@@ -13,17 +14,29 @@ use super::grep_pattern::LineEnds;
 const DECODED: usize = 8 * 1024;
 
 /// Returns the text of a file; `buffer` is used again from file to file.
-pub(super) fn text<R: Read>(file: R, ends: LineEnds, buffer: &mut Vec<u8>) -> io::Result<PlainEnds<DecodeReaderBytes<R, &mut Vec<u8>>>> {
+pub(super) fn text<R: Read>(
+    file: R,
+    ends: LineEnds,
+    buffer: &mut Vec<u8>,
+) -> io::Result<PlainEnds<DecodeReaderBytes<R, &mut Vec<u8>>>> {
     buffer.resize(DECODED, 0);
-    let decoded = DecodeReaderBytesBuilder::new().utf8_passthru(true).strip_bom(true).build_with_buffer(file, buffer)?;
-    Ok(PlainEnds { reader: decoded, is_plain: ends == LineEnds::Plain, next: None })
+    let decoded = DecodeReaderBytesBuilder::new()
+        .utf8_passthru(true)
+        .strip_bom(true)
+        .build_with_buffer(file, buffer)?;
+    Ok(PlainEnds {
+        reader: decoded,
+        is_plain: ends == LineEnds::Plain,
+        next: None,
+    })
 }
 
 /// Leaves out the carriage return before each line feed.
 pub(super) struct PlainEnds<R> {
     reader: R,
     is_plain: bool,
-    /// What was read and not given out yet: mostly a carriage return, of which the next byte says whether it ends a line.
+    /// What was read and not given out yet: mostly a carriage return, of which the next byte says
+    /// whether it ends a line.
     next: Option<u8>,
 }
 
@@ -59,7 +72,9 @@ impl<R: Read> Read for PlainEnds<R> {
 
 impl<R: Read> PlainEnds<R> {
     fn read_one(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(place) = buffer.first_mut() else { return Ok(0) };
+        let Some(place) = buffer.first_mut() else {
+            return Ok(0);
+        };
         let mut byte = [0];
         let first = match self.next.take() {
             Some(next) => next,
@@ -78,9 +93,12 @@ impl<R: Read> PlainEnds<R> {
     }
 }
 
-/// Closes the gaps that carriage returns before line feeds leave; returns how many bytes there are then.
+/// Closes the gaps that carriage returns before line feeds leave; returns how many bytes there are
+/// then.
 fn joined(bytes: &mut [u8]) -> usize {
-    let Some(first) = memchr::memmem::find(bytes, b"\r\n") else { return bytes.len() };
+    let Some(first) = memchr::memmem::find(bytes, b"\r\n") else {
+        return bytes.len();
+    };
     let (mut to, mut from) = (first, first + 1);
     while from < bytes.len() {
         let end = memchr::memmem::find(&bytes[from..], b"\r\n").map_or(bytes.len(), |at| from + at);
@@ -128,7 +146,10 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_are_shown() {
-        check(b"one {\r\n  two\r\n}\r\n\r\nlast", b"one {\n  two\n}\n\nlast");
+        check(
+            b"one {\r\n  two\r\n}\r\n\r\nlast",
+            b"one {\n  two\n}\n\nlast",
+        );
         check(b"one\ntwo\n", b"one\ntwo\n");
         check(b"a\rb\r", b"a\rb\r");
         assert_eq!(read(b"a\r\r\n", LineEnds::Plain, 1000, 1000), b"a\r\n");
@@ -136,12 +157,18 @@ mod tests {
         check(b"\r\n", b"\n");
         check(b"\xef\xbb\xbfone\r\n", b"one\n");
         check(b"\xff\xfeo\0n\0e\0\r\0\n\0", b"one\n");
-        check(b"\xfe\xff\0o\0n\0e\0\r\0\n\x0d\x0a", "one\n\u{d0a}".as_bytes());
+        check(
+            b"\xfe\xff\0o\0n\0e\0\r\0\n\x0d\x0a",
+            "one\n\u{d0a}".as_bytes(),
+        );
     }
 
     #[test]
     fn who_asks_for_carriage_returns_gets_them() {
-        assert_eq!(read(b"one\r\ntwo\r\n", LineEnds::AsTheyAre, 3, 3), b"one\r\ntwo\r\n");
+        assert_eq!(
+            read(b"one\r\ntwo\r\n", LineEnds::AsTheyAre, 3, 3),
+            b"one\r\ntwo\r\n"
+        );
     }
 
     proptest! {

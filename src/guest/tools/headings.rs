@@ -5,7 +5,8 @@ use std::ops::Range;
 /// What a text says of its parts.
 pub(super) struct Outline<'a> {
     pub(super) headings: Vec<Heading<'a>>,
-    /// Code or a comment begins in it that does not end: whatever follows the text would be part of that, too.
+    /// Code or a comment begins in it that does not end: whatever follows the text would be part of
+    /// that, too.
     pub(super) is_open: bool,
 }
 
@@ -26,7 +27,8 @@ enum Above {
     Other,
 }
 
-/// Reads a text's headings that stand in no code and no comment: those with `#`, and those with a line of `=` or `-` below.
+/// Reads a text's headings that stand in no code and no comment: those with `#`, and those with a
+/// line of `=` or `-` below.
 pub(super) fn outline(text: &str) -> Outline<'_> {
     let mut headings = Vec::new();
     let mut fence: Option<&str> = None;
@@ -41,7 +43,9 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
         let is_code = indent(line) > 3;
         if let Some(open) = fence {
             // At least as long as what opened it, and nothing behind it.
-            let ends = !is_code && bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty();
+            let ends = !is_code
+                && bare.starts_with(open)
+                && bare.trim_start_matches(&open[..1]).is_empty();
             fence = fence.filter(|_| !ends);
             continue;
         }
@@ -55,12 +59,20 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
             _ if fence.is_some() || bare.is_empty() => Above::Nothing,
             Above::Paragraph(start) if !is_code && underline(bare).is_some() => {
                 let level = underline(bare).expect("it was just looked at");
-                headings.push(Heading { range: start..range.end, level, title: text[start..range.start].trim() });
+                headings.push(Heading {
+                    range: start..range.end,
+                    level,
+                    title: text[start..range.start].trim(),
+                });
                 Above::Nothing
             }
             _ if !is_code && marked(bare).is_some() => {
                 let (level, title) = marked(bare).expect("it was just looked at");
-                headings.push(Heading { range, level, title });
+                headings.push(Heading {
+                    range,
+                    level,
+                    title,
+                });
                 Above::Nothing
             }
             Above::Paragraph(_) if is_code => above,
@@ -69,24 +81,35 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
             above => above,
         };
     }
-    Outline { headings, is_open: fence.is_some() || in_comment }
+    Outline {
+        headings,
+        is_open: fence.is_some() || in_comment,
+    }
 }
 
 /// Returns how far in a line begins.
 fn indent(line: &str) -> usize {
-    line.chars().take_while(|c| matches!(c, ' ' | '\t')).map(|c| if c == '\t' { 4 } else { 1 }).sum()
+    line.chars()
+        .take_while(|c| matches!(c, ' ' | '\t'))
+        .map(|c| if c == '\t' { 4 } else { 1 })
+        .sum()
 }
 
 /// Returns the marks by which a line begins code.
 fn opened(bare: &str) -> Option<&str> {
-    let mark = ['`', '~'].into_iter().find(|mark| bare.starts_with(&mark.to_string().repeat(3)))?;
+    let mark = ['`', '~']
+        .into_iter()
+        .find(|mark| bare.starts_with(&mark.to_string().repeat(3)))?;
     let behind = bare.trim_start_matches(mark);
     (mark == '~' || !behind.contains('`')).then(|| &bare[..bare.len() - behind.len()])
 }
 
 /// Returns the level of the heading that a line is drawn under.
 fn underline(bare: &str) -> Option<usize> {
-    [('=', 1), ('-', 2)].into_iter().find(|(mark, _)| bare.chars().all(|c| c == *mark)).map(|(_, level)| level)
+    [('=', 1), ('-', 2)]
+        .into_iter()
+        .find(|(mark, _)| bare.chars().all(|c| c == *mark))
+        .map(|(_, level)| level)
 }
 
 /// Returns level and words of a heading with `#` in front.
@@ -97,12 +120,22 @@ fn marked(bare: &str) -> Option<(usize, &str)> {
     is_one.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
 }
 
-/// Returns whether a line begins a list or a quote, or is drawn across: a line of `-` below makes no heading of it.
+/// Returns whether a line begins a list or a quote, or is drawn across: a line of `-` below makes
+/// no heading of it.
 fn begins_other(bare: &str) -> bool {
     let behind_number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_numbered = behind_number.len() < bare.len() && [". ", ") "].iter().any(|end| behind_number.starts_with(end));
-    let is_drawn = bare.len() > 2 && ['-', '*', '_'].iter().any(|mark| bare.chars().all(|c| c == *mark || c == ' '));
-    is_numbered || is_drawn || bare.starts_with('>') || ["- ", "* ", "+ "].iter().any(|mark| bare.starts_with(mark))
+    let is_numbered = behind_number.len() < bare.len()
+        && [". ", ") "]
+            .iter()
+            .any(|end| behind_number.starts_with(end));
+    let is_drawn = bare.len() > 2
+        && ['-', '*', '_']
+            .iter()
+            .any(|mark| bare.chars().all(|c| c == *mark || c == ' '));
+    is_numbered
+        || is_drawn
+        || bare.starts_with('>')
+        || ["- ", "* ", "+ "].iter().any(|mark| bare.starts_with(mark))
 }
 
 #[cfg(test)]
@@ -112,8 +145,16 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &[(usize, &str)], is_open: bool) {
         let outline = outline(text);
-        let found: Vec<_> = outline.headings.iter().map(|heading| (heading.level, heading.title)).collect();
-        assert_eq!((found.as_slice(), outline.is_open), (expected, is_open), "{text}");
+        let found: Vec<_> = outline
+            .headings
+            .iter()
+            .map(|heading| (heading.level, heading.title))
+            .collect();
+        assert_eq!(
+            (found.as_slice(), outline.is_open),
+            (expected, is_open),
+            "{text}"
+        );
     }
 
     #[test]

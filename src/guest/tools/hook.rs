@@ -1,5 +1,5 @@
-//! A command of the person's settings: like one of `bash`, with its own input and variables, both streams apart, always from the
-//! project's folder. Where it leaves off is nobody's business.
+//! A command of the person's settings: like one of `bash`, with its own input and variables, both
+//! streams apart, always from the project's folder. Where it leaves off is nobody's business.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -38,7 +38,11 @@ pub(crate) async fn run(session: &Session, hook: Hook, line: &mut Line) -> Outpu
     }
 }
 
-async fn run_to_end(session: &Session, hook: &Hook, line: &mut Line) -> Result<CommandEnded, Fault> {
+async fn run_to_end(
+    session: &Session,
+    hook: &Hook,
+    line: &mut Line,
+) -> Result<CommandEnded, Fault> {
     let shell = session.shell.as_ref().ok_or_else(no_shell)?;
     let order = Order {
         argv: shell.plain(&hook.command),
@@ -52,8 +56,17 @@ async fn run_to_end(session: &Session, hook: &Hook, line: &mut Line) -> Result<C
     let watched = |fd: OwnedFd| Pipe::new(fd).map_err(|error| cannot_prepare(&error));
     let plan = Plan {
         order,
-        stdio: Stdio { stdin: input(&hook.input)?, stdout, stderr, directory: session.directories.open_root()?, report: None },
-        sources: vec![(watched(out)?, Stream::Stdout), (watched(err)?, Stream::Stderr)],
+        stdio: Stdio {
+            stdin: input(&hook.input)?,
+            stdout,
+            stderr,
+            directory: session.directories.open_root()?,
+            report: None,
+        },
+        sources: vec![
+            (watched(out)?, Stream::Stdout),
+            (watched(err)?, Stream::Stderr),
+        ],
         input: Input::Nowhere,
         timeout: Some(Duration::from_millis(hook.timeout_ms)),
         grace: Duration::from_millis(hook.grace_ms),
@@ -65,30 +78,49 @@ async fn run_to_end(session: &Session, hook: &Hook, line: &mut Line) -> Result<C
 
 /// Returns all that it finds in its environment, within what the kernel and the spawner take.
 fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
-    let invalid = |field: &str, problem: String| Fault::Invalid { field: field.to_owned(), problem };
+    let invalid = |field: &str, problem: String| Fault::Invalid {
+        field: field.to_owned(),
+        problem,
+    };
     if hook.command.contains('\0') {
-        return Err(invalid("command", "holds a NUL byte, which no shell takes".to_owned()));
+        return Err(invalid(
+            "command",
+            "holds a NUL byte, which no shell takes".to_owned(),
+        ));
     }
     let mut environment = session.environment.clone();
     environment.push(b"TERM=dumb".to_vec());
-    let n_bytes: usize = hook.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    let n_bytes: usize = hook
+        .environment
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 2)
+        .sum();
     if hook.command.len() + n_bytes > MAX_COMMAND {
-        let problem = format!("the command and its variables have more than {MAX_COMMAND} bytes together; read standard input instead");
+        let problem = format!(
+            "the command and its variables have more than {MAX_COMMAND} bytes together; read standard input instead"
+        );
         return Err(invalid("command", problem));
     }
     for (name, value) in &hook.environment {
         if name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(invalid("environment", format!("the variable {name} holds a character that none may have")));
+            return Err(invalid(
+                "environment",
+                format!("the variable {name} holds a character that none may have"),
+            ));
         }
         environment.push(format!("{name}={value}").into_bytes());
     }
     Ok(environment)
 }
 
-/// Puts the input where it can be read from without anybody feeding it: in memory, which counts as the sandbox's.
+/// Puts the input where it can be read from without anybody feeding it: in memory, which counts as
+/// the sandbox's.
 fn input(text: &str) -> Result<OwnedFd, Fault> {
-    let fd = memfd_create(INPUT, MFdFlags::MFD_CLOEXEC).map_err(|errno| cannot_prepare(&errno.into()))?;
+    let fd = memfd_create(INPUT, MFdFlags::MFD_CLOEXEC)
+        .map_err(|errno| cannot_prepare(&errno.into()))?;
     let mut file = File::from(fd);
-    file.write_all(text.as_bytes()).and_then(|()| file.rewind()).map_err(|error| cannot_prepare(&error))?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.rewind())
+        .map_err(|error| cannot_prepare(&error))?;
     Ok(file.into())
 }

@@ -17,7 +17,8 @@ use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::as_path;
 
-/// Bytes of one ignore file that count; nobody writes longer ones by hand, and compiling them takes time and memory.
+/// Bytes of one ignore file that count; nobody writes longer ones by hand, and compiling them takes
+/// time and memory.
 const MAX_BYTES: u64 = 256 * 1024;
 
 /// Names of ignore files besides `.gitignore`; what the later one says wins.
@@ -25,10 +26,11 @@ const OTHER_NAMES: [&str; 2] = [".ignore", ".rgignore"];
 
 /// What the ignore files from the project's folder down to one folder say.
 ///
-/// These are ripgrep's rules: `.ignore` beats `.gitignore` beats `.git/info/exclude`; a deeper file beats one above it; the
-/// last line that matches wins; what lies in a repository within another one does not obey the outer `.gitignore`. The files
-/// are read through open folders and only if regular, as git does: a link or a pipe of that name is nobody's ignore file.
-/// What git tracks is not ignored, whatever its ignore files say.
+/// These are ripgrep's rules: `.ignore` beats `.gitignore` beats `.git/info/exclude`; a deeper file
+/// beats one above it; the last line that matches wins; what lies in a repository within another
+/// one does not obey the outer `.gitignore`. The files are read through open folders and only if
+/// regular, as git does: a link or a pipe of that name is nobody's ignore file. What git tracks is
+/// not ignored, whatever its ignore files say.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     above: Option<Arc<Rules>>,
@@ -89,19 +91,32 @@ impl Seen {
     }
 
     fn all() -> Self {
-        Self { git: true, other: true, repository: true }
+        Self {
+            git: true,
+            other: true,
+            repository: true,
+        }
     }
 }
 
 impl Rules {
-    /// Returns what the folders above `path` say. Only their names count: where a link or `..` leads on, the rules end.
+    /// Returns what the folders above `path` say. Only their names count: where a link or `..`
+    /// leads on, the rules end.
     pub(crate) fn above(root: &Root, path: &[u8]) -> Arc<Self> {
         let mut rules = Arc::new(Self::default());
-        let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        let names = path
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty());
         let mut full = Vec::new();
         for name in names {
             let relative = full.strip_prefix(b"/").unwrap_or(&full);
-            let Ok(folder) = root.beneath().open(relative, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse) else { return rules };
+            let Ok(folder) = root.beneath().open(
+                relative,
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+                Links::Refuse,
+            ) else {
+                return rules;
+            };
             rules = Self::below(&rules, &folder, &full, Seen::all());
             if name == b".." {
                 return rules;
@@ -117,21 +132,54 @@ impl Rules {
         if !seen.git && !seen.other && !seen.repository {
             return Arc::clone(above);
         }
-        let git = if seen.git { load(folder, full, &[".gitignore"]) } else { None };
-        let other = if seen.other { load(folder, full, &OTHER_NAMES) } else { None };
-        let is_repository = seen.repository && nix::sys::stat::fstatat(folder, ".git", nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW).is_ok();
-        let exclude = if is_repository { load_exclude(folder, full) } else { None };
-        let opened = if is_repository { folder.try_clone().ok() } else { None };
-        let repository = opened.map(|folder| Repository { folder, full: full.to_vec(), tracked: OnceLock::new() });
+        let git = if seen.git {
+            load(folder, full, &[".gitignore"])
+        } else {
+            None
+        };
+        let other = if seen.other {
+            load(folder, full, &OTHER_NAMES)
+        } else {
+            None
+        };
+        let is_repository = seen.repository
+            && nix::sys::stat::fstatat(folder, ".git", nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW)
+                .is_ok();
+        let exclude = if is_repository {
+            load_exclude(folder, full)
+        } else {
+            None
+        };
+        let opened = if is_repository {
+            folder.try_clone().ok()
+        } else {
+            None
+        };
+        let repository = opened.map(|folder| Repository {
+            folder,
+            full: full.to_vec(),
+            tracked: OnceLock::new(),
+        });
         if git.is_none() && other.is_none() && repository.is_none() {
             return Arc::clone(above);
         }
-        Arc::new(Self { above: Some(Arc::clone(above)), git, other, exclude, repository, tracked_only: false })
+        Arc::new(Self {
+            above: Some(Arc::clone(above)),
+            git,
+            other,
+            exclude,
+            repository,
+            tracked_only: false,
+        })
     }
 
     /// Returns the rules for a folder that git ignores although it tracks something in it.
     pub(crate) fn tracked_only(above: &Arc<Self>) -> Arc<Self> {
-        Arc::new(Self { above: Some(Arc::clone(above)), tracked_only: true, ..Self::default() })
+        Arc::new(Self {
+            above: Some(Arc::clone(above)),
+            tracked_only: true,
+            ..Self::default()
+        })
     }
 
     /// Says what is to be done with a path, which starts with a slash.
@@ -162,7 +210,9 @@ impl Rules {
 
     /// Says the same of a path that git ignores unless it tracks it.
     fn tracked(repository: Option<&Repository>, full: &[u8], is_folder: bool) -> Said {
-        let Some(repository) = repository else { return Said::Ignored };
+        let Some(repository) = repository else {
+            return Said::Ignored;
+        };
         let path = repository.below(full);
         match is_folder {
             false if repository.tracked().has(path) => Said::Nothing,
@@ -193,7 +243,11 @@ fn load_exclude(folder: &OwnedFd, full: &[u8]) -> Option<Gitignore> {
 }
 
 fn build(full: &[u8], texts: impl IntoIterator<Item = String>) -> Option<Gitignore> {
-    let mut builder = GitignoreBuilder::new(if full.is_empty() { Path::new("/") } else { as_path(full) });
+    let mut builder = GitignoreBuilder::new(if full.is_empty() {
+        Path::new("/")
+    } else {
+        as_path(full)
+    });
     builder.allow_unclosed_class(true);
     for text in texts {
         for line in text.trim_start_matches('\u{feff}').lines() {
@@ -205,10 +259,18 @@ fn build(full: &[u8], texts: impl IntoIterator<Item = String>) -> Option<Gitigno
 }
 
 fn read(folder: impl AsFd, name: &str) -> Option<String> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
     let fd = openat(folder, name, flags, Mode::empty()).ok()?;
     let mut bytes = Vec::new();
-    // A folder of that name fails here; a pipe without a writer is empty, and one with a writer is not waited for.
-    std::fs::File::from(fd).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    // A folder of that name fails here; a pipe without a writer is empty, and one with a writer is
+    // not waited for.
+    std::fs::File::from(fd)
+        .take(MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,5 +1,5 @@
-//! A whole new text for a file that is there: it keeps what a model is not shown of the old one, which is the byte order mark, the encoding and the
-//! line ends. What cannot be kept is said.
+//! A whole new text for a file that is there: it keeps what a model is not shown of the old one,
+//! which is the byte order mark, the encoding and the line ends. What cannot be kept is said.
 
 use super::edit_line_ends::LineEnds;
 use super::edit_line_ends::n_line_ends;
@@ -43,7 +43,9 @@ pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
             (bytes, notes)
         }
         (Ok(bytes), Some(guess)) if !text.is_ascii() => {
-            notes.push(format!("it is not UTF-8 but {guess}, which the old text looked like"));
+            notes.push(format!(
+                "it is not UTF-8 but {guess}, which the old text looked like"
+            ));
             (bytes, notes)
         }
         (Ok(bytes), _) => (bytes, notes),
@@ -51,19 +53,25 @@ pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
             let why = if encoded.is_certain() {
                 format!("was {name}, which has no `{letter}`")
             } else {
-                format!("was not UTF-8 but looked like {name}, and which bytes `{letter}` has there is not certain")
+                format!(
+                    "was not UTF-8 but looked like {name}, and which bytes `{letter}` has there is not certain"
+                )
             };
             notes.push(format!("the old text {why}: the file is UTF-8 now"));
             (text.into_bytes(), notes)
         }
         (Err(_), _) => {
-            notes.push("what is shown as \u{fffd} stood for broken bytes, and is that letter itself now".to_owned());
+            notes.push(
+                "what is shown as \u{fffd} stood for broken bytes, and is that letter itself now"
+                    .to_owned(),
+            );
             (text.into_bytes(), notes)
         }
     }
 }
 
-/// Gives a new text the line ends of the old one, unless it has `\r` itself and so means what it says.
+/// Gives a new text the line ends of the old one, unless it has `\r` itself and so means what it
+/// says.
 fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
     let new = if new.contains('\r') {
         new.to_owned()
@@ -72,8 +80,12 @@ fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
         String::from_utf8(fitted).expect("line ends are text")
     };
     match (line_ends(old), line_ends(&new)) {
-        (Some(before), Some(now)) if before != now => notes.push(format!("its line ends were {before} and are {now} now")),
-        (Some(kept), Some(_)) if kept != "LF" => notes.push(format!("its line ends are {kept} as before")),
+        (Some(before), Some(now)) if before != now => {
+            notes.push(format!("its line ends were {before} and are {now} now"))
+        }
+        (Some(kept), Some(_)) if kept != "LF" => {
+            notes.push(format!("its line ends are {kept} as before"))
+        }
         _ => {}
     }
     new
@@ -96,17 +108,40 @@ mod tests {
     #[track_caller]
     fn check(old: &[u8], new: &str, expected: &[u8], said: &str) {
         let (bytes, notes) = in_form_of(old, new);
-        assert_eq!((bytes.escape_ascii().to_string(), notes.join("; ").as_str()), (expected.escape_ascii().to_string(), said));
+        assert_eq!(
+            (bytes.escape_ascii().to_string(), notes.join("; ").as_str()),
+            (expected.escape_ascii().to_string(), said)
+        );
     }
 
     #[test]
     fn a_new_text_keeps_the_form_of_the_old_one() {
         check(b"a\nb\n", "c\nd", b"c\nd", "");
-        check(b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n", "its line ends are CRLF as before");
-        check(b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n", "the byte order mark in front of it is kept");
+        check(
+            b"a\r\nb\r\n",
+            "c\nd\n",
+            b"c\r\nd\r\n",
+            "its line ends are CRLF as before",
+        );
+        check(
+            b"\xef\xbb\xbfa\n",
+            "b\n",
+            b"\xef\xbb\xbfb\n",
+            "the byte order mark in front of it is kept",
+        );
         check(b"\xef\xbb\xbfa\n", "\u{feff}b\n", b"\xef\xbb\xbfb\n", "");
-        check(b"\xff\xfea\0\r\0\n\0", "\u{e9}\n", b"\xff\xfe\xe9\0\r\0\n\0", "its line ends are CRLF as before; it is UTF-16LE as before");
-        check(b"\xfe\xff\0a", "b\n", b"\xfe\xff\0b\0\n", "it is UTF-16BE as before");
+        check(
+            b"\xff\xfea\0\r\0\n\0",
+            "\u{e9}\n",
+            b"\xff\xfe\xe9\0\r\0\n\0",
+            "its line ends are CRLF as before; it is UTF-16LE as before",
+        );
+        check(
+            b"\xfe\xff\0a",
+            "b\n",
+            b"\xfe\xff\0b\0\n",
+            "it is UTF-16BE as before",
+        );
         let menu = b"# Carte du caf\xe9\r\nprice: 5\r\n";
         check(
             menu,
@@ -114,29 +149,84 @@ mod tests {
             b"caf\xe9: 6\r\n",
             "its line ends are CRLF as before; it is not UTF-8 but windows-1252 (Latin-1), which the old text looked like",
         );
-        check(menu, "tea\n", b"tea\r\n", "its line ends are CRLF as before");
+        check(
+            menu,
+            "tea\n",
+            b"tea\r\n",
+            "its line ends are CRLF as before",
+        );
         check(b"\xff\xd8\xff\xe0\r\n", "text\n", b"text\n", "");
         check(b"", "a\r\n", b"a\r\n", "");
-        check(b"a\rb\r", "c\nd\n", b"c\rd\r", "its lines end in CR alone, as before");
-        check(b"a\0\n\0", "\u{e9}\n", b"\xe9\0\n\0", "it is UTF-16LE as before");
-        check(b"\xff\xfe\0\0a\0\0\0\n\0\0\0", "b\n", b"\xff\xfe\0\0b\0\0\0\n\0\0\0", "it is UTF-32LE as before");
-        check(b"\x1b$B%a%K\x1b(B\n", "\u{30e1}\n", b"\x1b$B%a\x1b(B\n", "it is ISO-2022-JP as before");
+        check(
+            b"a\rb\r",
+            "c\nd\n",
+            b"c\rd\r",
+            "its lines end in CR alone, as before",
+        );
+        check(
+            b"a\0\n\0",
+            "\u{e9}\n",
+            b"\xe9\0\n\0",
+            "it is UTF-16LE as before",
+        );
+        check(
+            b"\xff\xfe\0\0a\0\0\0\n\0\0\0",
+            "b\n",
+            b"\xff\xfe\0\0b\0\0\0\n\0\0\0",
+            "it is UTF-32LE as before",
+        );
+        check(
+            b"\x1b$B%a%K\x1b(B\n",
+            "\u{30e1}\n",
+            b"\x1b$B%a\x1b(B\n",
+            "it is ISO-2022-JP as before",
+        );
     }
 
     #[test]
     fn what_is_not_kept_is_said() {
-        check(b"a\nb\n", "c\r\n", b"c\r\n", "its line ends were LF and are CRLF now");
-        check(b"a\r\nb\nc\n", "a\nb\nd\n", b"a\r\nb\nd\n", "its line ends are mixed as before");
-        check(b"a\r\nb\nc\n", "x\n", b"x\r\n", "its line ends were mixed and are CRLF now");
+        check(
+            b"a\nb\n",
+            "c\r\n",
+            b"c\r\n",
+            "its line ends were LF and are CRLF now",
+        );
+        check(
+            b"a\r\nb\nc\n",
+            "a\nb\nd\n",
+            b"a\r\nb\nd\n",
+            "its line ends are mixed as before",
+        );
+        check(
+            b"a\r\nb\nc\n",
+            "x\n",
+            b"x\r\n",
+            "its line ends were mixed and are CRLF now",
+        );
         check(
             b"\x1b$B%a%K\x1b(B\n",
             "\u{2603}\n",
             "\u{2603}\n".as_bytes(),
             "the old text was ISO-2022-JP, which has no `\u{2603}`: the file is UTF-8 now",
         );
-        check(b"a\rb\r", "c\r\n", b"c\r", "its lines end in CR alone, as before");
-        check(b"\x01\0\x02\0", "text\n", b"text\n", "the old file was no text that is known: it had zero bytes, and the file is UTF-8 now");
+        check(
+            b"a\rb\r",
+            "c\r\n",
+            b"c\r",
+            "its lines end in CR alone, as before",
+        );
+        check(
+            b"\x01\0\x02\0",
+            "text\n",
+            b"text\n",
+            "the old file was no text that is known: it had zero bytes, and the file is UTF-8 now",
+        );
         let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and which bytes `\u{e8}` has there is not certain: the file is UTF-8 now";
-        check(b"# Carte du caf\xe9\n", "cr\u{e8}me\n", "cr\u{e8}me\n".as_bytes(), said);
+        check(
+            b"# Carte du caf\xe9\n",
+            "cr\u{e8}me\n",
+            "cr\u{e8}me\n".as_bytes(),
+            said,
+        );
     }
 }

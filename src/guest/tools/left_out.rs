@@ -36,7 +36,9 @@ impl Counted {
             sum.ignored_files += part.ignored_files;
             sum.hidden_folders += part.hidden_folders;
             sum.ignored_folders += part.ignored_folders;
-            part.folders.into_iter().for_each(|folder| name(&mut sum.folders, folder));
+            part.folders
+                .into_iter()
+                .for_each(|folder| name(&mut sum.folders, folder));
         }
         sum
     }

@@ -1,10 +1,14 @@
 //! Where some lines stand among others, one after the other.
 
-/// Returns where `wanted` begins in `here`, as often as it stands there, also where these places overlap.
+/// Returns where `wanted` begins in `here`, as often as it stands there, also where these places
+/// overlap.
 ///
-/// Each line is compared about twice, whatever the lines are (Knuth, Morris and Pratt): of a file whose lines are all the same, comparing
-/// anew from each of them would take minutes.
-pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: impl AsRef<[L]> + 'a) -> impl Iterator<Item = usize> + 'a {
+/// Each line is compared about twice, whatever the lines are (Knuth, Morris and Pratt): of a file
+/// whose lines are all the same, comparing anew from each of them would take minutes.
+pub(super) fn runs<'a, L: PartialEq>(
+    here: &'a [L],
+    wanted: impl AsRef<[L]> + 'a,
+) -> impl Iterator<Item = usize> + 'a {
     let borders = borders(wanted.as_ref());
     let mut n_fit = 0;
     let n_wanted = borders.len();
@@ -22,7 +26,8 @@ pub(super) fn runs<'a, L: PartialEq>(here: &'a [L], wanted: impl AsRef<[L]> + 'a
     ends.map(move |(at, _)| at + 1 - n_wanted)
 }
 
-/// Returns for each line of how many lines the longest run is that ends there and also begins at the first one, apart from all up to there.
+/// Returns for each line of how many lines the longest run is that ends there and also begins at
+/// the first one, apart from all up to there.
 fn borders<L: PartialEq>(wanted: &[L]) -> Vec<usize> {
     let mut borders = vec![0; wanted.len()];
     let mut n_fit = 0;

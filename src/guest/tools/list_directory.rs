@@ -38,9 +38,13 @@ use podbay_wire::Tree;
 /// Most entries given, whatever is asked for.
 const MAX_ENTRIES: u32 = 10_000;
 
-/// Lists a folder, or all that is below it without what git ignores. One folder alone is listed with what is ignored: whoever
-/// looks into `target` wants to see it.
-pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool) -> Result<DirectoryListing, Fault> {
+/// Lists a folder, or all that is below it without what git ignores. One folder alone is listed
+/// with what is ignored: whoever looks into `target` wants to see it.
+pub(super) fn run(
+    workspace: &Workspace,
+    call: &ListDirectory,
+    stop: &AtomicBool,
+) -> Result<DirectoryListing, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let n = call.max_entries.clamp(1, MAX_ENTRIES) as usize;
@@ -49,8 +53,15 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     let base = descend(root, &call.path)?;
     let listed = if call.recursive {
         let rules = Some(Rules::above(root, path.as_bytes()));
-        let walk =
-            Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, in_breadth: false, stop };
+        let walk = Walk {
+            base: &base,
+            prefix: path.as_bytes(),
+            rules,
+            hidden: call.show_hidden,
+            max_depth: usize::MAX,
+            in_breadth: false,
+            stop,
+        };
         deep(&walk, n, call.show_size)
     } else {
         one(base.as_fd(), call, n, stop).map_err(|errno| root.fault(&call.path, errno))?
@@ -58,8 +69,13 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     listing(path, listed, stop)
 }
 
-/// Shows what is in a folder and in those below it down to a depth, without what is hidden or git ignores.
-pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Result<DirectoryListing, Fault> {
+/// Shows what is in a folder and in those below it down to a depth, without what is hidden or git
+/// ignores.
+pub(super) fn tree(
+    workspace: &Workspace,
+    call: &Tree,
+    stop: &AtomicBool,
+) -> Result<DirectoryListing, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let path = root.relative(&call.path)?;
@@ -67,8 +83,20 @@ pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Res
     let base = descend(root, &call.path)?;
     let rules = Some(Rules::above(root, path.as_bytes()));
     let max_depth = call.depth.max(1) as usize;
-    let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, in_breadth: false, stop };
-    let listed = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
+    let walk = Walk {
+        base: &base,
+        prefix: path.as_bytes(),
+        rules,
+        hidden: false,
+        max_depth,
+        in_breadth: false,
+        stop,
+    };
+    let listed = deep(
+        &walk,
+        call.max_entries.clamp(1, MAX_ENTRIES) as usize,
+        false,
+    );
     listing(path, listed, stop)
 }
 
@@ -83,10 +111,15 @@ fn descend(root: &Root, path: &BytesPath) -> Result<Beneath, Fault> {
 }
 
 fn bare(path: &BytesPath) -> BytesPath {
-    BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()))
+    BytesPath::from_bytes(
+        path.as_bytes()
+            .strip_suffix(b"/")
+            .unwrap_or(path.as_bytes()),
+    )
 }
 
-/// What was found: the first ones in the order of their paths, how many there are, and how many folders could not be read.
+/// What was found: the first ones in the order of their paths, how many there are, and how many
+/// folders could not be read.
 struct Names {
     listed: Vec<Listed>,
     n_seen: u64,
@@ -96,29 +129,61 @@ struct Names {
 
 /// Lists what a walk finds.
 fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> Names {
-    let n_prefix = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
+    let n_prefix = if walk.prefix.is_empty() {
+        0
+    } else {
+        walk.prefix.len() + 1
+    };
     let walked = walk.run(&Lister { n, n_prefix, sizes });
     let (names, left_out): (Vec<_>, Vec<_>) = walked.states.into_iter().unzip();
     let (listed, n_seen) = Smallest::merge(names, n);
-    Names { listed, n_seen, n_unreadable: walked.n_unreadable, left_out: Counted::sum(left_out) }
+    Names {
+        listed,
+        n_seen,
+        n_unreadable: walked.n_unreadable,
+        left_out: Counted::sum(left_out),
+    }
 }
 
 fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
-    let Names { listed, n_seen, n_unreadable, left_out } = names;
+    let Names {
+        listed,
+        n_seen,
+        n_unreadable,
+        left_out,
+    } = names;
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
     let mut entries = Vec::with_capacity(listed.len());
     let mut n_bytes = 0;
-    for Listed { key, kind, bytes, target } in listed {
+    for Listed {
+        key,
+        kind,
+        bytes,
+        target,
+    } in listed
+    {
         n_bytes += key.len() + target.as_ref().map_or(0, |target| target.as_bytes().len()) + 32;
         if n_bytes > MAX_OUTPUT {
             break;
         }
-        entries.push(DirectoryEntry { path: BytesPath::from_bytes(key_path(key)), kind, bytes, target });
+        entries.push(DirectoryEntry {
+            path: BytesPath::from_bytes(key_path(key)),
+            kind,
+            bytes,
+            target,
+        });
     }
     let omitted = n_seen - entries.len() as u64;
-    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable, left_out })
+    Ok(DirectoryListing {
+        path,
+        entries,
+        omitted: Some(omitted),
+        truncated: omitted > 0,
+        n_unreadable,
+        left_out,
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,7 +196,12 @@ struct Listed {
 
 impl Listed {
     fn new(key: Vec<u8>, folder: BorrowedFd<'_>, name: &[u8], kind: Kind, sizes: bool) -> Self {
-        let mut listed = Self { key, kind: EntryKind::Other, bytes: None, target: None };
+        let mut listed = Self {
+            key,
+            kind: EntryKind::Other,
+            bytes: None,
+            target: None,
+        };
         match kind {
             Kind::File => {
                 listed.kind = EntryKind::File;
@@ -150,18 +220,40 @@ impl Listed {
 }
 
 /// Lists the names in one folder; only those that are given are looked at closer.
-fn one(folder: BorrowedFd<'_>, call: &ListDirectory, n: usize, stop: &Stop<'_>) -> Result<Names, Errno> {
+fn one(
+    folder: BorrowedFd<'_>,
+    call: &ListDirectory,
+    n: usize,
+    stop: &Stop<'_>,
+) -> Result<Names, Errno> {
     let (mut names, _) = walk::list(folder, stop)?;
     let mut left_out = LeftOut::default();
     names.retain(|name| {
         let is_hidden = !call.show_hidden && name.name[0] == b'.';
-        let count = if name.kind == Kind::Folder { &mut left_out.hidden_folders } else { &mut left_out.hidden_files };
+        let count = if name.kind == Kind::Folder {
+            &mut left_out.hidden_folders
+        } else {
+            &mut left_out.hidden_files
+        };
         *count += u64::from(is_hidden);
         !is_hidden
     });
     let n_seen = names.len() as u64;
-    let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind, call.show_size));
-    Ok(Names { listed: listed.collect(), n_seen, n_unreadable: 0, left_out })
+    let listed = names.into_iter().take(n).map(|name| {
+        Listed::new(
+            name.name.to_vec(),
+            folder,
+            &name.name,
+            name.kind,
+            call.show_size,
+        )
+    });
+    Ok(Names {
+        listed: listed.collect(),
+        n_seen,
+        n_unreadable: 0,
+        left_out,
+    })
 }
 
 struct Lister {
@@ -185,6 +277,14 @@ impl Visitor for Lister {
     fn visit(&self, (names, _): &mut Self::State, entry: &Entry<'_>) {
         let key = path_key(&entry.path()[self.n_prefix..]);
         let is_before = |last: &Listed| key < last.key;
-        names.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind, self.sizes)));
+        names.offer(self.n, is_before, || {
+            Some(Listed::new(
+                key.clone(),
+                entry.folder,
+                entry.name,
+                entry.kind,
+                self.sizes,
+            ))
+        });
     }
 }

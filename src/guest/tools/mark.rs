@@ -1,5 +1,6 @@
-//! What a file holds, as short as two looks at it can be compared by: a digest of its content. A file that was only touched, or got another
-//! name, holds what it held; one that holds other bytes is another, whatever its size and time say.
+//! What a file holds, as short as two looks at it can be compared by: a digest of its content. A
+//! file that was only touched, or got another name, holds what it held; one that holds other bytes
+//! is another, whatever its size and time say.
 
 use std::fs::File;
 use std::io;
@@ -37,9 +38,15 @@ pub(super) struct Marking<R> {
 }
 
 impl<R: Read> Marking<R> {
-    /// Of a file that is larger than what a file tool changes, its digest would cost too much for what it is worth.
+    /// Of a file that is larger than what a file tool changes, its digest would cost too much for
+    /// what it is worth.
     pub(super) fn new(inner: R, stat: &FileStat) -> Self {
-        Self { inner, digest: Sha256::new(), n_bytes: 0, is_too_large: stat.st_size as u64 > MAX_BYTES }
+        Self {
+            inner,
+            digest: Sha256::new(),
+            n_bytes: 0,
+            is_too_large: stat.st_size as u64 > MAX_BYTES,
+        }
     }
 
     /// Returns the mark of what was read; a larger file goes by what the kernel says of it.
@@ -48,8 +55,14 @@ impl<R: Read> Marking<R> {
             return Ok(shown(self.digest.finalize().as_slice()));
         }
         let stat = fstat(file)?;
-        let (changed, noted) = ((stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec));
-        Ok(Mark(format!("stat:{}:{}:{}.{}:{}.{}", stat.st_size, stat.st_ino, changed.0, changed.1, noted.0, noted.1)))
+        let (changed, noted) = (
+            (stat.st_mtime, stat.st_mtime_nsec),
+            (stat.st_ctime, stat.st_ctime_nsec),
+        );
+        Ok(Mark(format!(
+            "stat:{}:{}:{}.{}:{}.{}",
+            stat.st_size, stat.st_ino, changed.0, changed.1, noted.0, noted.1
+        )))
     }
 }
 
@@ -114,7 +127,10 @@ mod tests {
         assert_eq!(look(&file), of_text(text.as_bytes()));
         file.set_len(MAX_BYTES + 1).expect("grows");
         let large = look(&file);
-        assert!(large.0.starts_with("stat:") && large == look(&file), "{large:?}");
+        assert!(
+            large.0.starts_with("stat:") && large == look(&file),
+            "{large:?}"
+        );
         file.set_len(MAX_BYTES + 2).expect("grows");
         assert_ne!(look(&file), large);
     }

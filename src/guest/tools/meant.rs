@@ -1,8 +1,9 @@
 //! The file that is meant by a name whose letters only look like those of its own name.
 //!
-//! It is taken where nothing has the very name and one name alone of that folder is alike, and the result says so. It gives nobody more than the
-//! very name would: where rules speak of paths by their names (a call by name), and where the name found is a protected one, nothing is taken
-//! for another.
+//! It is taken where nothing has the very name and one name alone of that folder is alike, and the
+//! result says so. It gives nobody more than the very name would: where rules speak of paths by
+//! their names (a call by name), and where the name found is a protected one, nothing is taken for
+//! another.
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -34,7 +35,8 @@ enum Use {
     Makes,
 }
 
-/// Returns a call with the names that are meant in it, and those that it did not give itself; `None`: it gives them all.
+/// Returns a call with the names that are meant in it, and those that it did not give itself;
+/// `None`: it gives them all.
 pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantName>)> {
     if root.beneath().refuses_links() {
         return None;
@@ -47,7 +49,10 @@ pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantNam
     let (mut call, mut names, mut found) = (call.clone(), Vec::new(), found.into_iter());
     each_path_mut(&mut call, &mut |path, _| {
         if let Some(found) = found.next().flatten() {
-            names.push(MeantName { given: std::mem::replace(path, found.clone()), found });
+            names.push(MeantName {
+                given: std::mem::replace(path, found.clone()),
+                found,
+            });
         }
     });
     Some((call, names))
@@ -60,11 +65,23 @@ pub(crate) fn said(output: Output, names: Vec<MeantName>) -> Output {
         output @ Output::Fault(_) => output,
         output if names.is_empty() => output,
         Output::Command(mut command) => {
-            let said = names.iter().map(|MeantName { given, found }| format!("{found} was taken for {given}, which looks like it"));
-            command.note = Some(command.note.into_iter().chain(said).collect::<Vec<_>>().join("; "));
+            let said = names.iter().map(|MeantName { given, found }| {
+                format!("{found} was taken for {given}, which looks like it")
+            });
+            command.note = Some(
+                command
+                    .note
+                    .into_iter()
+                    .chain(said)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            );
             Output::Command(command)
         }
-        output => Output::Meant { names, output: Box::new(output) },
+        output => Output::Meant {
+            names,
+            output: Box::new(output),
+        },
     }
 }
 
@@ -140,12 +157,20 @@ each_path!(each_path_mut, iter_mut, mut);
 /// Finds what is meant by a path that leads to nothing.
 fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
     let relative = root.relative(path).ok()?;
-    let is_missing = |path: &[u8]| root.beneath().open(path, OFlag::O_PATH, Links::Follow).err() == Some(Errno::ENOENT);
+    let is_missing = |path: &[u8]| {
+        root.beneath()
+            .open(path, OFlag::O_PATH, Links::Follow)
+            .err()
+            == Some(Errno::ENOENT)
+    };
     if relative.is_empty() || !is_missing(relative.as_bytes()) {
         return None;
     }
     let (mut found, mut is_other) = (Vec::new(), false);
-    let bare = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
+    let bare = relative
+        .as_bytes()
+        .strip_suffix(b"/")
+        .unwrap_or(relative.as_bytes());
     let mut left = bare.split(|byte| *byte == b'/').peekable();
     while let Some(name) = left.next() {
         let here = join(&found, name);
@@ -174,10 +199,18 @@ fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
 
 /// Returns the only name in a folder that is alike, where nothing has the very name.
 fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
-    let folder = root.beneath().open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow).ok()?;
+    let folder = root
+        .beneath()
+        .open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)
+        .ok()?;
     let wanted = plain_bytes(name);
     let mut found = None;
-    for entry in Dir::from_fd(folder).ok()?.into_iter().take(MAX_NAMES).flatten() {
+    for entry in Dir::from_fd(folder)
+        .ok()?
+        .into_iter()
+        .take(MAX_NAMES)
+        .flatten()
+    {
         let other = entry.file_name().to_bytes();
         if other == name {
             // A link that leads to nothing.

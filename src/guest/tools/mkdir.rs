@@ -15,15 +15,24 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::Mkdir;
 
-/// Makes a folder and those above it, or none of them. One that is there already is what was wanted.
+/// Makes a folder and those above it, or none of them. One that is there already is what was
+/// wanted.
 pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let _changing = workspace.changing();
     let mut spot = Spot::find(root, &call.path, call.protected, Parents::Make)?;
     let change = match &spot.stat {
         None => {
-            match mkdirat(&spot.folder, spot.name.as_slice(), Mode::from_bits_truncate(0o777)) {
-                Err(Errno::EEXIST) => return Err(Fault::Changed { path: call.path.clone() }),
+            match mkdirat(
+                &spot.folder,
+                spot.name.as_slice(),
+                Mode::from_bits_truncate(0o777),
+            ) {
+                Err(Errno::EEXIST) => {
+                    return Err(Fault::Changed {
+                        path: call.path.clone(),
+                    });
+                }
                 other => other.map_err(|errno| fault(&call.path, errno))?,
             }
             spot.made.keep();
@@ -35,8 +44,22 @@ pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault>
             root.open_directory(&call.path)?;
             Change::Kept
         }
-        Some(_) => return Err(refused(&call.path, "is there already and is no folder; name another one, or delete it first")),
+        Some(_) => {
+            return Err(refused(
+                &call.path,
+                "is there already and is no folder; name another one, or delete it first",
+            ));
+        }
     };
-    let change = FileChange { path: spot.shown, change, entries: Some(0), ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
+    let change = FileChange {
+        path: spot.shown,
+        change,
+        entries: Some(0),
+        ..FileChange::default()
+    };
+    Ok(Changed {
+        files: vec![change],
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }

@@ -1,8 +1,9 @@
 //! The file tools: what a model may do to the project's files without a shell.
 //!
-//! One file per tool; [`run`] hands a call to its tool. Every tool is plain blocking code called on a worker thread, several at
-//! once, and answers everything a model should read with a [`Fault`]. Where a path leads is decided by [`super::root`] alone;
-//! `walk` is the only code that lists folders in depth; `save` is the only code that writes.
+//! One file per tool; [`run`] hands a call to its tool. Every tool is plain blocking code called on
+//! a worker thread, several at once, and answers everything a model should read with a [`Fault`].
+//! Where a path leads is decided by [`super::root`] alone; `walk` is the only code that lists
+//! folders in depth; `save` is the only code that writes.
 //!
 //! Start with `read_file`, the simplest.
 
@@ -79,10 +80,12 @@ use podbay_wire::Call;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 
-/// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every output fits its frame.
+/// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every
+/// output fits its frame.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// The project and what the tools need of it from call to call. What the model has seen of files is not in it: the host remembers that.
+/// The project and what the tools need of it from call to call. What the model has seen of files is
+/// not in it: the host remembers that.
 #[derive(Debug)]
 pub struct Workspace {
     root: Root,
@@ -94,14 +97,25 @@ pub struct Workspace {
 impl Workspace {
     /// Opens the project's folder; in a box that is `/workspace`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, cursors: Arc::default(), changing: Arc::default() })
+        Ok(Self {
+            root: Root::open(path)?,
+            cursors: Arc::default(),
+            changing: Arc::default(),
+        })
     }
 
     /// The same project, in which no link is followed.
     fn by_name(&self) -> Result<Self, Fault> {
-        let failed = |error: io::Error| Fault::Io { doing: "open the project".into(), problem: error.to_string() };
+        let failed = |error: io::Error| Fault::Io {
+            doing: "open the project".into(),
+            problem: error.to_string(),
+        };
         let root = self.root.by_name().map_err(failed)?;
-        Ok(Self { root, cursors: Arc::clone(&self.cursors), changing: Arc::clone(&self.changing) })
+        Ok(Self {
+            root,
+            cursors: Arc::clone(&self.cursors),
+            changing: Arc::clone(&self.changing),
+        })
     }
 
     pub fn root(&self) -> &Root {
@@ -119,7 +133,9 @@ impl Workspace {
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
     if let Call::ByName { call } = call {
-        return workspace.by_name().map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
+        return workspace
+            .by_name()
+            .map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
     }
     match meant::find_names(&workspace.root, call) {
         None => carry_out(workspace, call, stop),
@@ -138,21 +154,28 @@ fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         Call::WriteFile(call) => write_file::run(workspace, &seen, call).map(Output::Written),
         Call::EditFile(call) => edit_file::run(workspace, &seen, call, stop).map(Output::Edited),
         Call::MultiEdit(call) => multi_edit::run(workspace, &seen, call, stop).map(Output::Changed),
-        Call::ApplyPatch(call) => apply_patch::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::ApplyPatch(call) => {
+            apply_patch::run(workspace, &seen, call, stop).map(Output::Changed)
+        }
         Call::EditLines(call) => edit_lines::run(workspace, &seen, call).map(Output::Edited),
-        Call::DeleteFile(call) => delete_file::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::DeleteFile(call) => {
+            delete_file::run(workspace, &seen, call, stop).map(Output::Changed)
+        }
         Call::CopyFile(call) => copy_file::run(workspace, &seen, call, stop).map(Output::Changed),
         Call::MoveFile(call) => move_file::run(workspace, &seen, call, stop).map(Output::Changed),
         Call::Mkdir(call) => mkdir::run(workspace, call).map(Output::Changed),
         Call::Tree(call) => list_directory::tree(workspace, call, stop).map(Output::Tree),
-        Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
+        Call::ListDirectory(call) => {
+            list_directory::run(workspace, call, stop).map(Output::Listing)
+        }
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
         Call::Archive(call) => archive::run(workspace, call, stop),
         // Nobody is asked about it, so it must be the file of that name.
-        Call::UpdateConfig(call) => {
-            workspace.by_name().and_then(|workspace| update_config::run(&workspace, &seen, call)).map(Output::Edited)
-        }
+        Call::UpdateConfig(call) => workspace
+            .by_name()
+            .and_then(|workspace| update_config::run(&workspace, &seen, call))
+            .map(Output::Edited),
         Call::ByName { .. }
         | Call::Bash(_)
         | Call::Exec(_)
@@ -160,12 +183,18 @@ fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         | Call::Git(_)
         | Call::Env(_)
         | Call::Cd(_)
-        | Call::Processes(_) => Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() }),
+        | Call::Processes(_) => Err(Fault::Io {
+            doing: "run a file tool".into(),
+            problem: "this call is not one".into(),
+        }),
     };
     seen.end(done.unwrap_or_else(Output::Fault))
 }
 
 /// Returns the fault for a field of the call itself.
 fn invalid(field: &str, problem: impl Into<String>) -> Fault {
-    Fault::Invalid { field: field.into(), problem: problem.into() }
+    Fault::Invalid {
+        field: field.into(),
+        problem: problem.into(),
+    }
 }

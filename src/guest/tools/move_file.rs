@@ -24,7 +24,12 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::MoveFile;
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &MoveFile,
+    stop: &AtomicBool,
+) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
@@ -32,8 +37,11 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &At
     source.there(root)?;
     source.refuse_rooted()?;
     let entries = if source.is_folder() {
-        let folder = contents::open_folder(&source.folder, &source.name).map_err(|errno| fault(&call.source, errno))?;
-        let see = &mut |path: &[u8], _: BorrowedFd<'_>, name: &_| refuse_inside(&call.source, path, name, call.protected);
+        let folder = contents::open_folder(&source.folder, &source.name)
+            .map_err(|errno| fault(&call.source, errno))?;
+        let see = &mut |path: &[u8], _: BorrowedFd<'_>, name: &_| {
+            refuse_inside(&call.source, path, name, call.protected)
+        };
         Some(contents::survey(folder.as_fd(), &source.real, stop, see)?)
     } else {
         None
@@ -50,9 +58,17 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &At
     let renamed = if replaced {
         renameat(&source.folder, from, &destination.folder, to)
     } else {
-        match renameat2(&source.folder, from, &destination.folder, to, RenameFlags::RENAME_NOREPLACE) {
+        match renameat2(
+            &source.folder,
+            from,
+            &destination.folder,
+            to,
+            RenameFlags::RENAME_NOREPLACE,
+        ) {
             // Some file systems know no flags.
-            Err(Errno::EINVAL | Errno::ENOSYS) => renameat(&source.folder, from, &destination.folder, to),
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                renameat(&source.folder, from, &destination.folder, to)
+            }
             other => other,
         }
     };
@@ -64,23 +80,50 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &At
                 seen.look_again(&destination);
             }
         }
-        Err(Errno::EEXIST | Errno::ENOTEMPTY) => return Err(Fault::Changed { path: call.destination.clone() }),
-        Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.source.clone() }),
+        Err(Errno::EEXIST | Errno::ENOTEMPTY) => {
+            return Err(Fault::Changed {
+                path: call.destination.clone(),
+            });
+        }
+        Err(Errno::ENOENT) => {
+            return Err(Fault::Changed {
+                path: call.source.clone(),
+            });
+        }
         Err(Errno::EXDEV) => {
-            return Err(refused(&call.source, "cannot be renamed to there in one step; copy it and delete it, as `mv` does"));
+            return Err(refused(
+                &call.source,
+                "cannot be renamed to there in one step; copy it and delete it, as `mv` does",
+            ));
         }
         Err(errno) => return Err(fault(&call.source, errno)),
     }
-    let change =
-        FileChange { path: destination.shown, change: Change::Moved, from: Some(source.shown), replaced, entries, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
+    let change = FileChange {
+        path: destination.shown,
+        change: Change::Moved,
+        from: Some(source.shown),
+        replaced,
+        entries,
+        ..FileChange::default()
+    };
+    Ok(Changed {
+        files: vec![change],
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }
 
-/// Refuses two names of one file: the kernel leaves both of them where they are and calls that a success.
+/// Refuses two names of one file: the kernel leaves both of them where they are and calls that a
+/// success.
 fn refuse_other_name(source: &Spot, destination: &Spot) -> Result<(), Fault> {
-    let (Some(from), Some(to)) = (&source.stat, &destination.stat) else { return Ok(()) };
+    let (Some(from), Some(to)) = (&source.stat, &destination.stat) else {
+        return Ok(());
+    };
     if (from.st_dev, from.st_ino) == (to.st_dev, to.st_ino) && from.st_nlink > 1 {
-        let problem = format!("and {} are two names of one file already; delete the one that is not needed", destination.shown);
+        let problem = format!(
+            "and {} are two names of one file already; delete the one that is not needed",
+            destination.shown
+        );
         return Err(refused(&source.path, problem));
     }
     Ok(())

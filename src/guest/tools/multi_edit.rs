@@ -18,17 +18,28 @@ use podbay_wire::FileEdit;
 use podbay_wire::MultiEdit;
 
 /// Makes edits of several files in their order, all or none.
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &MultiEdit,
+    stop: &AtomicBool,
+) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     if call.edits.is_empty() {
         return Err(invalid("edits", "is empty; give at least one edit"));
     }
     for (number, FileEdit { edit, .. }) in (1..).zip(&call.edits) {
         if edit.old_string.is_empty() {
-            return Err(invalid("old_string", format!("is empty in edit {number}; use write_file for a new file")));
+            return Err(invalid(
+                "old_string",
+                format!("is empty in edit {number}; use write_file for a new file"),
+            ));
         }
         if edit.old_string == edit.new_string {
-            return Err(invalid("new_string", format!("is the same as old_string in edit {number}")));
+            return Err(invalid(
+                "new_string",
+                format!("is the same as old_string in edit {number}"),
+            ));
         }
     }
     let _changing = workspace.changing();
@@ -38,28 +49,58 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &A
         if stop.is_cancelled() {
             return Err(Fault::Cancelled);
         }
-        let at = all.open(workspace, seen, path, call.protected, Parents::MustExist, true)?.at;
-        let Some(before) = all.text(at) else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
+        let at = all
+            .open(
+                workspace,
+                seen,
+                path,
+                call.protected,
+                Parents::MustExist,
+                true,
+            )?
+            .at;
+        let Some(before) = all.text(at) else {
+            return Err(workspace.root.fault(path, Errno::ENOENT));
+        };
         let encoded = Encoded::of(before);
         let mut text = encoded.text.as_bytes().to_vec();
-        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number, stop).map_err(|fault| all.outdated(at, seen, fault))?;
+        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number, stop)
+            .map_err(|fault| all.outdated(at, seen, fault))?;
         let after = encoded.edited(path, &text)?;
         let said = encoded.notes();
         all.set(at, Some(after));
-        let known = files.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
-            files.push((at, FileChange { path: all.shown(at).clone(), change: Change::Modified, ..FileChange::default() }));
-            files.len() - 1
-        });
+        let known = files
+            .iter()
+            .position(|(known, _)| *known == at)
+            .unwrap_or_else(|| {
+                files.push((
+                    at,
+                    FileChange {
+                        path: all.shown(at).clone(),
+                        change: Change::Modified,
+                        ..FileChange::default()
+                    },
+                ));
+                files.len() - 1
+            });
         let notes = &mut files[known].1.notes;
-        notes.extend(said.into_iter().filter(|said| !notes.contains(said)).collect::<Vec<_>>());
+        notes.extend(
+            said.into_iter()
+                .filter(|said| !notes.contains(said))
+                .collect::<Vec<_>>(),
+        );
         if edited.replaced > 1 {
             notes.push(format!("edit {number} changed {} places", edited.replaced));
         }
         if !edited.tolerant.is_empty() {
-            notes.push(format!("edit {number} was found only by ignoring white space: check the result"));
+            notes.push(format!(
+                "edit {number} was found only by ignoring white space: check the result"
+            ));
         }
         if !edited.alike.is_empty() {
-            notes.push(format!("edit {number} was found only by letters that look alike: check the result"));
+            notes.push(format!(
+                "edit {number} was found only by letters that look alike: check the result"
+            ));
         }
         if !edited.unescaped.is_empty() {
             notes.push(format!("edit {number} was found only without its backslashes, which were one level too many: check the result"));
@@ -67,10 +108,17 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &A
     }
     for (at, file) in &mut files {
         if !all.has_changed(*at) {
-            return Err(invalid("edits", format!("together leave {} as it is", file.path)));
+            return Err(invalid(
+                "edits",
+                format!("together leave {} as it is", file.path),
+            ));
         }
         (file.added, file.removed) = all.lines(*at);
     }
     all.commit(seen, stop)?;
-    Ok(Changed { files: files.into_iter().map(|(_, file)| file).collect(), dry_run: false, memos: Vec::new() })
+    Ok(Changed {
+        files: files.into_iter().map(|(_, file)| file).collect(),
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }

@@ -37,9 +37,13 @@ pub(super) enum Found {
     BehindTheEnd(u64),
 }
 
-/// Reads a page and forgets the rest as it streams by. `size` is what the reader will give in all, as far as is known.
+/// Reads a page and forgets the rest as it streams by. `size` is what the reader will give in all,
+/// as far as is known.
 pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Result<Found> {
-    let mut lines = Lines { reader, position: 0 };
+    let mut lines = Lines {
+        reader,
+        position: 0,
+    };
     let mut line = Vec::new();
     for n_before in 1..wanted.first_line {
         if lines.next(0, &mut line)?.is_none() {
@@ -64,7 +68,9 @@ pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Resul
         if page.n_lines > 0 && page.text.len() + line.len() > wanted.n_bytes {
             // This line has been taken from the reader but belongs to the next page.
             page.more = true;
-            page.total_lines = lines.count_rest(size)?.map(|n| wanted.first_line + page.n_lines + n);
+            page.total_lines = lines
+                .count_rest(size)?
+                .map(|n| wanted.first_line + page.n_lines + n);
             return Ok(Found::Page(page));
         }
         page.cut_lines += u32::from(was_cut);
@@ -72,11 +78,14 @@ pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Resul
         page.n_lines += 1;
     }
     page.more = !lines.reader.fill_buf()?.is_empty();
-    page.total_lines = lines.count_rest(size)?.map(|n| wanted.first_line - 1 + page.n_lines + n);
+    page.total_lines = lines
+        .count_rest(size)?
+        .map(|n| wanted.first_line - 1 + page.n_lines + n);
     Ok(Found::Page(page))
 }
 
-/// Shortens a line of `length` bytes that is not here whole, or that no page of `n_bytes` could hold; says in it that it did.
+/// Shortens a line of `length` bytes that is not here whole, or that no page of `n_bytes` could
+/// hold; says in it that it did.
 fn cut(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
     let keep = MAX_LINE.min(n_bytes);
     if length <= keep as u64 {
@@ -84,11 +93,16 @@ fn cut(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
     }
     line.truncate(keep);
     // Cutting a character in two would make the file look as if it were not UTF-8.
-    let start = line.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(0);
+    let start = line
+        .iter()
+        .rposition(|byte| byte & 0xc0 != 0x80)
+        .unwrap_or(0);
     if line.len() - start < 4 && std::str::from_utf8(&line[start..]).is_err() {
         line.truncate(start);
     }
-    line.extend_from_slice(format!(" [… this line is cut here; it has {length} bytes]\n").as_bytes());
+    line.extend_from_slice(
+        format!(" [… this line is cut here; it has {length} bytes]\n").as_bytes(),
+    );
     true
 }
 
@@ -99,7 +113,8 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Takes one line with its end and keeps its first `keep` bytes; returns its whole length, or `None` at the end of the file.
+    /// Takes one line with its end and keeps its first `keep` bytes; returns its whole length, or
+    /// `None` at the end of the file.
     fn next(&mut self, keep: usize, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
         let mut length = 0;
         loop {
@@ -149,11 +164,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, wanted: (u64, u64, usize), expected: &str, more: bool, total: Option<u64>) {
-        let wanted = Wanted { first_line: wanted.0, n_lines: wanted.1, n_bytes: wanted.2 };
+    fn check(
+        text: &str,
+        wanted: (u64, u64, usize),
+        expected: &str,
+        more: bool,
+        total: Option<u64>,
+    ) {
+        let wanted = Wanted {
+            first_line: wanted.0,
+            n_lines: wanted.1,
+            n_bytes: wanted.2,
+        };
         let found = read(text.as_bytes(), text.len() as u64, wanted).expect("memory reads");
-        let Found::Page(page) = found else { panic!("{found:?}") };
-        assert_eq!((String::from_utf8_lossy(&page.text).as_ref(), page.more, page.total_lines), (expected, more, total));
+        let Found::Page(page) = found else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (
+                String::from_utf8_lossy(&page.text).as_ref(),
+                page.more,
+                page.total_lines
+            ),
+            (expected, more, total)
+        );
     }
 
     #[test]
@@ -167,20 +201,44 @@ mod tests {
 
     #[test]
     fn a_page_ends_before_the_line_that_does_not_fit() {
-        check("aaaa\nbbbb\ncccc\n", (1, 9, 10), "aaaa\nbbbb\n", true, Some(3));
-        check("aaaa\nbbbb\ncccc", (1, 9, 12), "aaaa\nbbbb\n", true, Some(3));
+        check(
+            "aaaa\nbbbb\ncccc\n",
+            (1, 9, 10),
+            "aaaa\nbbbb\n",
+            true,
+            Some(3),
+        );
+        check(
+            "aaaa\nbbbb\ncccc",
+            (1, 9, 12),
+            "aaaa\nbbbb\n",
+            true,
+            Some(3),
+        );
     }
 
     #[test]
     fn a_first_line_over_the_bound_is_cut_and_says_so() {
-        check("ééééé\nb\n", (1, 1, 5), "éé [… this line is cut here; it has 11 bytes]\n", true, Some(2));
+        check(
+            "ééééé\nb\n",
+            (1, 1, 5),
+            "éé [… this line is cut here; it has 11 bytes]\n",
+            true,
+            Some(2),
+        );
     }
 
     #[test]
     fn long_lines_are_cut_between_characters() {
         let text = format!("{}é\nnext\n", "x".repeat(MAX_LINE - 1));
-        let wanted = Wanted { first_line: 1, n_lines: 9, n_bytes: 100_000 };
-        let Ok(Found::Page(page)) = read(text.as_bytes(), 0, wanted) else { panic!("reads") };
+        let wanted = Wanted {
+            first_line: 1,
+            n_lines: 9,
+            n_bytes: 100_000,
+        };
+        let Ok(Found::Page(page)) = read(text.as_bytes(), 0, wanted) else {
+            panic!("reads")
+        };
         assert_eq!((page.n_lines, page.cut_lines), (2, 1));
         let text = String::from_utf8(page.text).expect("still UTF-8");
         assert!(text.ends_with("bytes]\nnext\n"), "{text}");
@@ -188,8 +246,18 @@ mod tests {
 
     #[test]
     fn an_offset_behind_the_end_says_where_the_end_is() {
-        let behind =
-            |text: &str, first_line| read(text.as_bytes(), 0, Wanted { first_line, n_lines: 5, n_bytes: 100 }).expect("memory reads");
+        let behind = |text: &str, first_line| {
+            read(
+                text.as_bytes(),
+                0,
+                Wanted {
+                    first_line,
+                    n_lines: 5,
+                    n_bytes: 100,
+                },
+            )
+            .expect("memory reads")
+        };
         assert_eq!(behind("a\nb\n", 3), Found::BehindTheEnd(2));
         assert_eq!(behind("a\nb", 9), Found::BehindTheEnd(2));
         assert_eq!(behind("", 2), Found::BehindTheEnd(0));

@@ -1,4 +1,5 @@
-//! The lines of a file, so kept that those of many hunks are found in them without going through all for each, and what is taken of them.
+//! The lines of a file, so kept that those of many hunks are found in them without going through
+//! all for each, and what is taken of them.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -30,7 +31,9 @@ impl Level {
         match self {
             Self::Exact => None,
             Self::End | Self::Around => Some("white space"),
-            Self::Alike => Some("white space and the kind of quotes, dashes and blanks, or how letters are composed"),
+            Self::Alike => Some(
+                "white space and the kind of quotes, dashes and blanks, or how letters are composed",
+            ),
         }
     }
 
@@ -57,7 +60,12 @@ pub(super) struct Index<'a> {
 
 impl<'a> Index<'a> {
     pub(super) fn new(lines: Vec<&'a [u8]>, stop: &'a Stop<'a>) -> Self {
-        Self { lines, by_hash: Default::default(), hashes: Default::default(), stop }
+        Self {
+            lines,
+            by_hash: Default::default(),
+            hashes: Default::default(),
+            stop,
+        }
     }
 
     pub(super) fn lines(&self) -> &[&'a [u8]] {
@@ -71,35 +79,67 @@ impl<'a> Index<'a> {
 
     /// Returns whether lines stand in this place.
     pub(super) fn is_at(&self, at: usize, wanted: &[&[u8]], level: Level) -> bool {
-        let window = at.checked_add(wanted.len()).and_then(|end| self.lines.get(at..end));
-        window.is_some_and(|window| window.iter().zip(wanted).all(|(here, wanted)| level.form(here) == level.form(wanted)))
+        let window = at
+            .checked_add(wanted.len())
+            .and_then(|end| self.lines.get(at..end));
+        window.is_some_and(|window| {
+            window
+                .iter()
+                .zip(wanted)
+                .all(|(here, wanted)| level.form(here) == level.form(wanted))
+        })
     }
 
-    /// Returns the places where lines stand one after the other, from this line on, in their order. Blank ones alone stand anywhere, and so
-    /// nowhere, where blanks are passed over.
-    pub(super) fn places<'b>(&'b self, wanted: &'b [&'b [u8]], level: Level, from: usize) -> Box<dyn Iterator<Item = usize> + 'b> {
-        let says_something = level == Level::Exact || wanted.iter().any(|line| !line.trim_ascii().is_empty());
+    /// Returns the places where lines stand one after the other, from this line on, in their order.
+    /// Blank ones alone stand anywhere, and so nowhere, where blanks are passed over.
+    pub(super) fn places<'b>(
+        &'b self,
+        wanted: &'b [&'b [u8]],
+        level: Level,
+        from: usize,
+    ) -> Box<dyn Iterator<Item = usize> + 'b> {
+        let says_something =
+            level == Level::Exact || wanted.iter().any(|line| !line.trim_ascii().is_empty());
         // The rarest of them says where they can stand at all.
-        let lists = wanted.iter().filter(|_| says_something).map(|line| self.of_hash(level, line)).enumerate();
-        let (n_before, lines) = lists.min_by_key(|(_, lines)| lines.len()).unwrap_or_default();
-        let lines = &lines[lines.partition_point(|(_, line)| (*line as usize) < from.saturating_add(n_before))..];
+        let lists = wanted
+            .iter()
+            .filter(|_| says_something)
+            .map(|line| self.of_hash(level, line))
+            .enumerate();
+        let (n_before, lines) = lists
+            .min_by_key(|(_, lines)| lines.len())
+            .unwrap_or_default();
+        let lines = &lines
+            [lines.partition_point(|(_, line)| (*line as usize) < from.saturating_add(n_before))..];
         let is_at = move |at: &usize| self.is_at(*at, wanted, level);
-        // Of many lines that are all frequent, comparing them anew in each place would take minutes.
+        // Of many lines that are all frequent, comparing them anew in each place would take
+        // minutes.
         if lines.len().saturating_mul(wanted.len()) > self.lines.len().saturating_mul(4) {
             let wanted: Vec<u32> = wanted.iter().map(|line| hash(&level.form(line))).collect();
-            let here = self.hashes[level as usize].get_or_init(|| self.lines.iter().map(|line| hash(&level.form(line))).collect());
-            let places = runs(here.get(from..).unwrap_or_default(), wanted).map(move |at| at + from);
+            let here = self.hashes[level as usize].get_or_init(|| {
+                self.lines
+                    .iter()
+                    .map(|line| hash(&level.form(line)))
+                    .collect()
+            });
+            let places =
+                runs(here.get(from..).unwrap_or_default(), wanted).map(move |at| at + from);
             return Box::new(places.take_while(move |_| !self.is_stopped()).filter(is_at));
         }
-        let places =
-            lines.iter().take_while(move |_| !self.is_stopped()).filter_map(move |(_, line)| (*line as usize).checked_sub(n_before));
+        let places = lines
+            .iter()
+            .take_while(move |_| !self.is_stopped())
+            .filter_map(move |(_, line)| (*line as usize).checked_sub(n_before));
         Box::new(places.filter(is_at))
     }
 
     /// Returns the lines that can be this one, by their hash, in their order.
     fn of_hash(&self, level: Level, line: &[u8]) -> &[(u32, u32)] {
         let by_hash = self.by_hash[level as usize].get_or_init(|| {
-            let mut by_hash: Vec<(u32, u32)> = (0..).zip(&self.lines).map(|(number, line)| (hash(&level.form(line)), number)).collect();
+            let mut by_hash: Vec<(u32, u32)> = (0..)
+                .zip(&self.lines)
+                .map(|(number, line)| (hash(&level.form(line)), number))
+                .collect();
             by_hash.sort_unstable();
             by_hash
         });
@@ -117,14 +157,18 @@ fn hash(line: &[u8]) -> u32 {
     hasher.finish() as u32
 }
 
-/// Where hunks have their places already: by the line that each begins at, the one that it ends before. None of them reaches into another.
+/// Where hunks have their places already: by the line that each begins at, the one that it ends
+/// before. None of them reaches into another.
 #[derive(Default)]
 pub(super) struct Taken(BTreeMap<usize, usize>);
 
 impl Taken {
     /// Returns whether nothing of this is taken, and it does not lie within what is.
     pub(super) fn leaves(&self, range: &Range<usize>) -> bool {
-        self.0.range(..range.end).next_back().is_none_or(|(_, end)| *end <= range.start)
+        self.0
+            .range(..range.end)
+            .next_back()
+            .is_none_or(|(_, end)| *end <= range.start)
     }
 
     pub(super) fn take(&mut self, range: &Range<usize>) {
@@ -145,10 +189,17 @@ mod tests {
         let stop = Stop::new(&never, None);
         let index = Index::new(lines.iter().map(|line| line.as_bytes()).collect(), &stop);
         let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.as_bytes()).collect();
-        assert_eq!(index.places(&wanted, level, 0).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            index.places(&wanted, level, 0).collect::<Vec<_>>(),
+            expected
+        );
         for from in 0..=lines.len() {
             let behind: Vec<usize> = expected.iter().copied().filter(|at| *at >= from).collect();
-            assert_eq!(index.places(&wanted, level, from).collect::<Vec<_>>(), behind, "from {from}");
+            assert_eq!(
+                index.places(&wanted, level, from).collect::<Vec<_>>(),
+                behind,
+                "from {from}"
+            );
         }
     }
 
@@ -179,9 +230,16 @@ mod tests {
             assert!(taken.leaves(&range), "{range:?}");
             taken.take(&range);
         }
-        for (range, expected) in
-            [(0..4, true), (3..5, false), (5..5, false), (6..6, true), (8..10, true), (9..11, false), (10..12, true), (0..20, false)]
-        {
+        for (range, expected) in [
+            (0..4, true),
+            (3..5, false),
+            (5..5, false),
+            (6..6, true),
+            (8..10, true),
+            (9..11, false),
+            (10..12, true),
+            (0..20, false),
+        ] {
             assert_eq!(taken.leaves(&range), expected, "{range:?}");
         }
     }

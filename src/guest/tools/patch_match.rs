@@ -1,10 +1,13 @@
 //! Where the hunks of a patch go: pure work on the lines of one file.
 //!
-//! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
-//! they stand but for white space, and then but for letters that look alike, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it.
+//! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs
+//! where they stand exactly, and then where they stand but for white space, and then but for
+//! letters that look alike, if that is one place alone; a line `@@ like this` that stands there
+//! once narrows it down to what follows it.
 //!
-//! What is left open then depends on the form of the patch, as those who know it expect. Of sections that show lines around a change the first
-//! place behind the hunk before is taken. Of a unified diff whose hunk stands nowhere, up to two of the outermost lines around it are passed
+//! What is left open then depends on the form of the patch, as those who know it expect. Of
+//! sections that show lines around a change the first place behind the hunk before is taken. Of a
+//! unified diff whose hunk stands nowhere, up to two of the outermost lines around it are passed
 //! over, as `patch` does (fuzz). Both are said. A line that changes must be there in any case.
 
 use std::borrow::Cow;
@@ -38,7 +41,8 @@ pub(super) struct Patched {
     pub(super) text: Vec<u8>,
     pub(super) added: u64,
     pub(super) removed: u64,
-    /// A hunk has its place by the number of its line or by its order alone: its own lines do not say where it belongs.
+    /// A hunk has its place by the number of its line or by its order alone: its own lines do not
+    /// say where it belongs.
     pub(super) by_number: bool,
     /// Where a hunk was not found as it says.
     pub(super) notes: Vec<String>,
@@ -113,11 +117,23 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
         if text.index.is_stopped() {
             return Err(miss(Why::Cancelled));
         }
-        let Found { range, level, hunk, n_left_out, fuzz, guessed, others } = found.map_err(miss)?;
+        let Found {
+            range,
+            level,
+            hunk,
+            n_left_out,
+            fuzz,
+            guessed,
+            others,
+        } = found.map_err(miss)?;
         by_number |= guessed;
-        let line = (range.start as u64 + 1).saturating_sub(n_left_out as u64).max(1);
+        let line = (range.start as u64 + 1)
+            .saturating_sub(n_left_out as u64)
+            .max(1);
         if let Some(what) = level.ignoring() {
-            notes.push(format!("hunk {number} was found at line {line} only by ignoring {what}: check the result"));
+            notes.push(format!(
+                "hunk {number} was found at line {line} only by ignoring {what}: check the result"
+            ));
         }
         if fuzz > 0 {
             notes.push(format!("hunk {number} was found at line {line} with fuzz {fuzz}: what it shows around its change is not all there, so check the result"));
@@ -125,17 +141,29 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
         if !others.is_empty() {
             notes.push(several(number.into(), line, &others));
         }
-        if let Some(named) = hunk.line.filter(|&named| named != line && level == Level::Exact) {
-            notes.push(format!("hunk {number} was found at line {line}, not {named}"));
+        if let Some(named) = hunk
+            .line
+            .filter(|&named| named != line && level == Level::Exact)
+        {
+            notes.push(format!(
+                "hunk {number} was found at line {line}, not {named}"
+            ));
         }
-        let new = matches!(level, Level::Around | Level::Alike).then(|| text.indented(&hunk, &range));
+        let new =
+            matches!(level, Level::Around | Level::Alike).then(|| text.indented(&hunk, &range));
         cursor = range.end;
         taken.take(&range);
         placed.push(Placed { range, hunk, new });
     }
     // What only adds lines goes in front of what takes the place of the lines there.
     placed.sort_by_key(|placed| (placed.range.start, placed.range.end));
-    let count = |wanted: fn(&PatchLine) -> bool| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| wanted(line)).count() as u64;
+    let count = |wanted: fn(&PatchLine) -> bool| {
+        hunks
+            .iter()
+            .flat_map(|hunk| &hunk.lines)
+            .filter(|line| wanted(line))
+            .count() as u64
+    };
     Ok(Patched {
         added: count(|line| matches!(line, PatchLine::Add(_))),
         removed: count(|line| matches!(line, PatchLine::Remove(_))),
@@ -147,15 +175,25 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
 
 impl<'a> Text<'a> {
     fn new(text: &'a [u8], stop: &'a Stop<'a>) -> Self {
-        let (mark, text) = text.strip_prefix(MARK).map_or((&[][..], text), |rest| (MARK, rest));
+        let (mark, text) = text
+            .strip_prefix(MARK)
+            .map_or((&[][..], text), |rest| (MARK, rest));
         let (mut lines, mut ends) = (Vec::new(), Vec::new());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let bare = line.strip_suffix(b"\n").unwrap_or(line);
-            let bare = if bare.len() < line.len() { bare.strip_suffix(b"\r").unwrap_or(bare) } else { bare };
+            let bare = if bare.len() < line.len() {
+                bare.strip_suffix(b"\r").unwrap_or(bare)
+            } else {
+                bare
+            };
             lines.push(bare);
             ends.push(&line[bare.len()..]);
         }
-        Self { mark, index: Index::new(lines, stop), ends }
+        Self {
+            mark,
+            index: Index::new(lines, stop),
+            ends,
+        }
     }
 
     pub(super) fn lines(&self) -> &[&'a [u8]] {
@@ -179,27 +217,53 @@ impl<'a> Text<'a> {
         }
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
-            return self.find_gap(hunk, anchor, taken).map(|at| found(at, Level::Exact));
+            return self
+                .find_gap(hunk, anchor, taken)
+                .map(|at| found(at, Level::Exact));
         }
         // A hunk may show the line that it is to stand behind.
-        let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| (at + 1).saturating_sub(old.len()));
+        let begin = anchor
+            .ok()
+            .flatten()
+            .filter(|(_, is_only)| *is_only)
+            .map_or(0, |(at, _)| (at + 1).saturating_sub(old.len()));
         let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
         let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
         // Where it fits as it says, it is not looked for anywhere else.
-        if let Some(at) = named(hunk, 0).filter(|_| !hunk.miscounted).filter(|at| self.index.is_at(*at, &old, Level::Exact)).filter(fits) {
+        if let Some(at) = named(hunk, 0)
+            .filter(|_| !hunk.miscounted)
+            .filter(|at| self.index.is_at(*at, &old, Level::Exact))
+            .filter(fits)
+        {
             anchor.map_err(no_anchor)?;
             return Ok(found(at, Level::Exact));
         }
         if hunk.miscounted {
-            return self.find_only(&old, begin, &fits).map(|(at, level)| found(at, level));
+            return self
+                .find_only(&old, begin, &fits)
+                .map(|(at, level)| found(at, level));
         }
-        let is_in_order = hunk.form == PatchForm::Sections && hunk.line.is_none() && has_context(hunk);
-        let next = anchor.ok().filter(|_| is_in_order).map(|anchor| anchor.map_or(cursor, |(at, _)| at.max(cursor)));
+        let is_in_order =
+            hunk.form == PatchForm::Sections && hunk.line.is_none() && has_context(hunk);
+        let next = anchor
+            .ok()
+            .filter(|_| is_in_order)
+            .map(|anchor| anchor.map_or(cursor, |(at, _)| at.max(cursor)));
         for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
-            let from = |from: usize, n: usize| self.index.places(&old, level, from.max(begin)).filter(fits).take(n).collect::<Vec<_>>();
+            let from = |from: usize, n: usize| {
+                self.index
+                    .places(&old, level, from.max(begin))
+                    .filter(fits)
+                    .take(n)
+                    .collect::<Vec<_>>()
+            };
             let behind = next.map_or_else(Vec::new, |next| from(next, MAX_PLACES));
             // Where there are several, what lies before them, and may all be taken, is not looked through.
-            let places = if behind.len() > 1 { behind.clone() } else { from(0, MAX_PLACES) };
+            let places = if behind.len() > 1 {
+                behind.clone()
+            } else {
+                from(0, MAX_PLACES)
+            };
             if places.is_empty() {
                 continue;
             }
@@ -222,24 +286,54 @@ impl<'a> Text<'a> {
             if let Some(at) = at {
                 return Ok(found(at, level));
             }
-            let Some(&first) = behind.first() else { return Err(Why::Ambiguous(places.iter().map(|at| *at as u64 + 1).collect())) };
-            let others = places.iter().filter(|at| **at != first).map(|at| *at as u64 + 1).collect();
-            return Ok(Found { guessed: true, others, ..found(first, level) });
+            let Some(&first) = behind.first() else {
+                return Err(Why::Ambiguous(
+                    places.iter().map(|at| *at as u64 + 1).collect(),
+                ));
+            };
+            let others = places
+                .iter()
+                .filter(|at| **at != first)
+                .map(|at| *at as u64 + 1)
+                .collect();
+            return Ok(Found {
+                guessed: true,
+                others,
+                ..found(first, level)
+            });
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
         let applied = !new.is_empty() && self.index.places(&new, Level::Exact, 0).next().is_some();
-        let fuzzy = if applied || anchor.is_err() { None } else { self.find_with_fuzz(hunk, begin, taken) };
+        let fuzzy = if applied || anchor.is_err() {
+            None
+        } else {
+            self.find_with_fuzz(hunk, begin, taken)
+        };
         fuzzy.ok_or(Why::Nowhere { applied })
     }
 
     /// Finds the only place of lines of which one may be missing.
-    fn find_only(&self, old: &[&[u8]], begin: usize, fits: &impl Fn(&usize) -> bool) -> Result<(usize, Level), Why> {
+    fn find_only(
+        &self,
+        old: &[&[u8]],
+        begin: usize,
+        fits: &impl Fn(&usize) -> bool,
+    ) -> Result<(usize, Level), Why> {
         for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
-            let places: Vec<usize> = self.index.places(old, level, begin).filter(fits).take(MAX_PLACES).collect();
+            let places: Vec<usize> = self
+                .index
+                .places(old, level, begin)
+                .filter(fits)
+                .take(MAX_PLACES)
+                .collect();
             match places.as_slice() {
                 [] => {}
                 [only] => return Ok((*only, level)),
-                several => return Err(Why::Ambiguous(several.iter().map(|at| *at as u64 + 1).collect())),
+                several => {
+                    return Err(Why::Ambiguous(
+                        several.iter().map(|at| *at as u64 + 1).collect(),
+                    ));
+                }
             }
         }
         Err(Why::Nowhere { applied: false })
@@ -262,7 +356,11 @@ impl<'a> Text<'a> {
             (None, Some(line)) => usize::try_from(line.max(1) - 1).unwrap_or(usize::MAX),
             (None, None) => self.lines().len(),
         };
-        if at <= self.lines().len() && taken.leaves(&(at..at)) { Ok(at) } else { Err(Why::Nowhere { applied: false }) }
+        if at <= self.lines().len() && taken.leaves(&(at..at)) {
+            Ok(at)
+        } else {
+            Err(Why::Nowhere { applied: false })
+        }
     }
 
     /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
@@ -279,33 +377,56 @@ impl<'a> Text<'a> {
             let wanted = anchor.as_bytes().trim_ascii();
             let begin = at.map_or(0, |at: usize| at + 1);
             let fits = |line: &[u8], how: Fits, by_likeness: bool| {
-                let (line, wanted) = if by_likeness { (plain_bytes(line), plain_bytes(wanted)) } else { (line.into(), wanted.into()) };
+                let (line, wanted) = if by_likeness {
+                    (plain_bytes(line), plain_bytes(wanted))
+                } else {
+                    (line.into(), wanted.into())
+                };
                 let (line, wanted) = (line.trim_ascii(), wanted.trim_ascii());
                 match how {
                     Fits::Whole => line == wanted,
                     // `def f` is no beginning of `def find()`.
                     Fits::Words => {
                         line.starts_with(wanted)
-                            && !(ends_in_word(wanted) && line.len() > wanted.len() && ends_in_word(&line[..=wanted.len()]))
+                            && !(ends_in_word(wanted)
+                                && line.len() > wanted.len()
+                                && ends_in_word(&line[..=wanted.len()]))
                     }
                     Fits::Start => line.starts_with(wanted),
                 }
             };
             // What lies in the outer one comes before what only follows it.
-            let ends = [at.map_or(self.lines().len(), |at| self.end_of_block(at)), self.lines().len()];
+            let ends = [
+                at.map_or(self.lines().len(), |at| self.end_of_block(at)),
+                self.lines().len(),
+            ];
             let looks = |by_likeness| {
-                ends.into_iter().flat_map(move |end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_likeness)))
+                ends.into_iter().flat_map(move |end| {
+                    [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_likeness))
+                })
             };
             let all = |(end, how, by_likeness)| match (how, by_likeness) {
-                (Fits::Whole, false) if !wanted.is_empty() => {
-                    self.index.places(&[wanted], Level::Around, begin).take_while(|at| *at < end).collect::<Vec<usize>>()
-                }
+                (Fits::Whole, false) if !wanted.is_empty() => self
+                    .index
+                    .places(&[wanted], Level::Around, begin)
+                    .take_while(|at| *at < end)
+                    .collect::<Vec<usize>>(),
                 _ if self.index.is_stopped() => Vec::new(),
-                _ => (begin..end).filter(|at| fits(self.lines()[*at], how, by_likeness)).collect(),
+                _ => (begin..end)
+                    .filter(|at| fits(self.lines()[*at], how, by_likeness))
+                    .collect(),
             };
-            let lines = looks(false).chain(looks(true)).map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
+            let lines = looks(false)
+                .chain(looks(true))
+                .map(all)
+                .find(|lines| !lines.is_empty())
+                .unwrap_or_default();
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
-            let first = *lines.iter().find(|line| **line >= cursor).or(lines.first()).ok_or(anchor.as_str())?;
+            let first = *lines
+                .iter()
+                .find(|line| **line >= cursor)
+                .or(lines.first())
+                .ok_or(anchor.as_str())?;
             is_only &= lines.len() == 1 || at.is_some();
             at = Some(first);
         }
@@ -317,7 +438,9 @@ impl<'a> Text<'a> {
         let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
         let own = indent(self.lines()[at]);
         let is_behind = |line: &[u8]| !line.trim_ascii().is_empty() && indent(line) <= own;
-        (at + 1..self.lines().len()).find(|at| is_behind(self.lines()[*at])).unwrap_or(self.lines().len())
+        (at + 1..self.lines().len())
+            .find(|at| is_behind(self.lines()[*at]))
+            .unwrap_or(self.lines().len())
     }
 
     /// Indents what a hunk will put there as the lines there are.
@@ -327,14 +450,25 @@ impl<'a> Text<'a> {
             indents.learn(bare(wanted), here);
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
-        indents.apply(&new.join(&b'\n')).split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+        indents
+            .apply(&new.join(&b'\n'))
+            .split(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect()
     }
 
     /// Puts the hunks in their places; all other bytes stay what they are.
     fn with(&self, placed: &[Placed<'_>]) -> Vec<u8> {
         let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines().len());
-        let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| out.push((self.lines()[at].to_vec(), self.ends[at]));
-        let common: &[u8] = self.ends.first().copied().filter(|end| !end.is_empty()).unwrap_or(b"\n");
+        let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| {
+            out.push((self.lines()[at].to_vec(), self.ends[at]))
+        };
+        let common: &[u8] = self
+            .ends
+            .first()
+            .copied()
+            .filter(|end| !end.is_empty())
+            .unwrap_or(b"\n");
         let mut done = 0;
         let mut last_is_new = false;
         for Placed { range, hunk, new } in placed {
@@ -345,16 +479,28 @@ impl<'a> Text<'a> {
             let mut number = 0;
             let mut replaced: &[&'a [u8]] = &[];
             for (place, line) in hunk.lines.iter().enumerate() {
-                if place.checked_sub(1).is_none_or(|before| matches!(hunk.lines[before], PatchLine::Keep(_))) {
+                if place
+                    .checked_sub(1)
+                    .is_none_or(|before| matches!(hunk.lines[before], PatchLine::Keep(_)))
+                {
                     replaced = self.replaced_ends(&hunk.lines[place..], at);
                 }
                 match line {
                     PatchLine::Keep(_) => copy(&mut out, at),
                     PatchLine::Remove(_) => {}
                     PatchLine::Add(text) => {
-                        let own = replaced.split_off_first().copied().filter(|end| !end.is_empty());
-                        let near = own.or_else(|| out.last().map(|(_, end)| *end).filter(|end| !end.is_empty()));
-                        let near = near.or_else(|| self.ends.get(at).copied().filter(|end| !end.is_empty())).unwrap_or(common);
+                        let own = replaced
+                            .split_off_first()
+                            .copied()
+                            .filter(|end| !end.is_empty());
+                        let near = own.or_else(|| {
+                            out.last()
+                                .map(|(_, end)| *end)
+                                .filter(|end| !end.is_empty())
+                        });
+                        let near = near
+                            .or_else(|| self.ends.get(at).copied().filter(|end| !end.is_empty()))
+                            .unwrap_or(common);
                         let end: &[u8] = match (is_literal, text.ends_with('\r')) {
                             (true, true) => b"\r\n",
                             (true, false) => b"\n",
@@ -362,10 +508,22 @@ impl<'a> Text<'a> {
                         };
                         // The file's mark is there already.
                         let is_first = out.is_empty() && !self.mark.is_empty();
-                        let text = text.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(text);
+                        let text = text
+                            .strip_prefix('\u{feff}')
+                            .filter(|_| is_first)
+                            .unwrap_or(text);
                         let end_is_crlf = end == b"\r\n";
-                        let text = if end_is_crlf { bare(text) } else { text.as_bytes() };
-                        out.push((new.as_ref().and_then(|new| new.get(number)).map_or_else(|| text.to_vec(), Clone::clone), end));
+                        let text = if end_is_crlf {
+                            bare(text)
+                        } else {
+                            text.as_bytes()
+                        };
+                        out.push((
+                            new.as_ref()
+                                .and_then(|new| new.get(number))
+                                .map_or_else(|| text.to_vec(), Clone::clone),
+                            end,
+                        ));
                     }
                 }
                 last_is_new = matches!(line, PatchLine::Add(_));
@@ -385,21 +543,38 @@ impl<'a> Text<'a> {
         text
     }
 
-    /// Returns the ends of the lines that a hunk takes away from this place on, up to the next one that it keeps: those that it adds replace them.
+    /// Returns the ends of the lines that a hunk takes away from this place on, up to the next one
+    /// that it keeps: those that it adds replace them.
     fn replaced_ends(&self, lines: &[PatchLine], at: usize) -> &[&'a [u8]] {
-        let changed = lines.iter().take_while(|line| !matches!(line, PatchLine::Keep(_)));
-        let n_removed = changed.filter(|line| matches!(line, PatchLine::Remove(_))).count();
+        let changed = lines
+            .iter()
+            .take_while(|line| !matches!(line, PatchLine::Keep(_)));
+        let n_removed = changed
+            .filter(|line| matches!(line, PatchLine::Remove(_)))
+            .count();
         self.ends.get(at..at + n_removed).unwrap_or_default()
     }
 
-    /// Gives every line but the last its end, and that one what the patch says or what the file had.
-    fn close(&self, out: &mut [(Vec<u8>, &'a [u8])], placed: &[Placed<'_>], last_is_new: bool, common: &'a [u8]) {
-        let Some(((_, end), before)) = out.split_last_mut() else { return };
+    /// Gives every line but the last its end, and that one what the patch says or what the file
+    /// had.
+    fn close(
+        &self,
+        out: &mut [(Vec<u8>, &'a [u8])],
+        placed: &[Placed<'_>],
+        last_is_new: bool,
+        common: &'a [u8],
+    ) {
+        let Some(((_, end), before)) = out.split_last_mut() else {
+            return;
+        };
         for (_, end) in before.iter_mut().filter(|(_, end)| end.is_empty()) {
             *end = common;
         }
         let was_unended = self.ends.last().is_some_and(|end| end.is_empty());
-        let at_end = placed.last().filter(|placed| placed.range.end == self.lines().len()).map(|placed| &placed.hunk);
+        let at_end = placed
+            .last()
+            .filter(|placed| placed.range.end == self.lines().len())
+            .map(|placed| &placed.hunk);
         match at_end {
             Some(hunk) if hunk.new_unended => *end = b"",
             Some(hunk) if hunk.old_unended && end.is_empty() => *end = common,
@@ -410,23 +585,44 @@ impl<'a> Text<'a> {
 }
 
 fn ends_in_word(text: &[u8]) -> bool {
-    text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
+    text.last()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
 }
 
 /// Returns where a hunk begins by its own word, without so many lines at its begin.
 pub(super) fn named(hunk: &Hunk, n_left_out: usize) -> Option<usize> {
-    hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)?.checked_add(n_left_out))
+    hunk.line.and_then(|line| {
+        usize::try_from(line)
+            .ok()?
+            .checked_sub(1)?
+            .checked_add(n_left_out)
+    })
 }
 
 fn has_context(hunk: &Hunk) -> bool {
-    hunk.lines.iter().any(|line| matches!(line, PatchLine::Keep(_)))
+    hunk.lines
+        .iter()
+        .any(|line| matches!(line, PatchLine::Keep(_)))
 }
 
 /// Says that a hunk could have stood in other places too.
 fn several(number: u64, line: u64, others: &[u64]) -> String {
-    let lines = others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let (noun, more) = (if others.len() == 1 { "line" } else { "lines" }, if others.len() + 1 < MAX_PLACES { "" } else { " and more" });
-    format!("hunk {number} was put at line {line}, the first place for it, and stands at {noun} {lines}{more} as well: check the result")
+    let lines = others
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let (noun, more) = (
+        if others.len() == 1 { "line" } else { "lines" },
+        if others.len() + 1 < MAX_PLACES {
+            ""
+        } else {
+            " and more"
+        },
+    );
+    format!(
+        "hunk {number} was put at line {line}, the first place for it, and stands at {noun} {lines}{more} as well: check the result"
+    )
 }
 
 fn no_anchor(anchor: &str) -> Why {
@@ -435,7 +631,9 @@ fn no_anchor(anchor: &str) -> Why {
 
 /// A line of the patch without the `\r` that belongs to its end.
 fn bare(line: &str) -> &[u8] {
-    line.as_bytes().strip_suffix(b"\r").unwrap_or(line.as_bytes())
+    line.as_bytes()
+        .strip_suffix(b"\r")
+        .unwrap_or(line.as_bytes())
 }
 
 #[cfg(test)]
@@ -448,7 +646,11 @@ mod tests {
 
     fn hunk(line: Option<u64>, old: &str, new: &str) -> Hunk {
         let lines = vec![PatchLine::Remove(old.into()), PatchLine::Add(new.into())];
-        Hunk { line, lines, ..Hunk::default() }
+        Hunk {
+            line,
+            lines,
+            ..Hunk::default()
+        }
     }
 
     fn patched(text: &str, hunks: &[Hunk], is_cancelled: bool) -> Result<Patched, Miss> {
@@ -462,12 +664,25 @@ mod tests {
         let own: String = (0..N_LINES).map(|number| format!("{number}\n")).collect();
         let same = "same\n".repeat(N_LINES as usize);
         let numbers: Vec<u64> = (0..N_LINES).step_by(100).collect();
-        let found: Vec<Hunk> = numbers.iter().map(|number| hunk(None, &number.to_string(), "x")).collect();
-        let named: Vec<Hunk> = numbers.iter().map(|number| hunk(Some(number + 1), "same", "x")).collect();
+        let found: Vec<Hunk> = numbers
+            .iter()
+            .map(|number| hunk(None, &number.to_string(), "x"))
+            .collect();
+        let named: Vec<Hunk> = numbers
+            .iter()
+            .map(|number| hunk(Some(number + 1), "same", "x"))
+            .collect();
         for (text, hunks) in [(own, found), (same, named)] {
             let patched = patched(&text, &hunks, false).expect("fits");
-            let changed = patched.text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| *line == b"x");
-            assert_eq!(changed.map(|(at, _)| at as u64).collect::<Vec<_>>(), numbers);
+            let changed = patched
+                .text
+                .split(|byte| *byte == b'\n')
+                .enumerate()
+                .filter(|(_, line)| *line == b"x");
+            assert_eq!(
+                changed.map(|(at, _)| at as u64).collect::<Vec<_>>(),
+                numbers
+            );
         }
     }
 
@@ -477,22 +692,56 @@ mod tests {
         let same = "same\n".repeat(N_LINES as usize);
         let keep = |line: &str| PatchLine::Keep(line.into());
         let change = [PatchLine::Remove("same".into()), PatchLine::Add("x".into())];
-        let next = Hunk { lines: [&[keep("same")][..], &change].concat(), form: PatchForm::Sections, ..Hunk::default() };
+        let next = Hunk {
+            lines: [&[keep("same")][..], &change].concat(),
+            form: PatchForm::Sections,
+            ..Hunk::default()
+        };
         let n_hunks = 10_000;
         let in_order = patched(&same, &vec![next; n_hunks], false).expect("fits");
-        assert!(in_order.text.starts_with(b"same\nx\nsame\nx\n") && in_order.notes.len() == n_hunks && in_order.by_number);
-        // Without its ends it is many lines, each of which stands in the file many times: everywhere, or nowhere for want of one more.
+        assert!(
+            in_order.text.starts_with(b"same\nx\nsame\nx\n")
+                && in_order.notes.len() == n_hunks
+                && in_order.by_number
+        );
+        // Without its ends it is many lines, each of which stands in the file many times:
+        // everywhere, or nowhere for want of one more.
         let runs = format!("{}other\n", "same\n".repeat(999)).repeat(N_LINES as usize / 1000);
         for (text, n_lines) in [(&same, 50_000), (&runs, 999)] {
-            let lines = [&[keep("one")][..], &vec![keep("same"); n_lines], &change, &[keep("two")]].concat();
-            let missed = Miss { hunk: 1, why: Why::Nowhere { applied: false } };
-            assert_eq!(patched(text, &[Hunk { lines, ..Hunk::default() }], false), Err(missed));
+            let lines = [
+                &[keep("one")][..],
+                &vec![keep("same"); n_lines],
+                &change,
+                &[keep("two")],
+            ]
+            .concat();
+            let missed = Miss {
+                hunk: 1,
+                why: Why::Nowhere { applied: false },
+            };
+            assert_eq!(
+                patched(
+                    text,
+                    &[Hunk {
+                        lines,
+                        ..Hunk::default()
+                    }],
+                    false
+                ),
+                Err(missed)
+            );
         }
     }
 
     #[test]
     fn a_patch_that_nobody_waits_for_is_put_nowhere() {
-        let cancelled = Miss { hunk: 1, why: Why::Cancelled };
-        assert_eq!(patched("a\n", &[hunk(None, "a", "b")], true), Err(cancelled));
+        let cancelled = Miss {
+            hunk: 1,
+            why: Why::Cancelled,
+        };
+        assert_eq!(
+            patched("a\n", &[hunk(None, "a", "b")], true),
+            Err(cancelled)
+        );
     }
 }

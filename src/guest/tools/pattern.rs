@@ -13,15 +13,16 @@ use podbay_wire::Fault;
 const MAX_PATTERN: usize = 4096;
 
 /// What can be done about a pattern that is none.
-pub(super) const SIGNS: &str =
-    "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
+pub(super) const SIGNS: &str = "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
 
-/// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any depth, with one it starts at
-/// the folder; `*` and `?` stay within a name, `**` goes through folders, `{a,b}` is either. A part of it that is a name as it
-/// stands, such as `[id]`, matches that name as well.
+/// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any
+/// depth, with one it starts at the folder; `*` and `?` stay within a name, `**` goes through
+/// folders, `{a,b}` is either. A part of it that is a name as it stands, such as `[id]`, matches
+/// that name as well.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// Folders at its start without a wildcard: the search begins there, even if they are ignored or hidden.
+    /// Folders at its start without a wildcard: the search begins there, even if they are ignored
+    /// or hidden.
     pub(super) folder: String,
     /// Names below `folder` that a path can have; everything deeper cannot match.
     max_depth: usize,
@@ -39,14 +40,30 @@ impl Pattern {
         Self::with_start(field, text, |folder, glob| (folder, glob))
     }
 
-    /// A pattern for names by their plain forms. It starts at the top, since the folders that it begins with may be other ones by their letters.
+    /// A pattern for names by their plain forms. It starts at the top, since the folders that it
+    /// begins with may be other ones by their letters.
     pub(super) fn alike(field: &str, text: &str) -> Result<Self, Fault> {
-        let of_all = |folder: &'_ str, glob: String| if folder.is_empty() { glob } else { format!("{}/{glob}", escaped(folder)) };
-        let pattern = Self::with_start(field, &plain_pattern(text), |folder, glob| ("", of_all(folder, glob)))?;
-        Ok(Self { max_depth: usize::MAX, ..pattern })
+        let of_all = |folder: &'_ str, glob: String| {
+            if folder.is_empty() {
+                glob
+            } else {
+                format!("{}/{glob}", escaped(folder))
+            }
+        };
+        let pattern = Self::with_start(field, &plain_pattern(text), |folder, glob| {
+            ("", of_all(folder, glob))
+        })?;
+        Ok(Self {
+            max_depth: usize::MAX,
+            ..pattern
+        })
     }
 
-    fn with_start(field: &str, text: &str, start: impl for<'a> Fn(&'a str, String) -> (&'a str, String)) -> Result<Self, Fault> {
+    fn with_start(
+        field: &str,
+        text: &str,
+        start: impl for<'a> Fn(&'a str, String) -> (&'a str, String),
+    ) -> Result<Self, Fault> {
         check_length(field, text)?;
         let text = text.strip_prefix("./").unwrap_or(text);
         let (folder, rest) = split(text.trim_start_matches('/'));
@@ -54,7 +71,11 @@ impl Pattern {
             return Err(invalid(field, "is empty; use ** to find all files"));
         }
         let anchored = text.contains('/') && !text.ends_with('/') || !folder.is_empty();
-        let name = components(rest.trim_end_matches('/')).into_iter().map(or_itself).collect::<Vec<_>>().join("/");
+        let name = components(rest.trim_end_matches('/'))
+            .into_iter()
+            .map(or_itself)
+            .collect::<Vec<_>>()
+            .join("/");
         let glob = match (anchored, rest.ends_with('/') || rest.is_empty()) {
             (true, false) => name,
             (false, false) => format!("**/{name}"),
@@ -63,12 +84,16 @@ impl Pattern {
             // A folder alone stands for all that is in it.
             (false, true) => format!("**/{name}/**"),
         };
-        let max_depth = if anchored && !rest.contains("**") && !rest.is_empty() && !rest.ends_with('/') {
-            rest.matches('/').count() + 1
-        } else {
-            usize::MAX
-        };
-        let names_hidden = rest.starts_with('.') || ["/.", "{.", ",.", "[."].iter().any(|start| rest.contains(start));
+        let max_depth =
+            if anchored && !rest.contains("**") && !rest.is_empty() && !rest.ends_with('/') {
+                rest.matches('/').count() + 1
+            } else {
+                usize::MAX
+            };
+        let names_hidden = rest.starts_with('.')
+            || ["/.", "{.", ",.", "[."]
+                .iter()
+                .any(|start| rest.contains(start));
         let last = rest.rsplit('/').next().unwrap_or_default();
         let (folder, glob) = start(folder, glob);
         Ok(Self {
@@ -97,14 +122,19 @@ impl Pattern {
 
     /// Says whether a path matches, seen from where the pattern starts.
     pub(super) fn is_match(&self, path: &[u8]) -> bool {
-        let Some(below) = below(path, self.folder.as_bytes()).filter(|below| !below.is_empty()) else { return false };
-        (self.max_depth == usize::MAX || depth(below) <= self.max_depth) && self.set.is_match(as_path(below))
+        let Some(below) = below(path, self.folder.as_bytes()).filter(|below| !below.is_empty())
+        else {
+            return false;
+        };
+        (self.max_depth == usize::MAX || depth(below) <= self.max_depth)
+            && self.set.is_match(as_path(below))
     }
 
     /// Says whether what matches can lie in a folder, or below it.
     pub(super) fn reaches(&self, folder: &[u8]) -> bool {
         self.leads_through(folder)
-            || below(folder, self.folder.as_bytes()).is_some_and(|below| self.max_depth == usize::MAX || depth(below) < self.max_depth)
+            || below(folder, self.folder.as_bytes())
+                .is_some_and(|below| self.max_depth == usize::MAX || depth(below) < self.max_depth)
     }
 
     /// Says whether a folder is one of those that the pattern names before its first wildcard.
@@ -113,17 +143,33 @@ impl Pattern {
     }
 }
 
-/// Returns a pattern with its letters in their plain form; what is an operator then, and was none, is escaped.
+/// Returns a pattern with its letters in their plain form; what is an operator then, and was none,
+/// is escaped.
 fn plain_pattern(text: &str) -> String {
-    each_plain(text, |letter| if is_special(letter) || letter == ',' { format!("\\{letter}") } else { letter.to_string() })
+    each_plain(text, |letter| {
+        if is_special(letter) || letter == ',' {
+            format!("\\{letter}")
+        } else {
+            letter.to_string()
+        }
+    })
 }
 
 fn compiled(field: &str, glob: &str) -> Result<GlobSet, Fault> {
-    let glob = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
+    let glob = GlobBuilder::new(glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build();
     // Without the text of the pattern: what was put before it is not the model's.
     let glob = glob.map_err(|error| invalid(field, format!("{}; {SIGNS}", error.kind())))?;
     let set = GlobSetBuilder::new().add(glob).build();
-    set.map_err(|_| invalid(field, "is nested too deep or stands for too much; use a simpler one"))
+    set.map_err(|_| {
+        invalid(
+            field,
+            "is nested too deep or stands for too much; use a simpler one",
+        )
+    })
 }
 
 /// Returns the part of a path below a folder; the empty folder is that of all.
@@ -139,7 +185,11 @@ fn below<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
 }
 
 fn depth(path: &[u8]) -> usize {
-    if path.is_empty() { 0 } else { memchr::memchr_iter(b'/', path).count() + 1 }
+    if path.is_empty() {
+        0
+    } else {
+        memchr::memchr_iter(b'/', path).count() + 1
+    }
 }
 
 /// Splits a pattern at the slashes outside of braces and brackets.
@@ -160,8 +210,8 @@ fn components(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns a pattern that matches what this one does, and the name that it is where it is one: `[id]` is one letter of two, and the name of a
-/// folder in many projects.
+/// Returns a pattern that matches what this one does, and the name that it is where it is one:
+/// `[id]` is one letter of two, and the name of a folder in many projects.
 fn or_itself(component: &str) -> String {
     if !component.contains(['[', ']', '{', '}', '\\']) {
         return component.to_owned();
@@ -180,26 +230,36 @@ fn escaped(name: &str) -> String {
     out
 }
 
-/// What `exclude` leaves out, folders with all they hold; several patterns may be separated by commas.
+/// What `exclude` leaves out, folders with all they hold; several patterns may be separated by
+/// commas.
 pub(super) fn excluded(field: &str, text: &str) -> Result<Gitignore, Fault> {
     check_length(field, text)?;
     let mut builder = GitignoreBuilder::new("/");
     // Git takes an open bracket as a letter; a model that leaves one open means something else.
     builder.allow_unclosed_class(false);
     for part in split_commas(text) {
-        let part = components(part).into_iter().map(or_itself).collect::<Vec<_>>().join("/");
-        builder.add_line(None, &part).map_err(|error| invalid(field, format!("{}; {SIGNS}", without_pattern(&error))))?;
+        let part = components(part)
+            .into_iter()
+            .map(or_itself)
+            .collect::<Vec<_>>()
+            .join("/");
+        builder
+            .add_line(None, &part)
+            .map_err(|error| invalid(field, format!("{}; {SIGNS}", without_pattern(&error))))?;
     }
-    builder.build().map_err(|error| invalid(field, without_pattern(&error)))
+    builder
+        .build()
+        .map_err(|error| invalid(field, without_pattern(&error)))
 }
 
-/// Returns what is wrong, without the text of the pattern: what was put before it is not the model's.
+/// Returns what is wrong, without the text of the pattern: what was put before it is not the
+/// model's.
 fn without_pattern(error: &ignore::Error) -> String {
     match error {
         ignore::Error::Glob { err, .. } => err.clone(),
-        ignore::Error::WithLineNumber { err, .. } | ignore::Error::WithPath { err, .. } | ignore::Error::WithDepth { err, .. } => {
-            without_pattern(err)
-        }
+        ignore::Error::WithLineNumber { err, .. }
+        | ignore::Error::WithPath { err, .. }
+        | ignore::Error::WithDepth { err, .. } => without_pattern(err),
         other => other.to_string(),
     }
 }
@@ -226,7 +286,10 @@ pub(super) fn split_commas(text: &str) -> Vec<&str> {
 
 pub(super) fn check_length(field: &str, text: &str) -> Result<(), Fault> {
     if text.len() > MAX_PATTERN {
-        return Err(invalid(field, format!("is longer than {MAX_PATTERN} bytes")));
+        return Err(invalid(
+            field,
+            format!("is longer than {MAX_PATTERN} bytes"),
+        ));
     }
     Ok(())
 }
@@ -251,9 +314,16 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, path: &str, expected: bool) {
         let pattern = Pattern::new("pattern", pattern).expect("a good pattern");
-        assert_eq!(pattern.is_match(path.as_bytes()), expected, "{pattern:?} on {path}");
+        assert_eq!(
+            pattern.is_match(path.as_bytes()),
+            expected,
+            "{pattern:?} on {path}"
+        );
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        assert!(!expected || pattern.reaches(folder.as_bytes()), "{pattern:?} on {path}");
+        assert!(
+            !expected || pattern.reaches(folder.as_bytes()),
+            "{pattern:?} on {path}"
+        );
     }
 
     #[test]
@@ -291,7 +361,11 @@ mod tests {
         check("app/[id]/page.tsx", "app/[id]/page.tsx", true);
         check("app/[id]/page.tsx", "app/i/page.tsx", true);
         check("app/[id]/page.tsx", "app/x/page.tsx", false);
-        check("**/[[...slug]]/*.tsx", "app/docs/[[...slug]]/page.tsx", true);
+        check(
+            "**/[[...slug]]/*.tsx",
+            "app/docs/[[...slug]]/page.tsx",
+            true,
+        );
         check("{{name}}/*.py", "{{name}}/setup.py", true);
         check("{a,b}.txt", "{a,b}.txt", true);
         check("{a,b}.txt", "b.txt", true);
@@ -304,18 +378,46 @@ mod tests {
             let patterns = excluded("exclude", pattern).expect("a pattern");
             patterns.matched(as_path(path.as_bytes()), true).is_ignore()
         };
-        assert!(excludes("app/[id]", "app/[id]") && excludes("app/[id]", "app/d") && !excludes("app/[id]", "app/x"));
+        assert!(
+            excludes("app/[id]", "app/[id]")
+                && excludes("app/[id]", "app/d")
+                && !excludes("app/[id]", "app/x")
+        );
         let plain = Pattern::plain("pattern", "a/[b.txt").expect("a path");
-        assert!(plain.is_match(b"a/[b.txt") && !plain.is_match(b"[b.txt") && plain.leads_through(b"a"));
+        assert!(
+            plain.is_match(b"a/[b.txt") && !plain.is_match(b"[b.txt") && plain.leads_through(b"a")
+        );
     }
 
     #[test]
     fn only_folders_that_a_match_can_lie_in_are_reached() {
-        let reaches = |pattern: &str, folder: &str| Pattern::new("pattern", pattern).expect("a pattern").reaches(folder.as_bytes());
-        assert!(reaches("src/*.rs", "src") && !reaches("src/*.rs", "other") && !reaches("src/*.rs", "src/deep"));
-        assert!(reaches("a/b/*.rs", "a") && reaches("*.rs", "any/where") && reaches("src/**", "src/a/b") && !reaches("/*.rs", "src"));
-        let through = |folder: &[u8]| Pattern::new("pattern", ".github/workflows/*").expect("a pattern").leads_through(folder);
-        assert!(through(b".github") && through(b".github/workflows") && !through(b".github/other") && !through(b".git"));
+        let reaches = |pattern: &str, folder: &str| {
+            Pattern::new("pattern", pattern)
+                .expect("a pattern")
+                .reaches(folder.as_bytes())
+        };
+        assert!(
+            reaches("src/*.rs", "src")
+                && !reaches("src/*.rs", "other")
+                && !reaches("src/*.rs", "src/deep")
+        );
+        assert!(
+            reaches("a/b/*.rs", "a")
+                && reaches("*.rs", "any/where")
+                && reaches("src/**", "src/a/b")
+                && !reaches("/*.rs", "src")
+        );
+        let through = |folder: &[u8]| {
+            Pattern::new("pattern", ".github/workflows/*")
+                .expect("a pattern")
+                .leads_through(folder)
+        };
+        assert!(
+            through(b".github")
+                && through(b".github/workflows")
+                && !through(b".github/other")
+                && !through(b".git")
+        );
     }
 
     #[test]
@@ -325,17 +427,38 @@ mod tests {
 
     #[test]
     fn patterns_that_are_none_say_why() {
-        let problem = |pattern: &str| Pattern::new("pattern", pattern).expect_err("not a pattern").to_string();
-        for (pattern, cause) in [("{a", "unclosed alternate"), ("[", "unclosed character class"), ("src/[b-a]", "invalid range")] {
+        let problem = |pattern: &str| {
+            Pattern::new("pattern", pattern)
+                .expect_err("not a pattern")
+                .to_string()
+        };
+        for (pattern, cause) in [
+            ("{a", "unclosed alternate"),
+            ("[", "unclosed character class"),
+            ("src/[b-a]", "invalid range"),
+        ] {
             let problem = problem(pattern);
-            assert!(problem.contains(cause) && problem.contains("a backslash before") && !problem.contains("**"), "{problem}");
+            assert!(
+                problem.contains(cause)
+                    && problem.contains("a backslash before")
+                    && !problem.contains("**"),
+                "{problem}"
+            );
         }
         for pattern in ["{a", "["] {
-            let problem = excluded("exclude", pattern).expect_err("not a pattern").to_string();
-            assert!(problem.starts_with("`exclude`: ") && problem.contains("a backslash before"), "{problem}");
+            let problem = excluded("exclude", pattern)
+                .expect_err("not a pattern")
+                .to_string();
+            assert!(
+                problem.starts_with("`exclude`: ") && problem.contains("a backslash before"),
+                "{problem}"
+            );
         }
         assert!(problem("").contains("is empty"));
         assert!(problem(&"{".repeat(5000)).contains("longer than"));
-        assert!(problem(&format!("{}a{}", "{a,".repeat(1000), "}".repeat(1000))).contains("nested too deep"));
+        assert!(
+            problem(&format!("{}a{}", "{a,".repeat(1000), "}".repeat(1000)))
+                .contains("nested too deep")
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Which files a search is about, by their paths: what `glob` finds, and what the argument `glob` of `grep` says.
+//! Which files a search is about, by their paths: what `glob` finds, and what the argument `glob`
+//! of `grep` says.
 //!
-//! Both mean the same. Several patterns are separated by commas, and one with `!` before it leaves out what it matches. A pattern is seen from the folder
-//! that is searched, and from the project's own.
+//! Both mean the same. Several patterns are separated by commas, and one with `!` before it leaves
+//! out what it matches. A pattern is seen from the folder that is searched, and from the project's
+//! own.
 
 use ignore::gitignore::Gitignore;
 use nix::sys::stat::SFlag;
@@ -47,28 +49,46 @@ pub(super) struct Start {
 impl Patterns {
     /// All files of a folder.
     pub(super) fn all(above: &[u8]) -> Self {
-        Self { above: above.to_vec(), ..Self::default() }
+        Self {
+            above: above.to_vec(),
+            ..Self::default()
+        }
     }
 
     /// Reads what a call says; `above` is the folder that it searches, without a slash at its end.
     pub(super) fn new(root: &Root, above: &[u8], field: &str, text: &str) -> Result<Self, Fault> {
         let mut patterns = Self::all(above);
         let stands = |name: &str| {
-            !name.is_empty() && root.look(&BytesPath::from_bytes(join(above, name.trim_start_matches('/').as_bytes()))).is_ok()
+            !name.is_empty()
+                && root
+                    .look(&BytesPath::from_bytes(join(
+                        above,
+                        name.trim_start_matches('/').as_bytes(),
+                    )))
+                    .is_ok()
         };
         let quoted = if stands(text) { None } else { in_quotes(text) };
         if let Some(name) = &quoted {
-            patterns.notes.push(format!("{text} was read as git writes names: {}", BytesPath::from_bytes(name.as_bytes())));
+            patterns.notes.push(format!(
+                "{text} was read as git writes names: {}",
+                BytesPath::from_bytes(name.as_bytes())
+            ));
         }
         let text = quoted.as_deref().unwrap_or(text);
         // A name may have a comma in it.
-        let parts = if text.contains(',') && (stands(text) || quoted.is_some()) { vec![text] } else { split_commas(text) };
+        let parts = if text.contains(',') && (stands(text) || quoted.is_some()) {
+            vec![text]
+        } else {
+            split_commas(text)
+        };
         if parts.is_empty() {
             patterns.wanted.push(Pattern::new(field, text)?);
         }
         for part in parts {
             match part.strip_prefix('!') {
-                Some(unwanted) if !stands(part) => patterns.unwanted.push(excluded(field, unwanted)?),
+                Some(unwanted) if !stands(part) => {
+                    patterns.unwanted.push(excluded(field, unwanted)?)
+                }
                 _ => patterns.wanted.push(match Pattern::new(field, part) {
                     Err(fault) => {
                         if stands(part) {
@@ -84,29 +104,53 @@ impl Patterns {
         Ok(patterns)
     }
 
-    /// Returns the same for names whose letters only look like those of the patterns; `None`: no other name looks like them.
+    /// Returns the same for names whose letters only look like those of the patterns; `None`: no
+    /// other name looks like them.
     pub(super) fn alike(&self) -> Option<Self> {
         let may_be_other = |text: &str| !text.is_ascii() || text.contains(LOOKED_LIKE);
-        if !self.wanted.iter().any(|pattern| may_be_other(&pattern.text)) {
+        if !self
+            .wanted
+            .iter()
+            .any(|pattern| may_be_other(&pattern.text))
+        {
             return None;
         }
-        let wanted = self.wanted.iter().map(|pattern| Pattern::alike("pattern", &pattern.text)).collect::<Result<Vec<_>, _>>().ok()?;
-        Some(Self { wanted, unwanted: self.unwanted.clone(), above: self.above.clone(), by_likeness: true, notes: Vec::new() })
+        let wanted = self
+            .wanted
+            .iter()
+            .map(|pattern| Pattern::alike("pattern", &pattern.text))
+            .collect::<Result<Vec<_>, _>>()
+            .ok()?;
+        Some(Self {
+            wanted,
+            unwanted: self.unwanted.clone(),
+            above: self.above.clone(),
+            by_likeness: true,
+            notes: Vec::new(),
+        })
     }
 
-    /// Returns what is to be said of a pattern that found nothing and has backslashes where slashes are meant: before letters, or behind a folder's name.
+    /// Returns what is to be said of a pattern that found nothing and has backslashes where slashes
+    /// are meant: before letters, or behind a folder's name.
     pub(super) fn backslashes(&self, root: &Root) -> Option<String> {
         let slashed = |pattern: &Pattern| {
             let (folder, rest) = pattern.text.split_once('\\')?;
             let is_folder = || {
                 let path = BytesPath::from_bytes(join_some(&self.above, folder.as_bytes()));
-                !folder.is_empty() && root.look(&path).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFDIR)
+                !folder.is_empty()
+                    && root
+                        .look(&path)
+                        .is_ok_and(|stat| file_type(&stat) == SFlag::S_IFDIR)
             };
-            let is_meant = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.') || is_folder();
+            let is_meant = rest.starts_with(|letter: char| {
+                letter.is_alphanumeric() || letter == '_' || letter == '.'
+            }) || is_folder();
             is_meant.then(|| pattern.text.replace('\\', "/"))
         };
         let meant = self.wanted.iter().find_map(slashed)?;
-        Some(format!("a backslash is no separator here, but makes the letter behind it plain; if one was meant, use: {meant}"))
+        Some(format!(
+            "a backslash is no separator here, but makes the letter behind it plain; if one was meant, use: {meant}"
+        ))
     }
 
     /// Leaves out what matches this as well.
@@ -122,7 +166,11 @@ impl Patterns {
 
     /// Decides on what a walk finds; `None`: the rules about hidden and ignored names do.
     pub(super) fn select(&self, entry: &Entry<'_>) -> Option<bool> {
-        if entry.kind == Kind::Folder { self.select_folder(entry) } else { self.select_file(entry) }
+        if entry.kind == Kind::Folder {
+            self.select_folder(entry)
+        } else {
+            self.select_file(entry)
+        }
     }
 
     fn select_folder(&self, entry: &Entry<'_>) -> Option<bool> {
@@ -133,10 +181,17 @@ impl Patterns {
             return None;
         }
         let path = entry.path();
-        if !self.wanted.iter().any(|pattern| self.seen(path).any(|path| pattern.reaches(path))) {
+        if !self
+            .wanted
+            .iter()
+            .any(|pattern| self.seen(path).any(|path| pattern.reaches(path)))
+        {
             return Some(false);
         }
-        self.wanted.iter().any(|pattern| self.seen(path).any(|path| pattern.leads_through(path))).then_some(true)
+        self.wanted
+            .iter()
+            .any(|pattern| self.seen(path).any(|path| pattern.leads_through(path)))
+            .then_some(true)
     }
 
     fn select_file(&self, entry: &Entry<'_>) -> Option<bool> {
@@ -144,11 +199,17 @@ impl Patterns {
         let path = entry.path();
         let mut is_named = false;
         if !self.wanted.is_empty() {
-            let mut matching = self.wanted.iter().filter(|pattern| self.is_match(pattern, path)).peekable();
+            let mut matching = self
+                .wanted
+                .iter()
+                .filter(|pattern| self.is_match(pattern, path))
+                .peekable();
             if matching.peek().is_none() {
                 return Some(false);
             }
-            is_named = matching.any(|pattern| pattern.names_files && (pattern.names_hidden || entry.name[0] != b'.'));
+            is_named = matching.any(|pattern| {
+                pattern.names_files && (pattern.names_hidden || entry.name[0] != b'.')
+            });
         }
         if self.is_unwanted(entry) {
             return Some(false);
@@ -157,7 +218,13 @@ impl Patterns {
     }
 
     fn is_match(&self, pattern: &Pattern, path: &[u8]) -> bool {
-        self.seen(path).any(|path| if self.by_likeness { pattern.is_match(&plain_bytes(path)) } else { pattern.is_match(path) })
+        self.seen(path).any(|path| {
+            if self.by_likeness {
+                pattern.is_match(&plain_bytes(path))
+            } else {
+                pattern.is_match(path)
+            }
+        })
     }
 
     /// Returns a path as the patterns see it.
@@ -171,35 +238,53 @@ impl Patterns {
 
     fn is_unwanted(&self, entry: &Entry<'_>) -> bool {
         let is_folder = entry.kind == Kind::Folder;
-        let full = if self.above.is_empty() { entry.full } else { entry.full.get(self.above.len() + 1..).unwrap_or(entry.full) };
+        let full = if self.above.is_empty() {
+            entry.full
+        } else {
+            entry.full.get(self.above.len() + 1..).unwrap_or(entry.full)
+        };
         self.unwanted.iter().any(|unwanted| {
-            unwanted.matched(as_path(full), is_folder).is_ignore() || unwanted.matched(as_path(entry.full), is_folder).is_ignore()
+            unwanted.matched(as_path(full), is_folder).is_ignore()
+                || unwanted.matched(as_path(entry.full), is_folder).is_ignore()
         })
     }
 
-    /// Returns where to walk: in each folder that a pattern names before its first wildcard, also if links lead there. One that is not there needs no
-    /// walk.
+    /// Returns where to walk: in each folder that a pattern names before its first wildcard, also
+    /// if links lead there. One that is not there needs no walk.
     pub(super) fn starts(&self, root: &Root) -> Result<Vec<Start>, Fault> {
         if self.wanted.is_empty() {
             let path = BytesPath::from_bytes(self.above.as_slice());
-            return Ok(vec![Start { base: root.descend(&path)?, path }]);
+            return Ok(vec![Start {
+                base: root.descend(&path)?,
+                path,
+            }]);
         }
         let mut paths = Vec::new();
         for pattern in &self.wanted {
             let from_above = join_some(&self.above, pattern.folder.as_bytes());
             let from_root = pattern.folder.as_bytes();
-            if from_root.split(|byte| *byte == b'/').any(|name| name == b"..") {
-                // What was allowed is to look in the folder that `path` names. A path that leads out of the project is said to.
+            if from_root
+                .split(|byte| *byte == b'/')
+                .any(|name| name == b"..")
+            {
+                // What was allowed is to look in the folder that `path` names. A path that leads
+                // out of the project is said to.
                 root.descend(&BytesPath::from_bytes(from_above.as_slice()))?;
                 return Err(invalid(
                     "pattern",
-                    format!("`{}` leads out of the folder that is searched; name that folder in `path`", pattern.folder),
+                    format!(
+                        "`{}` leads out of the folder that is searched; name that folder in `path`",
+                        pattern.folder
+                    ),
                 ));
             }
             paths.push(from_above);
             if !self.above.is_empty() && lies_in(from_root, &self.above) {
                 paths.push(from_root.to_vec());
-            } else if !self.above.is_empty() && !from_root.is_empty() && lies_in(&self.above, from_root) {
+            } else if !self.above.is_empty()
+                && !from_root.is_empty()
+                && lies_in(&self.above, from_root)
+            {
                 paths.push(self.above.clone());
             }
         }
@@ -208,9 +293,15 @@ impl Patterns {
         let mut starts: Vec<Start> = Vec::new();
         for path in paths {
             let path = root.relative(&BytesPath::from_bytes(path))?;
-            let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
+            let path = BytesPath::from_bytes(
+                path.as_bytes()
+                    .strip_suffix(b"/")
+                    .unwrap_or(path.as_bytes()),
+            );
             match root.descend(&path) {
-                _ if starts.iter().any(|start| lies_in(path.as_bytes(), start.path.as_bytes())) => {}
+                _ if starts
+                    .iter()
+                    .any(|start| lies_in(path.as_bytes(), start.path.as_bytes())) => {}
                 Ok(base) => starts.push(Start { base, path }),
                 Err(fault @ Fault::Outside { .. }) => return Err(fault),
                 Err(_) => {}
@@ -223,14 +314,25 @@ impl Patterns {
 /// Returns the name that a pattern is in git's quotes.
 fn in_quotes(text: &str) -> Option<String> {
     let (name, rest) = unquoted(text.trim().as_bytes())?;
-    if rest.is_empty() && !name.is_empty() { String::from_utf8(name).ok() } else { None }
+    if rest.is_empty() && !name.is_empty() {
+        String::from_utf8(name).ok()
+    } else {
+        None
+    }
 }
 
 fn join_some(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if name.is_empty() { folder.to_vec() } else { join(folder, name) }
+    if name.is_empty() {
+        folder.to_vec()
+    } else {
+        join(folder, name)
+    }
 }
 
 /// Says whether a path is that of a folder, or lies below it.
 fn lies_in(path: &[u8], folder: &[u8]) -> bool {
-    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    folder.is_empty()
+        || path
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }

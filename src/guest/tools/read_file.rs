@@ -48,17 +48,32 @@ const MAX_FILES: u32 = 20;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ReadFile, stop: &AtomicBool) -> Result<Read, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &ReadFile,
+    stop: &AtomicBool,
+) -> Result<Read, Fault> {
     let stop = &Stop::new(stop, None);
-    let n_bytes = usize::try_from(call.max_bytes).unwrap_or(MAX_OUTPUT).clamp(1, MAX_OUTPUT);
+    let n_bytes = usize::try_from(call.max_bytes)
+        .unwrap_or(MAX_OUTPUT)
+        .clamp(1, MAX_OUTPUT);
     if call.limit == 0 {
         return Err(invalid("limit", "must be at least 1"));
     }
-    let wanted = Wanted { first_line: call.offset.max(1), n_lines: call.limit, n_bytes };
+    let wanted = Wanted {
+        first_line: call.offset.max(1),
+        n_lines: call.limit,
+        n_bytes,
+    };
     match (&call.path, &call.cursor) {
         (Some(path), None) => {
             let file = read(workspace, seen, path, call.protected, wanted, stop)?;
-            Ok(Read { files: vec![file], remaining: 0, memos: Vec::new() })
+            Ok(Read {
+                files: vec![file],
+                remaining: 0,
+                memos: Vec::new(),
+            })
         }
         (None, Some(cursor)) => several(workspace, seen, cursor, call, wanted, stop),
         (Some(_), Some(_)) => Err(invalid("from_cursor", "cannot be given together with path")),
@@ -68,18 +83,38 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ReadFile, stop: &At
 
 /// Reads an image as it is, where that is wanted and the file is one.
 pub(super) fn image(workspace: &Workspace, call: &ReadFile) -> Result<Option<Image>, Fault> {
-    let (true, Some(path), None) = (call.images, &call.path, &call.cursor) else { return Ok(None) };
+    let (true, Some(path), None) = (call.images, &call.path, &call.cursor) else {
+        return Ok(None);
+    };
     let (mut file, stat) = workspace.root.open_file(path)?;
-    let failed = |error: std::io::Error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() };
+    let failed = |error: std::io::Error| Fault::Io {
+        doing: format!("read {path}"),
+        problem: error.to_string(),
+    };
     let mut data = Vec::new();
-    (&mut file).take(SNIFFED as u64).read_to_end(&mut data).map_err(failed)?;
-    let Some(kind) = image_kind(&data) else { return Ok(None) };
+    (&mut file)
+        .take(SNIFFED as u64)
+        .read_to_end(&mut data)
+        .map_err(failed)?;
+    let Some(kind) = image_kind(&data) else {
+        return Ok(None);
+    };
     workspace.root.refuse_secret(path, &file, call.protected)?;
-    file.take((MAX_IMAGE + 1).saturating_sub(data.len() as u64)).read_to_end(&mut data).map_err(failed)?;
+    file.take((MAX_IMAGE + 1).saturating_sub(data.len() as u64))
+        .read_to_end(&mut data)
+        .map_err(failed)?;
     if data.len() as u64 > MAX_IMAGE {
-        return Err(Fault::TooLarge { path: path.clone(), bytes: (stat.st_size as u64).max(data.len() as u64), limit: MAX_IMAGE });
+        return Err(Fault::TooLarge {
+            path: path.clone(),
+            bytes: (stat.st_size as u64).max(data.len() as u64),
+            limit: MAX_IMAGE,
+        });
     }
-    Ok(Some(Image { path: workspace.root.relative(path)?, kind, data: Data(data) }))
+    Ok(Some(Image {
+        path: workspace.root.relative(path)?,
+        kind,
+        data: Data(data),
+    }))
 }
 
 fn image_kind(start: &[u8]) -> Option<ImageKind> {
@@ -92,15 +127,36 @@ fn image_kind(start: &[u8]) -> Option<ImageKind> {
     }
 }
 
-/// Reads the next files of a cursor, each from its first line, until their number or the bytes are used up.
-fn several(workspace: &Workspace, seen: &Seen, cursor: &str, call: &ReadFile, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
-    let mut unread = workspace.cursors.take(cursor, call.max_files.clamp(1, MAX_FILES) as usize)?;
+/// Reads the next files of a cursor, each from its first line, until their number or the bytes are
+/// used up.
+fn several(
+    workspace: &Workspace,
+    seen: &Seen,
+    cursor: &str,
+    call: &ReadFile,
+    wanted: Wanted,
+    stop: &Stop<'_>,
+) -> Result<Read, Fault> {
+    let mut unread = workspace
+        .cursors
+        .take(cursor, call.max_files.clamp(1, MAX_FILES) as usize)?;
     unread.reverse();
     let mut files = Vec::new();
     let mut n_bytes = wanted.n_bytes;
     while n_bytes > 0 {
         let Some(path) = unread.pop() else { break };
-        match read(workspace, seen, &path, call.protected, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
+        match read(
+            workspace,
+            seen,
+            &path,
+            call.protected,
+            Wanted {
+                first_line: 1,
+                n_bytes,
+                ..wanted
+            },
+            stop,
+        ) {
             Ok(file) => {
                 n_bytes = n_bytes.saturating_sub(file.text.len());
                 files.push(file);
@@ -112,15 +168,29 @@ fn several(workspace: &Workspace, seen: &Seen, cursor: &str, call: &ReadFile, wa
                 return Err(Fault::Cancelled);
             }
             // One file that is gone does not spoil the others.
-            Err(fault) => files.push(FileText { fault: Some(fault), ..nothing(path) }),
+            Err(fault) => files.push(FileText {
+                fault: Some(fault),
+                ..nothing(path)
+            }),
         }
     }
     unread.reverse();
     let remaining = workspace.cursors.give_back(cursor, unread);
-    Ok(Read { files, remaining: remaining as u32, memos: Vec::new() })
+    Ok(Read {
+        files,
+        remaining: remaining as u32,
+        memos: Vec::new(),
+    })
 }
 
-fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
+fn read(
+    workspace: &Workspace,
+    seen: &Seen,
+    path: &BytesPath,
+    protected: bool,
+    wanted: Wanted,
+    stop: &Stop<'_>,
+) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
     let real = workspace.root.refuse_secret(path, &file, protected)?;
     let size = stat.st_size as u64;
@@ -128,51 +198,101 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
     let page = match found {
         Found::Page(page) => page,
         Found::BehindTheEnd(n_lines) => {
-            let problem = format!("line {} is behind the end; {path} has {n_lines} lines", wanted.first_line);
+            let problem = format!(
+                "line {} is behind the end; {path} has {n_lines} lines",
+                wanted.first_line
+            );
             return Err(invalid("offset", problem));
         }
     };
-    let Page { text, n_lines, total_lines, more, cut_lines } = page;
+    let Page {
+        text,
+        n_lines,
+        total_lines,
+        more,
+        cut_lines,
+    } = page;
     let (text, encoding) = match String::from_utf8(text) {
         Ok(text) => (text, encoding),
         Err(error) => (shown_text(error.as_bytes()).into_owned(), Encoding::Lossy),
     };
     // A line that was cut was not shown.
-    let (n_shown, more_follows) = if cut_lines > 0 { (0, true) } else { (n_lines, more) };
+    let (n_shown, more_follows) = if cut_lines > 0 {
+        (0, true)
+    } else {
+        (n_lines, more)
+    };
     seen.share(real.as_bytes(), &stat);
     seen.read(real, mark, wanted.first_line, n_shown, more_follows);
     let path = workspace.root.relative(path)?;
-    Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
+    Ok(FileText {
+        text,
+        first_line: wanted.first_line,
+        n_lines,
+        total_lines,
+        bytes: size,
+        more,
+        cut_lines,
+        encoding,
+        ..nothing(path)
+    })
 }
 
-/// Finds out what kind of text the file is and reads the page of it; also returns how it is written and the mark of all of it.
-fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, Encoding, Mark), Fault> {
+/// Finds out what kind of text the file is and reads the page of it; also returns how it is written
+/// and the mark of all of it.
+fn pages(
+    path: &BytesPath,
+    file: &File,
+    stat: &FileStat,
+    wanted: Wanted,
+    stop: &Stop<'_>,
+) -> Result<(Found, Encoding, Mark), Fault> {
     let size = stat.st_size as u64;
     let failed = |error: std::io::Error| {
         if stop.is_cancelled() {
             return Fault::Cancelled;
         }
-        Fault::Io { doing: format!("read {path}"), problem: error.to_string() }
+        Fault::Io {
+            doing: format!("read {path}"),
+            problem: error.to_string(),
+        }
     };
-    let mut reader = BufReader::with_capacity(64 * 1024, Marking::new(Stoppable::new(file, stop), stat));
+    let mut reader =
+        BufReader::with_capacity(64 * 1024, Marking::new(Stoppable::new(file, stop), stat));
     let start = reader.fill_buf().map_err(failed)?;
     let start = &start[..start.len().min(SNIFFED)];
     let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
     if let Some(encoding) = Certain::wide(start) {
         if size > MAX_BYTES {
-            return Err(Fault::TooLarge { path: path.clone(), bytes: size, limit: MAX_BYTES });
+            return Err(Fault::TooLarge {
+                path: path.clone(),
+                bytes: size,
+                limit: MAX_BYTES,
+            });
         }
-        let is_marked_utf16 = matches!(encoding, Certain::Utf16(_)) && matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+        let is_marked_utf16 = matches!(encoding, Certain::Utf16(_))
+            && matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let mut bytes = Vec::new();
-        (&mut reader).take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+        (&mut reader)
+            .take(MAX_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
         let found = page_of(&Encoded::of(&bytes), wanted).map_err(failed)?;
         read_on(&mut reader).map_err(failed)?;
         let mark = reader.into_inner().finish(file).map_err(failed)?;
-        let encoding = if is_marked_utf16 { Encoding::Utf16 } else { Encoding::Guessed(encoding.name().to_owned()) };
+        let encoding = if is_marked_utf16 {
+            Encoding::Utf16
+        } else {
+            Encoding::Guessed(encoding.name().to_owned())
+        };
         return Ok((found, encoding, mark));
     }
     if let Some(kind) = binary_kind(start) {
-        return Err(Fault::Binary { path: path.clone(), bytes: size, kind: kind.into() });
+        return Err(Fault::Binary {
+            path: path.clone(),
+            bytes: size,
+            kind: kind.into(),
+        });
     }
     let mut size = size;
     if start.starts_with(UTF8_MARK) {
@@ -182,9 +302,15 @@ fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &
     let found = page::read(&mut reader, size, wanted).map_err(failed)?;
     read_on(&mut reader).map_err(failed)?;
     let mark = reader.into_inner().finish(file).map_err(failed)?;
-    // A file without line feeds may have lines all the same, also where the first one wanted is behind its end.
-    let is_odd = has_returns_alone || matches!(&found, Found::Page(page) if may_be_encoded(&page.text));
-    let other = if is_odd && stat.st_size as u64 <= MAX_BYTES { in_encoding(file, wanted).map_err(failed)? } else { None };
+    // A file without line feeds may have lines all the same, also where the first one wanted is
+    // behind its end.
+    let is_odd =
+        has_returns_alone || matches!(&found, Found::Page(page) if may_be_encoded(&page.text));
+    let other = if is_odd && stat.st_size as u64 <= MAX_BYTES {
+        in_encoding(file, wanted).map_err(failed)?
+    } else {
+        None
+    };
     let (found, encoding) = other.unwrap_or((found, Encoding::Utf8));
     Ok((found, encoding, mark))
 }
@@ -194,7 +320,8 @@ fn may_be_encoded(text: &[u8]) -> bool {
     !text.is_ascii() || Certain::may_switch(text) || memchr::memmem::find(text, b"~~").is_some()
 }
 
-/// Reads a page of a file whose bytes are not its text: all of it says what it is, as for an edit. `None`: they are, in UTF-8.
+/// Reads a page of a file whose bytes are not its text: all of it says what it is, as for an edit.
+/// `None`: they are, in UTF-8.
 fn in_encoding(mut file: &File, wanted: Wanted) -> std::io::Result<Option<(Found, Encoding)>> {
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -203,8 +330,15 @@ fn in_encoding(mut file: &File, wanted: Wanted) -> std::io::Result<Option<(Found
     if encoded.is_plain() {
         return Ok(None);
     }
-    let utf8 = if encoded.is_broken() { Encoding::Lossy } else { Encoding::Utf8 };
-    Ok(Some((page_of(&encoded, wanted)?, encoded.name().map_or(utf8, Encoding::Guessed))))
+    let utf8 = if encoded.is_broken() {
+        Encoding::Lossy
+    } else {
+        Encoding::Utf8
+    };
+    Ok(Some((
+        page_of(&encoded, wanted)?,
+        encoded.name().map_or(utf8, Encoding::Guessed),
+    )))
 }
 
 fn page_of(encoded: &Encoded<'_>, wanted: Wanted) -> std::io::Result<Found> {
@@ -220,13 +354,38 @@ pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', ..] => "PNG image with a broken header",
         [0xff, 0xd8, 0xff, ..] => "JPEG image",
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] if is_text(start) => return None,
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', low_x, high_x, low_y, high_y, _, _, _, ..]
-            if (low_x | high_x) != 0 && (low_y | high_y) != 0 =>
-        {
-            "GIF image"
-        }
+        [
+            b'G',
+            b'I',
+            b'F',
+            b'8',
+            b'7' | b'9',
+            b'a',
+            low_x,
+            high_x,
+            low_y,
+            high_y,
+            _,
+            _,
+            _,
+            ..,
+        ] if (low_x | high_x) != 0 && (low_y | high_y) != 0 => "GIF image",
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "GIF image with a broken header",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP image",
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => "WebP image",
         [b'%', b'P', b'D', b'F', b'-', ..] => "PDF document",
         [b'P', b'K', 3, 4, ..] => "ZIP archive (or a file made like one)",
         [0x1f, 0x8b, ..] => "gzip archive",
@@ -238,16 +397,20 @@ pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
     Some(kind)
 }
 
-/// Returns whether the signature and the whole first chunk of a PNG are there, with a size that is one.
+/// Returns whether the signature and the whole first chunk of a PNG are there, with a size that is
+/// one.
 fn is_png(start: &[u8]) -> bool {
     start.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")
         && start.len() >= 33
-        && start[16..24].chunks_exact(4).all(|side| side.iter().any(|byte| *byte != 0))
+        && start[16..24]
+            .chunks_exact(4)
+            .all(|side| side.iter().any(|byte| *byte != 0))
 }
 
 /// Returns whether a file begins as text does: a letter may be cut where it was read no further.
 fn is_text(start: &[u8]) -> bool {
-    !start.contains(&0) && std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true)
+    !start.contains(&0)
+        && std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 fn nothing(path: BytesPath) -> FileText {

@@ -1,17 +1,17 @@
 //! How files are changed.
 //!
-//! A file is written beside its old self and renamed over it, so that a reader sees the old or the new one, never half of one,
-//! and a full disk leaves the old one alone. Its mode and group are kept. A link is followed to the file it means, which is
-//! replaced; the link stays.
+//! A file is written beside its old self and renamed over it, so that a reader sees the old or the
+//! new one, never half of one, and a full disk leaves the old one alone. Its mode and group are
+//! kept. A link is followed to the file it means, which is replaced; the link stays.
 //!
-//! In three cases the old file is written in place instead, as editors do (vim's `backupcopy=auto`), because replacing it
-//! would break something that was set up on purpose:
+//! In three cases the old file is written in place instead, as editors do (vim's
+//! `backupcopy=auto`), because replacing it would break something that was set up on purpose:
 //! - it has other names (hard links): they would go on showing the old text;
 //! - its owner or group cannot be given to a new file;
 //! - no new file can be made in its folder, or the file is a mount of its own.
 //!
-//! The room for the new text is then reserved before the first byte is overwritten. Extended attributes and access lists of a
-//! file that is replaced are not carried over.
+//! The room for the new text is then reserved before the first byte is overwritten. Extended
+//! attributes and access lists of a file that is replaced are not carried over.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -83,14 +83,22 @@ pub(super) struct Place {
 
 /// Says what to do about a path that ends with a slash, where no folder is there.
 fn not_a_folder(root: &Root, path: &BytesPath, fault: Fault, parents: Parents) -> Fault {
-    let Some(bare) = path.as_bytes().strip_suffix(b"/") else { return fault };
-    let is_file = || root.look(&BytesPath::from_bytes(bare)).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG);
+    let Some(bare) = path.as_bytes().strip_suffix(b"/") else {
+        return fault;
+    };
+    let is_file = || {
+        root.look(&BytesPath::from_bytes(bare))
+            .is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG)
+    };
     match fault {
         Fault::NotFound { .. } if parents == Parents::Make => refused(
             path,
             "ends with a slash, as a folder does: name the file to write; folders on the way are made, and mkdir makes one alone",
         ),
-        Fault::NotDirectory { .. } if is_file() => refused(path, "ends with a slash, as a folder does, and is a file: leave out the slash"),
+        Fault::NotDirectory { .. } if is_file() => refused(
+            path,
+            "ends with a slash, as a folder does, and is a file: leave out the slash",
+        ),
         fault => fault,
     }
 }
@@ -103,24 +111,41 @@ pub(super) enum Parents {
 }
 
 impl Place {
-    /// Finds the place a path means, through links as long as they stay in the project; one with a protected name only where that is allowed.
-    pub(super) fn find(root: &Root, path: &BytesPath, protected: bool, parents: Parents) -> Result<Self, Fault> {
+    /// Finds the place a path means, through links as long as they stay in the project; one with a
+    /// protected name only where that is allowed.
+    pub(super) fn find(
+        root: &Root,
+        path: &BytesPath,
+        protected: bool,
+        parents: Parents,
+    ) -> Result<Self, Fault> {
         let mut relative = root.relative(path)?.as_bytes().to_vec();
         if relative.is_empty() {
             return Err(not_a_file(path));
         }
         let mut made = MadeFolders::default();
         for n_links in 0..MAX_LINKS {
-            if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".." {
-                // Only a folder can be meant: say what is there instead, or what to do where nothing is.
-                let missing = root.open_directory(&BytesPath::from_bytes(relative.as_slice())).err();
-                return Err(
-                    missing.map_or_else(|| Fault::IsDirectory { path: path.clone() }, |fault| not_a_folder(root, path, fault, parents))
-                );
+            if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".."
+            {
+                // Only a folder can be meant: say what is there instead, or what to do where
+                // nothing is.
+                let missing = root
+                    .open_directory(&BytesPath::from_bytes(relative.as_slice()))
+                    .err();
+                return Err(missing.map_or_else(
+                    || Fault::IsDirectory { path: path.clone() },
+                    |fault| not_a_folder(root, path, fault, parents),
+                ));
             }
             let (parent, name) = split(&relative);
-            let folder = match root.beneath().open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
-                Err(Errno::ENOENT) if parents == Parents::Make => make_folders(root, path, parent, &mut made)?,
+            let folder = match root.beneath().open(
+                parent,
+                OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+                Links::Follow,
+            ) {
+                Err(Errno::ENOENT) if parents == Parents::Make => {
+                    make_folders(root, path, parent, &mut made)?
+                }
                 other => other.map_err(|errno| root.fault(path, errno))?,
             };
             let old = match fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -128,7 +153,10 @@ impl Place {
                 Err(Errno::ENOENT) => None,
                 Err(errno) => return Err(fault(path, errno)),
             };
-            if old.as_ref().is_none_or(|stat| file_type(stat) != SFlag::S_IFLNK) {
+            if old
+                .as_ref()
+                .is_none_or(|stat| file_type(stat) != SFlag::S_IFLNK)
+            {
                 if let Some(stat) = &old {
                     check_regular(path, stat)?;
                 }
@@ -137,7 +165,14 @@ impl Place {
                 }
                 root.refuse_protected(path, &folder, name, protected)?;
                 let linked = n_links > 0;
-                return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, linked, made });
+                return Ok(Self {
+                    path: path.clone(),
+                    name: name.to_vec(),
+                    folder,
+                    old,
+                    linked,
+                    made,
+                });
             }
             root.refuse_link(path)?;
             let target = readlinkat(&folder, name).map_err(|errno| fault(path, errno))?;
@@ -145,7 +180,8 @@ impl Place {
             if target.starts_with(b"/") {
                 return Err(root.outside(path, target));
             }
-            // The kernel resolves the joined text from the project's folder, so `..` in it means what it means in the link.
+            // The kernel resolves the joined text from the project's folder, so `..` in it means
+            // what it means in the link.
             relative = join(parent, target);
         }
         Err(fault(path, Errno::ELOOP))
@@ -153,7 +189,10 @@ impl Place {
 
     /// Returns where it lies from the project's folder, whatever links it was named through.
     pub(super) fn real(&self, root: &Root) -> Result<Vec<u8>, Fault> {
-        Ok(join(root.real(&self.path, &self.folder)?.as_bytes(), &self.name))
+        Ok(join(
+            root.real(&self.path, &self.folder)?.as_bytes(),
+            &self.name,
+        ))
     }
 
     /// Returns what the kernel says of what stands there.
@@ -167,9 +206,14 @@ impl Place {
 
     /// Opens what stands there for reading, with what it is like at this moment.
     pub(super) fn open(&self) -> Result<(File, FileStat), Fault> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let failed = |errno| fault(&self.path, errno);
-        let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty()).map_err(failed)?;
+        let fd =
+            openat(&self.folder, self.name.as_slice(), flags, Mode::empty()).map_err(failed)?;
         let stat = fstat(&fd).map_err(failed)?;
         check_regular(&self.path, &stat)?;
         Ok((File::from(fd), stat))
@@ -183,12 +227,17 @@ impl Place {
         Some(start)
     }
 
-    /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has none near its end, has no say.
+    /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has
+    /// none near its end, has no say.
     pub(super) fn ends_lines_with_returns(&self) -> bool {
-        let Ok((file, stat)) = self.open() else { return false };
+        let Ok((file, stat)) = self.open() else {
+            return false;
+        };
         let from = (stat.st_size as u64).saturating_sub(LAST_LINES);
         let mut end = Vec::new();
-        let read = (&file).seek(SeekFrom::Start(from)).and_then(|_| (&file).take(LAST_LINES).read_to_end(&mut end));
+        let read = (&file)
+            .seek(SeekFrom::Start(from))
+            .and_then(|_| (&file).take(LAST_LINES).read_to_end(&mut end));
         let newline = end.iter().rposition(|byte| *byte == b'\n');
         read.is_ok() && newline.is_some_and(|at| at > 0 && end[at - 1] == b'\r')
     }
@@ -196,11 +245,13 @@ impl Place {
     /// Finds out what stands there, and what it is like at this moment.
     pub(super) fn mark(&self) -> Result<(Mark, FileStat), Fault> {
         let (file, stat) = self.open()?;
-        let mark = mark::of_file(&file, &stat).map_err(|error| fault(&self.path, errno_of(&error)))?;
+        let mark =
+            mark::of_file(&file, &stat).map_err(|error| fault(&self.path, errno_of(&error)))?;
         Ok((mark, stat))
     }
 
-    /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
+    /// Puts `content` there. With `read` the file must still be the one that was read, as it was
+    /// then.
     pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         match self.old {
             None => self.create(content)?,
@@ -210,7 +261,8 @@ impl Place {
         Ok(())
     }
 
-    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back. Returns how long it was.
+    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back.
+    /// Returns how long it was.
     pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
@@ -230,15 +282,24 @@ impl Place {
         temporary.fill(content).map_err(failed)?;
         match temporary.rename(RenameFlags::RENAME_NOREPLACE) {
             // Some file systems know no flags.
-            Err(Errno::EINVAL | Errno::ENOSYS) => temporary.rename(RenameFlags::empty()).map_err(failed),
-            Err(Errno::EEXIST) => Err(Fault::Changed { path: self.path.clone() }),
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                temporary.rename(RenameFlags::empty()).map_err(failed)
+            }
+            Err(Errno::EEXIST) => Err(Fault::Changed {
+                path: self.path.clone(),
+            }),
             other => other.map_err(failed),
         }?;
         temporary.keep();
         Ok(())
     }
 
-    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+    fn replace(
+        &self,
+        old: &FileStat,
+        content: &[u8],
+        read: Option<&FileStat>,
+    ) -> Result<(), Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let in_place = match self.writable(OFlag::empty()) {
@@ -260,19 +321,34 @@ impl Place {
         }
     }
 
-    /// Writes over what is there. With `read` the file must still be the one that was read, as it was then.
-    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
-        let file = self.writable(OFlag::empty()).map_err(|errno| fault(&self.path, errno))?;
+    /// Writes over what is there. With `read` the file must still be the one that was read, as it
+    /// was then.
+    pub(super) fn write_in_place(
+        &self,
+        content: &[u8],
+        read: Option<&FileStat>,
+    ) -> Result<(), Fault> {
+        let file = self
+            .writable(OFlag::empty())
+            .map_err(|errno| fault(&self.path, errno))?;
         self.write_into(file, content, read)
     }
 
-    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+    fn write_into(
+        &self,
+        (fd, stat): (OwnedFd, FileStat),
+        content: &[u8],
+        read: Option<&FileStat>,
+    ) -> Result<(), Fault> {
         if read.is_some_and(|read| !is_same(read, &stat)) {
-            return Err(Fault::Changed { path: self.path.clone() });
+            return Err(Fault::Changed {
+                path: self.path.clone(),
+            });
         }
         reserve(&fd, 0, content.len()).map_err(|errno| fault(&self.path, errno))?;
         let mut file = File::from(fd);
-        // Past this point a failure is no "nothing was changed": only a broken disk or one that cannot reserve room comes here.
+        // Past this point a failure is no "nothing was changed": only a broken disk or one that
+        // cannot reserve room comes here.
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
             doing: format!("write {} in place", self.path),
             problem: format!("{error}; the file now holds a part of the new text, so write all of it once more"),
@@ -292,40 +368,66 @@ impl Place {
             return Err(Swap::Refused(Errno::EPERM));
         }
         if new.st_gid != old.st_gid {
-            fchown(&temporary.file, None, Some(Gid::from_raw(old.st_gid))).map_err(Swap::Refused)?;
+            fchown(&temporary.file, None, Some(Gid::from_raw(old.st_gid)))
+                .map_err(Swap::Refused)?;
         }
         temporary.fill(content).map_err(failed)?;
         // Set-user-id bits go, as they do when the kernel sees a write.
-        fchmod(&temporary.file, Mode::from_bits_truncate(old.st_mode & 0o1777)).map_err(failed)?;
+        fchmod(
+            &temporary.file,
+            Mode::from_bits_truncate(old.st_mode & 0o1777),
+        )
+        .map_err(failed)?;
         if let Some(read) = read {
-            let now = fstatat(&self.folder, self.name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW);
+            let now = fstatat(
+                &self.folder,
+                self.name.as_slice(),
+                AtFlags::AT_SYMLINK_NOFOLLOW,
+            );
             if !now.is_ok_and(|now| is_same(read, &now)) {
-                return Err(Swap::Failed(Fault::Changed { path: self.path.clone() }));
+                return Err(Swap::Failed(Fault::Changed {
+                    path: self.path.clone(),
+                }));
             }
         }
-        temporary.rename(RenameFlags::empty()).map_err(Swap::Refused)?;
+        temporary
+            .rename(RenameFlags::empty())
+            .map_err(Swap::Refused)?;
         temporary.keep();
         Ok(())
     }
 
-    /// Without any write bit a file was made read-only on purpose, also where we could write all the same (as root).
+    /// Without any write bit a file was made read-only on purpose, also where we could write all
+    /// the same (as root).
     pub(super) fn check_writable(&self) -> Result<(), Fault> {
         match &self.old {
-            Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly { path: self.path.clone() }),
+            Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly {
+                path: self.path.clone(),
+            }),
             _ => Ok(()),
         }
     }
 
     pub(super) fn writable(&self, flags: OFlag) -> Result<(OwnedFd, FileStat), Errno> {
-        let flags = flags | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = flags
+            | OFlag::O_WRONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty())?;
         let stat = fstat(&fd)?;
         // It was a regular file when it was found.
-        if file_type(&stat) == SFlag::S_IFREG { Ok((fd, stat)) } else { Err(Errno::EAGAIN) }
+        if file_type(&stat) == SFlag::S_IFREG {
+            Ok((fd, stat))
+        } else {
+            Err(Errno::EAGAIN)
+        }
     }
 }
 
-/// Folders made for a file, the outermost first, each with the folder it was made in; taken back if the file was not written.
+/// Folders made for a file, the outermost first, each with the folder it was made in; taken back if
+/// the file was not written.
 #[derive(Debug, Default)]
 pub(super) struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
 
@@ -350,28 +452,46 @@ enum Swap {
     Failed(Fault),
 }
 
-/// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on the way stay beneath.
+/// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on
+/// the way stay beneath.
 ///
-/// One that is missing where the path goes back up again by `..` is not made: nothing would ever be in it.
-pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFolders) -> Result<OwnedFd, Fault> {
+/// One that is missing where the path goes back up again by `..` is not made: nothing would ever be
+/// in it.
+pub(super) fn make_folders(
+    root: &Root,
+    path: &BytesPath,
+    parent: &[u8],
+    made: &mut MadeFolders,
+) -> Result<OwnedFd, Fault> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
     let failed = |errno| fault(path, errno);
-    let mut here = root.beneath().open(b"", flags, Links::Follow).map_err(failed)?;
+    let mut here = root
+        .beneath()
+        .open(b"", flags, Links::Follow)
+        .map_err(failed)?;
     let mut prefix = Vec::new();
-    let names: Vec<&[u8]> = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+    let names: Vec<&[u8]> = parent
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+        .collect();
     for (at, name) in names.iter().copied().enumerate() {
         prefix = join(&prefix, name);
         here = match root.beneath().open(&prefix, flags, Links::Follow) {
-            Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => return Err(root.fault(path, Errno::ENOENT)),
+            Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => {
+                return Err(root.fault(path, Errno::ENOENT));
+            }
             Err(Errno::ENOENT) => {
                 refuse_backslash(path, name)?;
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) => made.0.push((here, name.to_vec())),
-                    // Somebody else made it, or a link stands there that leads nowhere; opening it tells.
+                    // Somebody else made it, or a link stands there that leads nowhere; opening it
+                    // tells.
                     Err(Errno::EEXIST) => {}
                     Err(errno) => return Err(failed(errno)),
                 }
-                root.beneath().open(&prefix, flags, Links::Follow).map_err(|errno| root.fault(path, errno))?
+                root.beneath()
+                    .open(&prefix, flags, Links::Follow)
+                    .map_err(|errno| root.fault(path, errno))?
             }
             other => other.map_err(|errno| root.fault(path, errno))?,
         };
@@ -379,7 +499,8 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
     Ok(here)
 }
 
-/// Refuses to make a name with a backslash in it: where a path is written as on Windows, folders are meant. One that is there is what it is.
+/// Refuses to make a name with a backslash in it: where a path is written as on Windows, folders
+/// are meant. One that is there is what it is.
 pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Fault> {
     match with_slashes(path).filter(|_| name.contains(&b'\\')) {
         Some(slashed) => Err(refused(
@@ -393,7 +514,8 @@ pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Faul
     }
 }
 
-/// A new file beside the one it will replace; it is gone when it is dropped without [`Temporary::keep`].
+/// A new file beside the one it will replace; it is gone when it is dropped without
+/// [`Temporary::keep`].
 struct Temporary<'a> {
     place: &'a Place,
     name: String,
@@ -404,22 +526,44 @@ struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     fn beside(place: &'a Place, mode: Mode) -> Result<Self, Errno> {
         // O_EXCL is what protects; the name is random so that nobody is in the way.
-        let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&place.name));
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let name = format!(
+            ".podbay-{:016x}.tmp",
+            RandomState::new().hash_one(&place.name)
+        );
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let fd = openat(&place.folder, name.as_str(), flags, mode)?;
-        Ok(Self { place, name, file: File::from(fd), kept: std::cell::Cell::new(false) })
+        Ok(Self {
+            place,
+            name,
+            file: File::from(fd),
+            kept: std::cell::Cell::new(false),
+        })
     }
 
     fn fill(&self, content: &[u8]) -> Result<(), Errno> {
-        (&self.file).write_all(content).map_err(|error| errno_of(&error))
+        (&self.file)
+            .write_all(content)
+            .map_err(|error| errno_of(&error))
     }
 
     fn rename(&self, flags: RenameFlags) -> Result<(), Errno> {
         let folder = &self.place.folder;
         if flags.is_empty() {
-            return renameat(folder, self.name.as_str(), folder, self.place.name.as_slice());
+            return renameat(
+                folder,
+                self.name.as_str(),
+                folder,
+                self.place.name.as_slice(),
+            );
         }
-        renameat2(folder, self.name.as_str(), folder, self.place.name.as_slice(), flags)
+        renameat2(
+            folder,
+            self.name.as_str(),
+            folder,
+            self.place.name.as_slice(),
+            flags,
+        )
     }
 
     fn keep(self) {
@@ -430,12 +574,17 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.kept.get() {
-            let _ = unlinkat(&self.place.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
+            let _ = unlinkat(
+                &self.place.folder,
+                self.name.as_str(),
+                UnlinkatFlags::NoRemoveDir,
+            );
         }
     }
 }
 
-/// Makes sure that the disk has room before anything is overwritten, where the file system can do that.
+/// Makes sure that the disk has room before anything is overwritten, where the file system can do
+/// that.
 fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
     if length == 0 {
         return Ok(());
@@ -448,7 +597,8 @@ fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
 
 /// Whether nobody touched the file between two looks at it.
 pub(crate) fn is_same(a: &FileStat, b: &FileStat) -> bool {
-    (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec) == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
+    (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec)
+        == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
 }
 
 pub(crate) fn errno_of(error: &io::Error) -> Errno {

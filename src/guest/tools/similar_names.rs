@@ -3,7 +3,8 @@ use crate::alike::plain_bytes;
 /// Most names given.
 const MAX_GIVEN: usize = 3;
 
-/// Longer names are compared only by their letters' case; the distance costs the product of both lengths.
+/// Longer names are compared only by their letters' case; the distance costs the product of both
+/// lengths.
 const MAX_MEASURED: usize = 64;
 
 /// Collects the names of a folder that a mistyped one may have meant.
@@ -15,11 +16,16 @@ pub(crate) struct SimilarNames {
 
 impl SimilarNames {
     pub(crate) fn to(wanted: &[u8]) -> Self {
-        Self { wanted: plain_bytes(wanted).to_ascii_lowercase(), found: Vec::new() }
+        Self {
+            wanted: plain_bytes(wanted).to_ascii_lowercase(),
+            found: Vec::new(),
+        }
     }
 
     pub(crate) fn offer(&mut self, name: &[u8]) {
-        let Some(distance) = self.distance(&plain_bytes(name).to_ascii_lowercase()) else { return };
+        let Some(distance) = self.distance(&plain_bytes(name).to_ascii_lowercase()) else {
+            return;
+        };
         let key = (distance, name.to_vec());
         let at = self.found.partition_point(|other| *other < key);
         if at < MAX_GIVEN {
@@ -47,7 +53,8 @@ impl SimilarNames {
                 return Some(distance);
             }
         }
-        // The same name with another ending, `util.ts` for `util.tsx`, is a likely slip however long the ending is.
+        // The same name with another ending, `util.ts` for `util.tsx`, is a likely slip however
+        // long the ending is.
         let same_stem = stem(wanted).len() >= 2 && stem(wanted) == stem(name);
         same_stem.then_some(MAX_MEASURED)
     }
@@ -89,7 +96,11 @@ mod tests {
         for name in folder {
             similar.offer(name.as_bytes());
         }
-        let best: Vec<String> = similar.best().into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect();
+        let best: Vec<String> = similar
+            .best()
+            .into_iter()
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect();
         assert_eq!(best, expected);
     }
 
@@ -99,7 +110,11 @@ mod tests {
         check("readme.md", &["README.md", "Cargo.toml"], &["README.md"]);
         check("util.ts", &["util.tsx", "other.ts"], &["util.tsx"]);
         check("scr", &["src", "doc"], &["src"]);
-        check("config.yml", &["config.toml", "config.json"], &["config.toml", "config.json"]);
+        check(
+            "config.yml",
+            &["config.toml", "config.json"],
+            &["config.toml", "config.json"],
+        );
     }
 
     #[test]
@@ -110,6 +125,10 @@ mod tests {
 
     #[test]
     fn three_are_given_at_the_most_and_the_nearest_first() {
-        check("test1", &["test9", "Test1", "test8", "test7"], &["Test1", "test7", "test8"]);
+        check(
+            "test1",
+            &["test9", "Test1", "test8", "test7"],
+            &["Test1", "test7", "test8"],
+        );
     }
 }

@@ -22,8 +22,8 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::protected_name;
 
-/// A name in an open folder, whatever stands there. Unlike a [`super::save::Place`] it follows no link in that place: to delete or to move
-/// a link is to delete or to move the link itself.
+/// A name in an open folder, whatever stands there. Unlike a [`super::save::Place`] it follows no
+/// link in that place: to delete or to move a link is to delete or to move the link itself.
 #[derive(Debug)]
 pub(super) struct Spot {
     /// As the model gave it.
@@ -39,8 +39,14 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// Finds the spot that a path names; the project's own folder is none. A protected name is refused unless it is allowed.
-    pub(super) fn find(root: &Root, path: &BytesPath, protected: bool, parents: Parents) -> Result<Self, Fault> {
+    /// Finds the spot that a path names; the project's own folder is none. A protected name is
+    /// refused unless it is allowed.
+    pub(super) fn find(
+        root: &Root,
+        path: &BytesPath,
+        protected: bool,
+        parents: Parents,
+    ) -> Result<Self, Fault> {
         let relative = root.relative(path)?;
         let bytes = relative.as_bytes();
         let bare = bytes.strip_suffix(b"/").unwrap_or(bytes);
@@ -49,7 +55,10 @@ impl Spot {
         }
         let (parent, name) = split(bare);
         if bare.is_empty() {
-            return Err(refused(path, "is the project's own folder; name something in it"));
+            return Err(refused(
+                path,
+                "is the project's own folder; name something in it",
+            ));
         }
         if name == b".." {
             // Only the kernel knows what that leads to, and it says so if that is outside.
@@ -57,16 +66,26 @@ impl Spot {
             return Err(refused(path, "ends in `..`; name the folder itself"));
         }
         let mut made = MadeFolders::default();
-        let folder = match root.beneath().open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
-            Err(Errno::ENOENT) if parents == Parents::Make => make_folders(root, path, parent, &mut made)?,
-            other => other.map_err(|errno| root.fault(path, errno))?,
-        };
+        let folder =
+            match root
+                .beneath()
+                .open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)
+            {
+                Err(Errno::ENOENT) if parents == Parents::Make => {
+                    make_folders(root, path, parent, &mut made)?
+                }
+                other => other.map_err(|errno| root.fault(path, errno))?,
+            };
         let stat = match fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(Errno::ENOENT) => None,
             Err(errno) => return Err(fault(path, errno)),
         };
-        if bytes.ends_with(b"/") && stat.as_ref().is_some_and(|stat| file_type(stat) != SFlag::S_IFDIR) {
+        if bytes.ends_with(b"/")
+            && stat
+                .as_ref()
+                .is_some_and(|stat| file_type(stat) != SFlag::S_IFDIR)
+        {
             return Err(Fault::NotDirectory { path: path.clone() });
         }
         if stat.is_none() && parents == Parents::Make {
@@ -74,35 +93,60 @@ impl Spot {
         }
         root.refuse_protected(path, &folder, name, protected)?;
         let real = join(root.real(path, &folder)?.as_bytes(), name);
-        Ok(Self { path: path.clone(), shown: BytesPath::from_bytes(bare), real, name: name.to_vec(), folder, stat, made })
+        Ok(Self {
+            path: path.clone(),
+            shown: BytesPath::from_bytes(bare),
+            real,
+            name: name.to_vec(),
+            folder,
+            stat,
+            made,
+        })
     }
 
     /// Returns what stands there; a name that nothing has is a fault with names that look like it.
     pub(super) fn there(&self, root: &Root) -> Result<&FileStat, Fault> {
-        self.stat.as_ref().ok_or_else(|| root.fault(&self.path, Errno::ENOENT))
+        self.stat
+            .as_ref()
+            .ok_or_else(|| root.fault(&self.path, Errno::ENOENT))
     }
 
     pub(super) fn is_folder(&self) -> bool {
-        self.stat.as_ref().is_some_and(|stat| file_type(stat) == SFlag::S_IFDIR)
+        self.stat
+            .as_ref()
+            .is_some_and(|stat| file_type(stat) == SFlag::S_IFDIR)
     }
 
     /// Refuses what must stay where it is, whoever allowed what.
     pub(super) fn refuse_rooted(&self) -> Result<(), Fault> {
         if is_rooted(&self.name) {
-            return Err(refused(&self.path, "belongs to git or to Podbay and stays where it is"));
+            return Err(refused(
+                &self.path,
+                "belongs to git or to Podbay and stays where it is",
+            ));
         }
         Ok(())
     }
 }
 
-/// Returns whether a name is that of a repository's folder or of Podbay's, or what some file systems take for one.
+/// Returns whether a name is that of a repository's folder or of Podbay's, or what some file
+/// systems take for one.
 pub(super) fn is_rooted(name: &[u8]) -> bool {
     protected_name(&BytesPath::from_bytes(name)).is_some_and(|found| {
         let plain: String = found.name.chars().filter(char::is_ascii).collect();
-        matches!(plain.trim_end_matches(['.', ' ']).to_ascii_lowercase().as_str(), ".git" | ".podbay")
+        matches!(
+            plain
+                .trim_end_matches(['.', ' '])
+                .to_ascii_lowercase()
+                .as_str(),
+            ".git" | ".podbay"
+        )
     })
 }
 
 pub(super) fn refused(path: &BytesPath, problem: impl Into<String>) -> Fault {
-    Fault::Refused { path: path.clone(), problem: problem.into() }
+    Fault::Refused {
+        path: path.clone(),
+        problem: problem.into(),
+    }
 }

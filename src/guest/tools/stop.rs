@@ -14,19 +14,29 @@ pub(crate) struct Stop<'a> {
 
 impl<'a> Stop<'a> {
     pub(crate) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
-        Self { cancelled, deadline, late: AtomicBool::new(false) }
+        Self {
+            cancelled,
+            deadline,
+            late: AtomicBool::new(false),
+        }
     }
 
     /// Returns one that also ends at this time, if the first would not have earlier.
     pub(crate) fn until(&self, time: Instant) -> Self {
-        Self::new(self.cancelled, Some(self.deadline.map_or(time, |deadline| deadline.min(time))))
+        Self::new(
+            self.cancelled,
+            Some(self.deadline.map_or(time, |deadline| deadline.min(time))),
+        )
     }
 
     pub(crate) fn is_set(&self) -> bool {
         if self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed) {
             return true;
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
             self.late.store(true, Ordering::Relaxed);
             return true;
         }

@@ -1,4 +1,5 @@
-//! What git tracks of a repository, by the names in its index. `gitformat-index(5)` describes the file.
+//! What git tracks of a repository, by the names in its index. `gitformat-index(5)` describes the
+//! file.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +18,8 @@ const MAX_INDEX: u64 = 256 << 20;
 const MAX_LINK: u64 = 8 * 1024;
 
 const HEADER: usize = 12;
-/// What stands before the flags of an entry: times, device, inode, mode, user, group, size, and the object's name.
+/// What stands before the flags of an entry: times, device, inode, mode, user, group, size, and the
+/// object's name.
 const BEFORE_FLAGS: usize = 60;
 const EXTENDED: u16 = 0x4000;
 
@@ -31,14 +33,18 @@ pub(super) struct Tracked {
 impl Tracked {
     /// Reads the index of the repository at the top of which this folder is.
     pub(super) fn read(folder: &OwnedFd) -> Self {
-        open(folder).and_then(|index| Self::parse(&index)).unwrap_or_default()
+        open(folder)
+            .and_then(|index| Self::parse(&index))
+            .unwrap_or_default()
     }
 
     fn parse(index: &[u8]) -> Option<Self> {
         let version = number(index.strip_prefix(b"DIRC")?.get(..4)?);
         let n_entries = number(index.get(8..HEADER)?) as usize;
-        let mut tracked =
-            Self { names: Vec::with_capacity(index.len() / 2), ends: Vec::with_capacity(n_entries.min(index.len() / BEFORE_FLAGS)) };
+        let mut tracked = Self {
+            names: Vec::with_capacity(index.len() / 2),
+            ends: Vec::with_capacity(n_entries.min(index.len() / BEFORE_FLAGS)),
+        };
         let mut name = Vec::new();
         let mut at = HEADER;
         for _ in 0..n_entries {
@@ -72,10 +78,14 @@ impl Tracked {
         self.name(self.position(path)) == Some(path)
     }
 
-    /// Says whether something in a folder is tracked, or the folder itself, as the top of a submodule.
+    /// Says whether something in a folder is tracked, or the folder itself, as the top of a
+    /// submodule.
     pub(super) fn has_below(&self, folder: &[u8]) -> bool {
         let below = [folder, b"/"].concat();
-        self.has(folder) || self.name(self.position(&below)).is_some_and(|name| name.starts_with(&below))
+        self.has(folder)
+            || self
+                .name(self.position(&below))
+                .is_some_and(|name| name.starts_with(&below))
     }
 
     /// Returns where the first name stands that is not before this one.
@@ -83,7 +93,11 @@ impl Tracked {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = low.midpoint(high);
-            if self.name(middle).is_some_and(|name| name < path) { low = middle + 1 } else { high = middle }
+            if self.name(middle).is_some_and(|name| name < path) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -115,7 +129,11 @@ fn open(folder: &OwnedFd) -> Option<Vec<u8>> {
 }
 
 fn read(folder: impl AsFd, name: &str, most: u64) -> Option<Vec<u8>> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
     let file = File::from(openat(folder, name, flags, Mode::empty()).ok()?);
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).ok()?;
@@ -123,7 +141,9 @@ fn read(folder: impl AsFd, name: &str, most: u64) -> Option<Vec<u8>> {
 }
 
 fn number(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 /// Reads how many bytes of the name before are left out, as git packs offsets.
@@ -148,10 +168,23 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::disallowed_methods, reason = "a repository to read is made by git itself")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a repository to read is made by git itself"
+    )]
     fn git(folder: &Path, words: &[&str]) {
-        let done = Command::new("git").arg("-C").arg(folder).args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(words)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .expect("git runs");
+        assert!(
+            done.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 
     fn open_folder(path: &Path) -> OwnedFd {
@@ -161,7 +194,14 @@ mod tests {
     #[test]
     fn names_are_those_of_gits_index_in_each_of_its_versions() {
         let folder = tempfile::tempdir().expect("a folder");
-        let names = ["a", "build/keep.txt", "build/deep/er/x.rs", "caf\u{e9}.txt", "with space", "z/0123456789/0123456789.txt"];
+        let names = [
+            "a",
+            "build/keep.txt",
+            "build/deep/er/x.rs",
+            "caf\u{e9}.txt",
+            "with space",
+            "z/0123456789/0123456789.txt",
+        ];
         for name in names {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().expect("has one")).expect("made");
@@ -171,16 +211,37 @@ mod tests {
         fs::write(folder.path().join("untracked"), "x").expect("written");
         for version in ["2", "3", "4"] {
             git(folder.path(), &["add", "--intent-to-add", "--force", "a"]);
-            git(folder.path(), &["add", "--force", "build", "caf\u{e9}.txt", "with space", "z"]);
+            git(
+                folder.path(),
+                &[
+                    "add",
+                    "--force",
+                    "build",
+                    "caf\u{e9}.txt",
+                    "with space",
+                    "z",
+                ],
+            );
             git(folder.path(), &["update-index", "--index-version", version]);
             let tracked = Tracked::read(&open_folder(folder.path()));
             for name in names {
                 assert!(tracked.has(name.as_bytes()), "{name} in version {version}");
             }
             for folder in ["build", "build/deep", "z"] {
-                assert!(tracked.has_below(folder.as_bytes()) && !tracked.has(folder.as_bytes()), "{folder}");
+                assert!(
+                    tracked.has_below(folder.as_bytes()) && !tracked.has(folder.as_bytes()),
+                    "{folder}"
+                );
             }
-            for other in ["", "untracked", "b", "build/", "build/deep/er", "zz", "with"] {
+            for other in [
+                "",
+                "untracked",
+                "b",
+                "build/",
+                "build/deep/er",
+                "zz",
+                "with",
+            ] {
                 assert!(!tracked.has(other.as_bytes()), "{other}");
             }
             assert!(!tracked.has_below(b"buil") && !tracked.has_below(b"untracked"));
@@ -193,9 +254,18 @@ mod tests {
         let tracked = || Tracked::read(&open_folder(folder.path()));
         assert!(!tracked().has(b"a"));
         fs::create_dir(folder.path().join(".git")).expect("made");
-        for bytes in [&b""[..], b"DIRC", b"DIRC\0\0\0\x02\xff\xff\xff\xff", b"DIRC\0\0\0\x04\0\0\0\x01", &[0xff; 200]] {
+        for bytes in [
+            &b""[..],
+            b"DIRC",
+            b"DIRC\0\0\0\x02\xff\xff\xff\xff",
+            b"DIRC\0\0\0\x04\0\0\0\x01",
+            &[0xff; 200],
+        ] {
             fs::write(folder.path().join(".git/index"), bytes).expect("written");
-            assert!(!tracked().has(b"a") && !tracked().has_below(b"a"), "{bytes:?}");
+            assert!(
+                !tracked().has(b"a") && !tracked().has_below(b"a"),
+                "{bytes:?}"
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Changes of several files, all or none.
 //!
-//! Everything is read and changed in memory first. Then each new text is written beside its file, so that a full disk is met before
-//! anything is touched; then each file is exchanged for its new self, which keeps the old one under the other name until all are done.
-//! When one cannot be, those before it are put back. A call that is cancelled ends before the first exchange or not at all.
+//! Everything is read and changed in memory first. Then each new text is written beside its file,
+//! so that a full disk is met before anything is touched; then each file is exchanged for its new
+//! self, which keeps the old one under the other name until all are done. When one cannot be, those
+//! before it are put back. A call that is cancelled ends before the first exchange or not at all.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -65,7 +66,8 @@ pub(super) struct Transaction {
 pub(super) struct Taken {
     /// Its number among the changes.
     pub(super) at: usize,
-    /// Whether this name is a symbolic link in the file's own place. Another name of the same file may be none.
+    /// Whether this name is a symbolic link in the file's own place. Another name of the same file
+    /// may be none.
     pub(super) by_link: bool,
 }
 
@@ -87,7 +89,8 @@ struct Change {
 }
 
 impl Transaction {
-    /// Takes a file in, with what it holds; one that was taken in before, by whatever name, is the same change.
+    /// Takes a file in, with what it holds; one that was taken in before, by whatever name, is the
+    /// same change.
     pub(super) fn open(
         &mut self,
         workspace: &Workspace,
@@ -105,18 +108,41 @@ impl Transaction {
             return Ok(Taken { at, by_link });
         }
         if self.files.len() == MAX_FILES {
-            return Err(invalid("path", format!("is one file too many: {MAX_FILES} can be changed in one call")));
+            return Err(invalid(
+                "path",
+                format!("is one file too many: {MAX_FILES} can be changed in one call"),
+            ));
         }
         // What is known of it is needed at the latest when all is done.
         let _ = seen.last(&real);
-        let before = if place.exists() { Some(read(&place, path, must_be_text)?) } else { None };
+        let before = if place.exists() {
+            Some(read(&place, path, must_be_text)?)
+        } else {
+            None
+        };
         self.bytes += before.as_ref().map_or(0, |(text, _)| text.len() as u64);
         if self.bytes > MAX_TOTAL {
-            return Err(Fault::TooLarge { path: path.clone(), bytes: self.bytes, limit: MAX_TOTAL });
+            return Err(Fault::TooLarge {
+                path: path.clone(),
+                bytes: self.bytes,
+                limit: MAX_TOTAL,
+            });
         }
         let now = before.as_ref().map(|(text, _)| text.clone());
-        self.files.push(Change { place, real, shown: root.relative(path)?, before, now, mode: None, beside: None, from: None });
-        Ok(Taken { at: self.files.len() - 1, by_link })
+        self.files.push(Change {
+            place,
+            real,
+            shown: root.relative(path)?,
+            before,
+            now,
+            mode: None,
+            beside: None,
+            from: None,
+        });
+        Ok(Taken {
+            at: self.files.len() - 1,
+            by_link,
+        })
     }
 
     /// Returns whether a file that was taken in lies in this place.
@@ -140,7 +166,10 @@ impl Transaction {
 
     /// Gives a new file the permissions of another.
     pub(super) fn take_mode(&mut self, at: usize, from: usize) {
-        self.files[at].mode = self.files[from].before.as_ref().map(|(_, stat)| stat.st_mode & 0o777);
+        self.files[at].mode = self.files[from]
+            .before
+            .as_ref()
+            .map(|(_, stat)| stat.st_mode & 0o777);
         self.files[at].from = Some(from);
     }
 
@@ -150,7 +179,10 @@ impl Transaction {
 
     /// Returns whether a file had other names as well (hard links).
     pub(super) fn has_other_names(&self, at: usize) -> bool {
-        self.files[at].before.as_ref().is_some_and(|(_, stat)| stat.st_nlink > 1)
+        self.files[at]
+            .before
+            .as_ref()
+            .is_some_and(|(_, stat)| stat.st_nlink > 1)
     }
 
     pub(super) fn has_changed(&self, at: usize) -> bool {
@@ -169,7 +201,9 @@ impl Transaction {
     /// Returns whether the model has seen a file that was another than this.
     pub(super) fn is_stale(&self, at: usize, seen: &Seen) -> bool {
         let file = &self.files[at];
-        file.before.as_ref().is_some_and(|(text, _)| seen.is_stale(&file.real, text))
+        file.before
+            .as_ref()
+            .is_some_and(|(text, _)| seen.is_stale(&file.real, text))
     }
 
     /// Makes of what does not fit a file that has changed since it was seen.
@@ -204,32 +238,54 @@ impl Transaction {
         Ok(())
     }
 
-    /// Says that a file could not be changed because it was changed just before, by another name that it has.
+    /// Says that a file could not be changed because it was changed just before, by another name
+    /// that it has.
     fn by_two_names(&self, at: usize) -> Option<Fault> {
-        let id = |file: &Change| file.before.as_ref().map(|(_, stat)| (stat.st_dev, stat.st_ino));
+        let id = |file: &Change| {
+            file.before
+                .as_ref()
+                .map(|(_, stat)| (stat.st_dev, stat.st_ino))
+        };
         let file = &self.files[at];
-        let twin = self.files[..at].iter().find(|twin| id(twin).is_some() && id(twin) == id(file))?;
-        let problem =
-            format!("is the same file as {} (a hard link); name it by one of the two alone, wherever it is to change", twin.shown);
+        let twin = self.files[..at]
+            .iter()
+            .find(|twin| id(twin).is_some() && id(twin) == id(file))?;
+        let problem = format!(
+            "is the same file as {} (a hard link); name it by one of the two alone, wherever it is to change",
+            twin.shown
+        );
         Some(refused(&file.shown, problem))
     }
 
-    /// Notes what the files are now. One that takes another's place is as well known as that one was.
+    /// Notes what the files are now. One that takes another's place is as well known as that one
+    /// was.
     fn note(&self, seen: &Seen) {
-        let source = |file: &Change| file.from.and_then(|from| Some((&self.files[from].real, &self.files[from].before.as_ref()?.0)));
+        let source = |file: &Change| {
+            file.from.and_then(|from| {
+                Some((&self.files[from].real, &self.files[from].before.as_ref()?.0))
+            })
+        };
         for file in &self.files {
             if let Some((from, _)) = source(file) {
                 seen.moved(from, &file.real);
             }
         }
-        for gone in self.files.iter().filter(|file| file.before.is_some() && file.now.is_none()) {
+        for gone in self
+            .files
+            .iter()
+            .filter(|file| file.before.is_some() && file.now.is_none())
+        {
             seen.forget(&gone.real);
         }
         for file in &self.files {
             match (&file.before, &file.now, source(file)) {
-                (None, Some(now), Some((from, before))) if !seen.is_stale(from, before) => seen.note_change(&file.real, mark::of_text(now)),
+                (None, Some(now), Some((from, before))) if !seen.is_stale(from, before) => {
+                    seen.note_change(&file.real, mark::of_text(now))
+                }
                 (None, Some(now), None) => seen.wrote(&file.real, now),
-                (Some((before, _)), Some(now), _) if before != now => seen.changed(&file.real, before, now),
+                (Some((before, _)), Some(now), _) if before != now => {
+                    seen.changed(&file.real, before, now)
+                }
                 _ => {}
             }
         }
@@ -257,7 +313,8 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // First what was written beside, then the folders that were made for it, the innermost first.
+        // First what was written beside, then the folders that were made for it, the innermost
+        // first.
         self.files.iter_mut().for_each(Change::clear);
         while self.files.pop().is_some() {}
     }
@@ -271,7 +328,8 @@ impl Change {
                 let name = self.new_name();
                 self.beside = Some(name);
                 let mode = Mode::from_bits_truncate(self.mode.unwrap_or(0o666));
-                self.write_beside(text, mode).map_err(|errno| self.failed(errno))?;
+                self.write_beside(text, mode)
+                    .map_err(|errno| self.failed(errno))?;
             }
             (Some(_), None) => self.place.check_writable()?,
             (Some((before, stat)), Some(text)) if before != text => {
@@ -292,19 +350,22 @@ impl Change {
         Ok(())
     }
 
-    /// Writes the new text into a file like the old one; where that cannot be had, the old one will be written in place.
+    /// Writes the new text into a file like the old one; where that cannot be had, the old one will
+    /// be written in place.
     fn stand_in(&mut self, old: &FileStat) -> Result<(), Fault> {
         let text = self.now.as_deref().unwrap_or_default();
-        let made = self.write_beside(text, Mode::from_bits_truncate(0o600)).and_then(|file| {
-            let new = fstat(&file)?;
-            if new.st_uid != old.st_uid {
-                return Err(Errno::EPERM);
-            }
-            if new.st_gid != old.st_gid {
-                fchown(&file, None, Some(Gid::from_raw(old.st_gid)))?;
-            }
-            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))
-        });
+        let made = self
+            .write_beside(text, Mode::from_bits_truncate(0o600))
+            .and_then(|file| {
+                let new = fstat(&file)?;
+                if new.st_uid != old.st_uid {
+                    return Err(Errno::EPERM);
+                }
+                if new.st_gid != old.st_gid {
+                    fchown(&file, None, Some(Gid::from_raw(old.st_gid)))?;
+                }
+                fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))
+            });
         match made {
             Ok(()) => Ok(()),
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(self.failed(errno)),
@@ -322,14 +383,21 @@ impl Change {
                 let made = self.give_name(&beside);
                 made.map_err(|errno| {
                     self.beside = Some(beside);
-                    if errno == Errno::EEXIST { Fault::Changed { path: self.shown.clone() } } else { self.failed(errno) }
+                    if errno == Errno::EEXIST {
+                        Fault::Changed {
+                            path: self.shown.clone(),
+                        }
+                    } else {
+                        self.failed(errno)
+                    }
                 })
             }
             (Some((_, stat)), None) => {
                 self.check_same(stat)?;
                 let beside = self.new_name();
                 let folder = self.place.folder.as_fd();
-                renameat(folder, self.place.name.as_slice(), folder, beside.as_str()).map_err(|errno| self.failed(errno))?;
+                renameat(folder, self.place.name.as_slice(), folder, beside.as_str())
+                    .map_err(|errno| self.failed(errno))?;
                 self.beside = Some(beside);
                 Ok(())
             }
@@ -344,9 +412,11 @@ impl Change {
                 }
                 let (before, stat) = self.before.as_ref().expect("it was there");
                 let text = self.now.as_deref().unwrap_or_default();
-                self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
-                    let _ = self.place.write_in_place(before, None);
-                })
+                self.place
+                    .write_in_place(text, Some(stat))
+                    .inspect_err(|_| {
+                        let _ = self.place.write_in_place(before, None);
+                    })
             }
             _ => Ok(()),
         }
@@ -356,16 +426,22 @@ impl Change {
     fn unmake(&mut self) -> Result<(), Fault> {
         let folder = self.place.folder.as_fd();
         match (&self.before, &self.now, &self.beside) {
-            (None, Some(_), _) => {
-                unlinkat(folder, self.place.name.as_slice(), UnlinkatFlags::NoRemoveDir).map_err(|errno| self.failed(errno))
-            }
+            (None, Some(_), _) => unlinkat(
+                folder,
+                self.place.name.as_slice(),
+                UnlinkatFlags::NoRemoveDir,
+            )
+            .map_err(|errno| self.failed(errno)),
             // Under the other name lies the old file itself.
             (Some(_), _, Some(beside)) => {
-                renameat(folder, beside.as_str(), folder, self.place.name.as_slice()).map_err(|errno| self.failed(errno))?;
+                renameat(folder, beside.as_str(), folder, self.place.name.as_slice())
+                    .map_err(|errno| self.failed(errno))?;
                 self.beside = None;
                 Ok(())
             }
-            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None),
+            (Some((before, _)), Some(text), None) if before != text => {
+                self.place.write_in_place(before, None)
+            }
             _ => Ok(()),
         }
     }
@@ -399,12 +475,23 @@ impl Change {
     }
 
     fn check_same(&self, read: &FileStat) -> Result<(), Fault> {
-        let now = fstatat(&self.place.folder, self.place.name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW);
-        if now.is_ok_and(|now| is_same(read, &now)) { Ok(()) } else { Err(Fault::Changed { path: self.shown.clone() }) }
+        let now = fstatat(
+            &self.place.folder,
+            self.place.name.as_slice(),
+            AtFlags::AT_SYMLINK_NOFOLLOW,
+        );
+        if now.is_ok_and(|now| is_same(read, &now)) {
+            Ok(())
+        } else {
+            Err(Fault::Changed {
+                path: self.shown.clone(),
+            })
+        }
     }
 
     fn write_beside(&self, text: &[u8], mode: Mode) -> Result<File, Errno> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let name = self.beside.as_deref().expect("a name was chosen");
         let mut file = File::from(openat(&self.place.folder, name, flags, mode)?);
         file.write_all(text).map_err(|error| errno_of(&error))?;
@@ -413,13 +500,20 @@ impl Change {
 
     /// `O_EXCL` is what protects; the name is random so that nobody is in the way.
     fn new_name(&self) -> String {
-        format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&self.place.name))
+        format!(
+            ".podbay-{:016x}.tmp",
+            RandomState::new().hash_one(&self.place.name)
+        )
     }
 
     /// Removes what lies beside: a new text that did not get its place, or an old one that lost it.
     fn clear(&mut self) {
         if let Some(beside) = self.beside.take() {
-            let _ = unlinkat(&self.place.folder, beside.as_str(), UnlinkatFlags::NoRemoveDir);
+            let _ = unlinkat(
+                &self.place.folder,
+                beside.as_str(),
+                UnlinkatFlags::NoRemoveDir,
+            );
         }
     }
 
@@ -429,14 +523,24 @@ impl Change {
 }
 
 /// Reads a file that is to be changed, which must be text unless it only goes or gets another name.
-pub(super) fn read(place: &Place, path: &BytesPath, must_be_text: bool) -> Result<(Vec<u8>, FileStat), Fault> {
+pub(super) fn read(
+    place: &Place,
+    path: &BytesPath,
+    must_be_text: bool,
+) -> Result<(Vec<u8>, FileStat), Fault> {
     let (file, stat) = place.open()?;
     let mut text = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut text)
-        .map_err(|error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() })?;
+        .map_err(|error| Fault::Io {
+            doing: format!("read {path}"),
+            problem: error.to_string(),
+        })?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(too_large(path, (stat.st_size as u64).max(text.len() as u64)));
+        return Err(too_large(
+            path,
+            (stat.st_size as u64).max(text.len() as u64),
+        ));
     }
     if must_be_text {
         check_text(path, &text)?;

@@ -24,14 +24,20 @@ const FILE: &str = podbay_wire::INSTRUCTIONS;
 /// The mark that some editors put in front of a text.
 const MARK: char = '\u{feff}';
 
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Result<Edited, Fault> {
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &Seen,
+    call: &UpdateConfig,
+) -> Result<Edited, Fault> {
     let path = BytesPath::from_text(FILE);
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, &path, false, Parents::MustExist)?;
     let created = !place.exists();
     if created
         && !call.beside
-        && let Some(other) = OTHER_INSTRUCTIONS.into_iter().find(|name| is_in_use(workspace, name))
+        && let Some(other) = OTHER_INSTRUCTIONS
+            .into_iter()
+            .find(|name| is_in_use(workspace, name))
     {
         return Err(refused(
             &path,
@@ -49,9 +55,16 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
     };
     let encoded = Encoded::of(&before);
     let text = encoded.text.as_ref();
-    let after = replace(text, &call.section, &call.content).map_err(|problem| refused(&path, problem))?;
+    let after =
+        replace(text, &call.section, &call.content).map_err(|problem| refused(&path, problem))?;
     if after == text {
-        return Err(refused(&path, format!("the section `{}` says that already; nothing was changed", call.section)));
+        return Err(refused(
+            &path,
+            format!(
+                "the section `{}` says that already; nothing was changed",
+                call.section
+            ),
+        ));
     }
     let real = seen.real(&workspace.root, &place)?;
     let _ = seen.last(&real);
@@ -85,10 +98,12 @@ fn is_in_use(workspace: &Workspace, name: &str) -> bool {
         // A link leads to what is read there.
         Err(fault) => return matches!(fault, Fault::Refused { .. }),
     };
-    place.exists() && read(&place, &path, true).map_or(true, |(text, _)| !text.trim_ascii().is_empty())
+    place.exists()
+        && read(&place, &path, true).map_or(true, |(text, _)| !text.trim_ascii().is_empty())
 }
 
-/// Returns the text with the section in the place of the one of that name, at its end where there is none, or without it.
+/// Returns the text with the section in the place of the one of that name, at its end where there
+/// is none, or without it.
 fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     // The mark of some editors is of no line: behind it the first heading is one like the others.
     if let Some(text) = text.strip_prefix(MARK) {
@@ -98,7 +113,9 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     let content = content.trim().replace("\r\n", "\n").replace('\n', newline);
     let content = without_heading(&content, section);
     if content.contains('\0') {
-        return Err(format!("would no longer be text: the new text of the section `{section}` has a zero byte in it; write it without"));
+        return Err(format!(
+            "would no longer be text: the new text of the section `{section}` has a zero byte in it; write it without"
+        ));
     }
     if outline(content).is_open {
         return Err(format!(
@@ -119,8 +136,14 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
             return Err(format!("has no section `{section}` that could be removed"));
         }
         let before = text.trim_end();
-        let gap = if before.is_empty() { String::new() } else { newline.repeat(2) };
-        return Ok(format!("{before}{gap}## {section}{newline}{newline}{content}{newline}"));
+        let gap = if before.is_empty() {
+            String::new()
+        } else {
+            newline.repeat(2)
+        };
+        return Ok(format!(
+            "{before}{gap}## {section}{newline}{newline}{content}{newline}"
+        ));
     };
     let (head, rest) = (&text[..heading.start], &text[body.end..]);
     if content.is_empty() {
@@ -128,21 +151,38 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     }
     let gap = if rest.is_empty() { "" } else { newline };
     let heading = text[heading].trim_end();
-    Ok(format!("{head}{heading}{newline}{newline}{content}{newline}{gap}{rest}"))
+    Ok(format!(
+        "{head}{heading}{newline}{newline}{content}{newline}{gap}{rest}"
+    ))
 }
 
 /// Takes a heading off that the new text of a section repeats.
 fn without_heading<'a>(content: &'a str, section: &str) -> &'a str {
-    let first = outline(content).headings.into_iter().next().filter(|first| first.range.start == 0);
-    let Some(first) = first.filter(|first| first.title.to_lowercase() == section.to_lowercase()) else { return content };
+    let first = outline(content)
+        .headings
+        .into_iter()
+        .next()
+        .filter(|first| first.range.start == 0);
+    let Some(first) = first.filter(|first| first.title.to_lowercase() == section.to_lowercase())
+    else {
+        return content;
+    };
     let rest = &content[first.range.end..];
     // Alone it would leave nothing, which removes a section.
-    if rest.trim().is_empty() { content } else { rest.trim_start_matches(['\r', '\n']) }
+    if rest.trim().is_empty() {
+        content
+    } else {
+        rest.trim_start_matches(['\r', '\n'])
+    }
 }
 
 /// Returns a heading in a text that would end a section of this level.
 fn ends_section(content: &str, level: usize) -> Option<&str> {
-    outline(content).headings.iter().find(|heading| heading.level <= level).map(|heading| heading.title)
+    outline(content)
+        .headings
+        .iter()
+        .find(|heading| heading.level <= level)
+        .map(|heading| heading.title)
 }
 
 /// Where a section stands.
@@ -155,9 +195,16 @@ struct Found {
 
 fn find(text: &str, section: &str) -> Option<Found> {
     let mut headings = outline(text).headings.into_iter();
-    let Heading { range, level, .. } = headings.find(|heading| heading.title.to_lowercase() == section.to_lowercase())?;
-    let end = headings.find(|heading| heading.level <= level).map_or(text.len(), |next| next.range.start);
-    Some(Found { body: range.end..end, heading: range, level })
+    let Heading { range, level, .. } =
+        headings.find(|heading| heading.title.to_lowercase() == section.to_lowercase())?;
+    let end = headings
+        .find(|heading| heading.level <= level)
+        .map_or(text.len(), |next| next.range.start);
+    Some(Found {
+        body: range.end..end,
+        heading: range,
+        level,
+    })
 }
 
 #[cfg(test)]
@@ -171,22 +218,82 @@ mod tests {
 
     #[test]
     fn a_section_is_put_where_it_stood_and_the_rest_stays() {
-        let text = "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nones\n\n## Style\n\nplain\n";
-        check(text, "tests", "make test\n", "# About\n\nA tool.\n\n## Tests\n\nmake test\n\n## Style\n\nplain\n");
-        check(text, "Slow", "none", "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nnone\n\n## Style\n\nplain\n");
-        check(text, "Style", "terse", "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nones\n\n## Style\n\nterse\n");
-        check(text, "Tests", "", "# About\n\nA tool.\n\n## Style\n\nplain\n");
-        check(text, "Names", "short", &format!("{text}\n## Names\n\nshort\n"));
+        let text =
+            "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nones\n\n## Style\n\nplain\n";
+        check(
+            text,
+            "tests",
+            "make test\n",
+            "# About\n\nA tool.\n\n## Tests\n\nmake test\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Slow",
+            "none",
+            "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nnone\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Style",
+            "terse",
+            "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nones\n\n## Style\n\nterse\n",
+        );
+        check(
+            text,
+            "Tests",
+            "",
+            "# About\n\nA tool.\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Names",
+            "short",
+            &format!("{text}\n## Names\n\nshort\n"),
+        );
         check("", "Names", "short", "## Names\n\nshort\n");
-        check("a\r\n\r\n## B\r\n\r\nc", "b", "d\ne", "a\r\n\r\n## B\r\n\r\nd\r\ne\r\n");
-        check("```\n## B\n```\n", "B", "x", "```\n## B\n```\n\n## B\n\nx\n");
-        check("````\n```\n## B\n```sh\n````\n", "B", "x", "````\n```\n## B\n```sh\n````\n\n## B\n\nx\n");
-        check("  ## B\n\nold\n\n   # C\n", "B", "x", "  ## B\n\nx\n\n   # C\n");
+        check(
+            "a\r\n\r\n## B\r\n\r\nc",
+            "b",
+            "d\ne",
+            "a\r\n\r\n## B\r\n\r\nd\r\ne\r\n",
+        );
+        check(
+            "```\n## B\n```\n",
+            "B",
+            "x",
+            "```\n## B\n```\n\n## B\n\nx\n",
+        );
+        check(
+            "````\n```\n## B\n```sh\n````\n",
+            "B",
+            "x",
+            "````\n```\n## B\n```sh\n````\n\n## B\n\nx\n",
+        );
+        check(
+            "  ## B\n\nold\n\n   # C\n",
+            "B",
+            "x",
+            "  ## B\n\nx\n\n   # C\n",
+        );
         check("    ## B\n", "B", "x", "    ## B\n\n## B\n\nx\n");
         check("## B #\n\nx\n\n## C", "B", "y", "## B #\n\ny\n\n## C");
-        check("Tests\n-----\n\nold\n\nStyle\n-----\n\nplain\n", "tests", "new", "Tests\n-----\n\nnew\n\nStyle\n-----\n\nplain\n");
-        check("## A\n\nold\n\n    ```\n\n## B\n\nx\n", "A", "new", "## A\n\nnew\n\n## B\n\nx\n");
-        assert!(replace("## A\n", "B", " \n").expect_err("is not there").contains("no section `B`"));
+        check(
+            "Tests\n-----\n\nold\n\nStyle\n-----\n\nplain\n",
+            "tests",
+            "new",
+            "Tests\n-----\n\nnew\n\nStyle\n-----\n\nplain\n",
+        );
+        check(
+            "## A\n\nold\n\n    ```\n\n## B\n\nx\n",
+            "A",
+            "new",
+            "## A\n\nnew\n\n## B\n\nx\n",
+        );
+        assert!(
+            replace("## A\n", "B", " \n")
+                .expect_err("is not there")
+                .contains("no section `B`")
+        );
     }
 
     #[test]
@@ -196,17 +303,47 @@ mod tests {
         assert!(said("~~~\nmake\n    ~~~").contains("does not end"));
         assert!(said("<!-- make").contains("does not end"));
         assert!(said("a\0b").contains("zero byte"));
-        check("## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\nx\n", "B", "y", "## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\ny\n");
-        check("## A\n\nold\n", "A", "<!-- make -->", "## A\n\n<!-- make -->\n");
+        check(
+            "## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\nx\n",
+            "B",
+            "y",
+            "## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\ny\n",
+        );
+        check(
+            "## A\n\nold\n",
+            "A",
+            "<!-- make -->",
+            "## A\n\n<!-- make -->\n",
+        );
     }
 
     #[test]
     fn a_heading_in_the_new_text_neither_doubles_nor_ends_the_section() {
         let text = "# A\n\n## Tests\n\nold\n\n## Style\n\nplain\n";
-        check(text, "Tests", "## Tests\n\nnew\n", "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n");
-        check(text, "Tests", "# tests\nnew", "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n");
-        check(text, "Tests", "new\n\n### Slow\n\nones", "# A\n\n## Tests\n\nnew\n\n### Slow\n\nones\n\n## Style\n\nplain\n");
-        check(text, "Tests", "```sh\n# make\n```", "# A\n\n## Tests\n\n```sh\n# make\n```\n\n## Style\n\nplain\n");
+        check(
+            text,
+            "Tests",
+            "## Tests\n\nnew\n",
+            "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Tests",
+            "# tests\nnew",
+            "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Tests",
+            "new\n\n### Slow\n\nones",
+            "# A\n\n## Tests\n\nnew\n\n### Slow\n\nones\n\n## Style\n\nplain\n",
+        );
+        check(
+            text,
+            "Tests",
+            "```sh\n# make\n```",
+            "# A\n\n## Tests\n\n```sh\n# make\n```\n\n## Style\n\nplain\n",
+        );
         check("", "Names", "## Names\nshort", "## Names\n\nshort\n");
         for (section, content) in [
             ("Tests", "## Tests\n"),
@@ -217,7 +354,10 @@ mod tests {
             ("Tests", "x\n\nMore\n----\n\ny"),
         ] {
             let said = replace(text, section, content).expect_err(content);
-            assert!(said.contains("would end the section") && said.contains("of its own"), "{said}");
+            assert!(
+                said.contains("would end the section") && said.contains("of its own"),
+                "{said}"
+            );
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Walks a folder on several threads, in depth or in breadth.
 //!
-//! `ignore`'s own walker would do, but for what may stand in a hostile folder. It opens `.gitignore` by its path and waits for
-//! ever if that is a named pipe; and it panics where no thread can be started, leaving the others asleep for good, which a
-//! command that uses up the box's processes can bring about at will. Here every folder is opened beneath the one the walk
-//! started in, no link is followed, files are opened in a folder that is already open, and the walk goes on with as many
-//! threads as there are, if need be the caller's alone. The rules about what is ignored are `ignore`'s.
+//! `ignore`'s own walker would do, but for what may stand in a hostile folder. It opens
+//! `.gitignore` by its path and waits for ever if that is a named pipe; and it panics where no
+//! thread can be started, leaving the others asleep for good, which a command that uses up the
+//! box's processes can bring about at will. Here every folder is opened beneath the one the walk
+//! started in, no link is followed, files are opened in a folder that is already open, and the walk
+//! goes on with as many threads as there are, if need be the caller's alone. The rules about what
+//! is ignored are `ignore`'s.
 
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -69,7 +71,8 @@ pub(crate) enum Why {
     Hidden,
 }
 
-/// What is done with what a walk finds; called on several threads at once, each with a state of its own.
+/// What is done with what a walk finds; called on several threads at once, each with a state of its
+/// own.
 pub(crate) trait Visitor: Sync {
     type State: Default + Send;
 
@@ -123,12 +126,38 @@ impl Walk<'_> {
     }
 
     /// Walks several folders in the base instead, by their full paths, which begin with the prefix.
-    pub(crate) fn run_in<V: Visitor>(&self, folders: Vec<Vec<u8>>, visitor: &V) -> Walked<V::State> {
-        let n_base = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
-        let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base };
-        run.queue.push(folders.into_iter().map(|full| Work::Folder { full, rules: self.rules.clone(), depth: 0 }).collect());
+    pub(crate) fn run_in<V: Visitor>(
+        &self,
+        folders: Vec<Vec<u8>>,
+        visitor: &V,
+    ) -> Walked<V::State> {
+        let n_base = if self.prefix.is_empty() {
+            0
+        } else {
+            self.prefix.len() + 1
+        };
+        let run = Run {
+            walk: self,
+            visitor,
+            queue: Queue::default(),
+            n_unreadable: AtomicU32::new(0),
+            n_base,
+        };
+        run.queue.push(
+            folders
+                .into_iter()
+                .map(|full| Work::Folder {
+                    full,
+                    rules: self.rules.clone(),
+                    depth: 0,
+                })
+                .collect(),
+        );
         let states = run.queue.work(|state, work| run.step(state, work));
-        Walked { states, n_unreadable: run.n_unreadable.into_inner() }
+        Walked {
+            states,
+            n_unreadable: run.n_unreadable.into_inner(),
+        }
     }
 }
 
@@ -181,28 +210,47 @@ impl<V: Visitor> Run<'_, V> {
         }
     }
 
-    fn folder(&self, state: &mut V::State, full: Vec<u8>, above: Option<Arc<Rules>>, depth: usize) -> Result<(), Errno> {
+    fn folder(
+        &self,
+        state: &mut V::State,
+        full: Vec<u8>,
+        above: Option<Arc<Rules>>,
+        depth: usize,
+    ) -> Result<(), Errno> {
         let relative = full[self.n_base..].strip_prefix(b"/").unwrap_or_default();
-        let fd = self.walk.base.open(relative, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let fd = self.walk.base.open(
+            relative,
+            OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+            Links::Refuse,
+        )?;
         let (names, seen) = list(fd.as_fd(), self.walk.stop)?;
         let rules = above.map(|above| Rules::below(&above, &fd, &full, seen));
-        let (folders, files): (Vec<Name>, Vec<Name>) = names.into_iter().partition(|name| name.kind == Kind::Folder);
+        let (folders, files): (Vec<Name>, Vec<Name>) = names
+            .into_iter()
+            .partition(|name| name.kind == Kind::Folder);
         let folder = Opened { fd, full, rules };
         let mut path = Vec::with_capacity(folder.full.len() + 64);
         let mut work = Vec::with_capacity(folders.len());
         // The last one pushed is the first one taken.
         for name in folders.iter().rev() {
-            let Some(below) = self.take(&folder, name, &mut path, state) else { continue };
+            let Some(below) = self.take(&folder, name, &mut path, state) else {
+                continue;
+            };
             if depth + 1 < self.walk.max_depth {
                 let rules = folder.rules.as_ref().map(|rules| match below {
                     Below::All => Arc::clone(rules),
                     Below::Tracked => Rules::tracked_only(rules),
                 });
-                work.push(Work::Folder { full: path.clone(), rules, depth: depth + 1 });
+                work.push(Work::Folder {
+                    full: path.clone(),
+                    rules,
+                    depth: depth + 1,
+                });
             }
         }
         if self.walk.in_breadth {
-            self.queue.push_behind(std::mem::take(&mut work).into_iter().rev().collect());
+            self.queue
+                .push_behind(std::mem::take(&mut work).into_iter().rev().collect());
         }
         if files.len() <= 2 * CHUNK {
             self.queue.push(work);
@@ -213,7 +261,10 @@ impl<V: Visitor> Run<'_, V> {
         let mut files = files;
         while !files.is_empty() {
             let names = files.split_off(files.len().saturating_sub(CHUNK));
-            work.push(Work::Files { folder: Arc::clone(&folder), names });
+            work.push(Work::Files {
+                folder: Arc::clone(&folder),
+                names,
+            });
         }
         self.queue.push(work);
         Ok(())
@@ -229,13 +280,25 @@ impl<V: Visitor> Run<'_, V> {
         }
     }
 
-    /// Visits an entry unless it is to be left out, and says what in it is wanted too; `path` then holds its path.
-    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, state: &mut V::State) -> Option<Below> {
+    /// Visits an entry unless it is to be left out, and says what in it is wanted too; `path` then
+    /// holds its path.
+    fn take(
+        &self,
+        folder: &Opened,
+        name: &Name,
+        path: &mut Vec<u8>,
+        state: &mut V::State,
+    ) -> Option<Below> {
         path.clear();
         path.extend_from_slice(&folder.full);
         path.push(b'/');
         path.extend_from_slice(&name.name);
-        let entry = Entry { full: path, name: &name.name, kind: name.kind, folder: folder.fd.as_fd() };
+        let entry = Entry {
+            full: path,
+            name: &name.name,
+            kind: name.kind,
+            folder: folder.fd.as_fd(),
+        };
         // A repository's own folder holds nothing to be read, and what is in it is many files.
         if &*name.name == b".git" {
             self.visitor.repository(state, &entry);
@@ -247,7 +310,9 @@ impl<V: Visitor> Run<'_, V> {
             Some(false) => Some(Why::Unselected),
             None => {
                 let is_hidden = !self.walk.hidden && entry.name[0] == b'.';
-                match folder.rules.as_ref().map_or(Said::Nothing, |rules| rules.say(entry.full, entry.kind == Kind::Folder)) {
+                match folder.rules.as_ref().map_or(Said::Nothing, |rules| {
+                    rules.say(entry.full, entry.kind == Kind::Folder)
+                }) {
                     Said::Ignored => Some(Why::Ignored),
                     Said::Wanted => None,
                     Said::TrackedBelow => {
@@ -276,7 +341,9 @@ enum Below {
 
 /// Reads the names of a folder, sorted.
 pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
-    let listed = folder.try_clone_to_owned().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
+    let listed = folder
+        .try_clone_to_owned()
+        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let mut names = Vec::new();
     let mut seen = Seen::default();
     for (number, entry) in Dir::from_fd(listed)?.into_iter().enumerate() {
@@ -299,7 +366,10 @@ pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>
             // Some file systems do not say.
             None => look(folder, name),
         };
-        names.push(Name { name: name.into(), kind });
+        names.push(Name {
+            name: name.into(),
+            kind,
+        });
     }
     names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok((names, seen))
@@ -332,7 +402,10 @@ mod tests {
         }
 
         fn visit(&self, (): &mut (), entry: &Entry<'_>) {
-            self.0.lock().expect("nobody panicked").push(String::from_utf8_lossy(entry.path()).into_owned());
+            self.0
+                .lock()
+                .expect("nobody panicked")
+                .push(String::from_utf8_lossy(entry.path()).into_owned());
         }
     }
 
@@ -346,8 +419,23 @@ mod tests {
             let cancelled = AtomicBool::new(false);
             let stop = Stop::new(&cancelled, None);
             let visitor = Order(Mutex::default());
-            Walk { base: &base, prefix: b"", rules: None, hidden: true, max_depth: usize::MAX, in_breadth, stop: &stop }.run(&visitor);
-            visitor.0.into_inner().expect("nobody panicked").into_iter().filter(|path| path.contains('/')).collect::<Vec<_>>()
+            Walk {
+                base: &base,
+                prefix: b"",
+                rules: None,
+                hidden: true,
+                max_depth: usize::MAX,
+                in_breadth,
+                stop: &stop,
+            }
+            .run(&visitor);
+            visitor
+                .0
+                .into_inner()
+                .expect("nobody panicked")
+                .into_iter()
+                .filter(|path| path.contains('/'))
+                .collect::<Vec<_>>()
         };
         assert_eq!(order(true), ["a/b", "z/y", "a/b/c"]);
         assert_eq!(order(false), ["a/b", "a/b/c", "z/y"]);

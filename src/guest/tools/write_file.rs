@@ -14,8 +14,9 @@ use podbay_wire::Fault;
 use podbay_wire::WriteFile;
 use podbay_wire::Written;
 
-/// A new text gets what a model is not shown of the old one: see `keep_form`. What is appended gets the line ends of the line before it, unless
-/// the model wrote `\r` itself and so means what it says, and the encoding of the file.
+/// A new text gets what a model is not shown of the old one: see `keep_form`. What is appended gets
+/// the line ends of the line before it, unless the model wrote `\r` itself and so means what it
+/// says, and the encoding of the file.
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Result<Written, Fault> {
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, &call.path, call.protected, Parents::Make)?;
@@ -47,50 +48,102 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
             Some(last) => {
                 let (now, stat) = place.mark()?;
                 if now != *last {
-                    return Err(Fault::Stale { path: call.path.clone() });
+                    return Err(Fault::Stale {
+                        path: call.path.clone(),
+                    });
                 }
                 Some(stat)
             }
             None => None,
         };
-        let old = if created { None } else { place.beginning(MAX_BYTES) };
-        let (content, kept) = old.map_or_else(|| (content.to_vec(), Vec::new()), |old| in_form_of(&old, &call.content));
+        let old = if created {
+            None
+        } else {
+            place.beginning(MAX_BYTES)
+        };
+        let (content, kept) = old.map_or_else(
+            || (content.to_vec(), Vec::new()),
+            |old| in_form_of(&old, &call.content),
+        );
         notes = kept;
-        place.save(&content, read.as_ref()).map_err(|fault| if read.is_some() { stale(fault) } else { fault })?;
+        place
+            .save(&content, read.as_ref())
+            .map_err(|fault| if read.is_some() { stale(fault) } else { fault })?;
         seen.wrote(&real, &content);
         content.len() as u64
     };
-    Ok(Written { path: workspace.root.relative(&call.path)?, bytes, created, appended, notes, memos: Vec::new() })
+    Ok(Written {
+        path: workspace.root.relative(&call.path)?,
+        bytes,
+        created,
+        appended,
+        notes,
+        memos: Vec::new(),
+    })
 }
 
-/// Returns a text that is to be appended in the encoding of what stands there and with its line ends, and what is to be said of it. Of a file that is
-/// very long its beginning tells the encoding.
-fn in_form_of_end(place: &Place, path: &BytesPath, content: &str) -> Result<(Vec<u8>, Vec<String>), Fault> {
+/// Returns a text that is to be appended in the encoding of what stands there and with its line
+/// ends, and what is to be said of it. Of a file that is very long its beginning tells the
+/// encoding.
+fn in_form_of_end(
+    place: &Place,
+    path: &BytesPath,
+    content: &str,
+) -> Result<(Vec<u8>, Vec<String>), Fault> {
     let has_own_ends = content.contains('\r');
     let with_returns = |has_returns: bool| {
-        if has_returns && !has_own_ends { Cow::Owned(content.replace('\n', "\r\n")) } else { Cow::Borrowed(content) }
+        if has_returns && !has_own_ends {
+            Cow::Owned(content.replace('\n', "\r\n"))
+        } else {
+            Cow::Borrowed(content)
+        }
     };
-    let Some(mut old) = (if is_same_everywhere(place, content) { None } else { place.beginning(MAX_BYTES) }) else {
-        return Ok((with_returns(place.ends_lines_with_returns()).into_owned().into_bytes(), Vec::new()));
+    let Some(mut old) = (if is_same_everywhere(place, content) {
+        None
+    } else {
+        place.beginning(MAX_BYTES)
+    }) else {
+        return Ok((
+            with_returns(place.ends_lines_with_returns())
+                .into_owned()
+                .into_bytes(),
+            Vec::new(),
+        ));
     };
     if old.len() as u64 == MAX_BYTES && Certain::wide(&old[..SNIFFED]).is_none() {
         // Not within a letter.
-        old.truncate(old.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        old.truncate(
+            old.iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1),
+        );
     }
     let encoded = Encoded::of(&old);
-    let has_returns = if encoded.is_certain() { last_line_ends_with_return(&encoded.text) } else { place.ends_lines_with_returns() };
-    Ok((encoded.addition(path, &with_returns(has_returns))?, encoded.notes()))
+    let has_returns = if encoded.is_certain() {
+        last_line_ends_with_return(&encoded.text)
+    } else {
+        place.ends_lines_with_returns()
+    };
+    Ok((
+        encoded.addition(path, &with_returns(has_returns))?,
+        encoded.notes(),
+    ))
 }
 
-/// Returns whether the bytes of a text do not depend on what stands in front of it: ASCII is ASCII, unless the beginning of the file tells otherwise.
+/// Returns whether the bytes of a text do not depend on what stands in front of it: ASCII is ASCII,
+/// unless the beginning of the file tells otherwise.
 fn is_same_everywhere(place: &Place, content: &str) -> bool {
     let start = place.beginning(SNIFFED as u64).unwrap_or_default();
     let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
-    content.is_ascii() && !content.contains('~') && !has_returns_alone && Certain::wide(&start).is_none()
+    content.is_ascii()
+        && !content.contains('~')
+        && !has_returns_alone
+        && Certain::wide(&start).is_none()
 }
 
 fn last_line_ends_with_return(text: &str) -> bool {
-    text.rfind('\n').is_some_and(|at| text[..at].ends_with('\r'))
+    text.rfind('\n')
+        .is_some_and(|at| text[..at].ends_with('\r'))
 }
 
 /// Says what it means that a file is not the one that the model has seen.

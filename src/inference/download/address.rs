@@ -20,8 +20,14 @@ pub(crate) fn shown(url: &Url) -> String {
 /// Returns whether an address leads to this machine itself.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
-    let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    number.map_or_else(|_| host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
+    let number = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    number.map_or_else(
+        |_| host.eq_ignore_ascii_case("localhost"),
+        |address| address.is_loopback(),
+    )
 }
 
 /// Returns whether what comes from there cannot be changed on its way.
@@ -29,17 +35,23 @@ pub(crate) fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url))
 }
 
-/// Returns whether one address may send us to another: only to an encrypted one, or to where a person's own plain address lies already.
+/// Returns whether one address may send us to another: only to an encrypted one, or to where a
+/// person's own plain address lies already.
 pub(super) fn may_lead(from: &Url, to: &Url) -> bool {
     match to.scheme() {
         "https" => true,
-        "http" => from.scheme() == "http" && (same_origin(from, to) || (is_loopback(from) && is_loopback(to))),
+        "http" => {
+            from.scheme() == "http"
+                && (same_origin(from, to) || (is_loopback(from) && is_loopback(to)))
+        }
         _ => false,
     }
 }
 
 pub(super) fn same_origin(a: &Url, b: &Url) -> bool {
-    a.scheme() == b.scheme() && a.host_str() == b.host_str() && a.port_or_known_default() == b.port_or_known_default()
+    a.scheme() == b.scheme()
+        && a.host_str() == b.host_str()
+        && a.port_or_known_default() == b.port_or_known_default()
 }
 
 #[cfg(test)]
@@ -52,15 +64,32 @@ mod tests {
 
     #[test]
     fn no_password_is_shown() {
-        assert_eq!(shown(&url("https://me:sesame@mirror.example/a?token=sesame#sesame")), "https://***@mirror.example/a");
+        assert_eq!(
+            shown(&url(
+                "https://me:sesame@mirror.example/a?token=sesame#sesame"
+            )),
+            "https://***@mirror.example/a"
+        );
     }
 
     #[test]
     fn only_encrypted_addresses_and_this_machine_are_safe() {
-        for good in ["https://a.example/x", "http://127.0.0.1:1/x", "http://[::1]/x", "http://localhost/x", "http://127.9.9.9/"] {
+        for good in [
+            "https://a.example/x",
+            "http://127.0.0.1:1/x",
+            "http://[::1]/x",
+            "http://localhost/x",
+            "http://127.9.9.9/",
+        ] {
             assert!(is_safe(&url(good)), "{good}");
         }
-        for bad in ["http://a.example/x", "http://localhost.example/x", "ftp://127.0.0.1/x", "file:///etc/passwd", "http://10.0.0.1/"] {
+        for bad in [
+            "http://a.example/x",
+            "http://localhost.example/x",
+            "ftp://127.0.0.1/x",
+            "file:///etc/passwd",
+            "http://10.0.0.1/",
+        ] {
             assert!(!is_safe(&url(bad)), "{bad}");
         }
     }
@@ -79,6 +108,10 @@ mod tests {
         check("http://127.0.0.1:1/a", "http://127.0.0.1:2/b", true);
         check("http://127.0.0.1:1/a", "http://other.example/b", false);
         check("http://mirror.example/a", "http://mirror.example/b", true);
-        check("http://mirror.example/a", "http://mirror.example:81/b", false);
+        check(
+            "http://mirror.example/a",
+            "http://mirror.example:81/b",
+            false,
+        );
     }
 }

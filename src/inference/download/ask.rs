@@ -47,12 +47,20 @@ pub(super) struct Asker<'a> {
 
 impl Asker<'_> {
     /// Sends the request, and again to wherever the answer points. What comes back is a success.
-    pub(super) async fn get(&self, range: Option<&str>, if_range: Option<&str>) -> Result<(Response, Linked), Ended> {
+    pub(super) async fn get(
+        &self,
+        range: Option<&str>,
+        if_range: Option<&str>,
+    ) -> Result<(Response, Linked), Ended> {
         let mut url = self.url.clone();
         let mut linked = Linked::default();
         for _ in 0..=MOST_REDIRECTS {
-            // A proxy on the way might otherwise compress what is compressed already, and lengths would mean nothing.
-            let mut request = self.client.get(url.clone()).header(header::ACCEPT_ENCODING, "identity");
+            // A proxy on the way might otherwise compress what is compressed already, and lengths
+            // would mean nothing.
+            let mut request = self
+                .client
+                .get(url.clone())
+                .header(header::ACCEPT_ENCODING, "identity");
             if let Some(range) = range {
                 request = request.header(header::RANGE, range);
             }
@@ -64,7 +72,12 @@ impl Asker<'_> {
                 request = request.bearer_auth(token.expose());
             }
             let response = match tokio::time::timeout(self.idle, request.send()).await {
-                Err(_) => return Err(Ended::Early(format!("the server did not answer for {} s", self.idle.as_secs_f32()))),
+                Err(_) => {
+                    return Err(Ended::Early(format!(
+                        "the server did not answer for {} s",
+                        self.idle.as_secs_f32()
+                    )));
+                }
                 Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
                 Ok(Ok(response)) => response,
             };
@@ -81,10 +94,19 @@ impl Asker<'_> {
             }
             let next = text(&response, "location").and_then(|target| url.join(target).ok());
             let Some(next) = next else {
-                return Err(self.fatal(format!("the server answered {status} without saying where to"), ELSEWHERE));
+                return Err(self.fatal(
+                    format!("the server answered {status} without saying where to"),
+                    ELSEWHERE,
+                ));
             };
             if !may_lead(&url, &next) {
-                return Err(self.fatal(format!("the server points to `{}`, which is not encrypted", shown(&next)), UNENCRYPTED));
+                return Err(self.fatal(
+                    format!(
+                        "the server points to `{}`, which is not encrypted",
+                        shown(&next)
+                    ),
+                    UNENCRYPTED,
+                ));
             }
             url = next;
         }
@@ -93,16 +115,25 @@ impl Asker<'_> {
 
     /// Returns the error that no other try would do better about.
     pub(super) fn error(&self, problem: impl Into<String>, remedy: &'static str) -> Error {
-        Error::Download { url: shown(self.url), problem: problem.into(), remedy: Some(remedy) }
+        Error::Download {
+            url: shown(self.url),
+            problem: problem.into(),
+            remedy: Some(remedy),
+        }
     }
 
     pub(super) fn fatal(&self, problem: impl Into<String>, remedy: &'static str) -> Ended {
         Ended::Fatal(self.error(problem, remedy))
     }
 
-    /// Returns the end after so many tries that another one now is of no use. What came stays, for a later one.
+    /// Returns the end after so many tries that another one now is of no use. What came stays, for
+    /// a later one.
     pub(super) fn given_up(&self, problem: String) -> Ended {
-        Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy: None })
+        Ended::Fatal(Error::Download {
+            url: shown(self.url),
+            problem,
+            remedy: None,
+        })
     }
 
     fn refused(&self, response: &Response, by_hub: bool) -> Ended {
@@ -121,14 +152,23 @@ impl Asker<'_> {
             _ => Some(REFUSED),
         };
         // Its own word for what is wrong, such as `GatedRepo`.
-        let word =
-            text(response, "x-error-code").filter(|word| by_hub && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
-        let problem = format!("the server answered {status}{}", word.map_or_else(String::new, |word| format!(" ({word})")));
-        Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy })
+        let word = text(response, "x-error-code").filter(|word| {
+            by_hub && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric())
+        });
+        let problem = format!(
+            "the server answered {status}{}",
+            word.map_or_else(String::new, |word| format!(" ({word})"))
+        );
+        Ended::Fatal(Error::Download {
+            url: shown(self.url),
+            problem,
+            remedy,
+        })
     }
 }
 
-/// Returns the remedy where a hub wants to know who asks. `HF_TOKEN` is meant for one hub alone, and sent to no other.
+/// Returns the remedy where a hub wants to know who asks. `HF_TOKEN` is meant for one hub alone,
+/// and sent to no other.
 fn wants_token(hub: &Url) -> &'static str {
     if hub.as_str().trim_end_matches('/') == HUB {
         "check the spelling of repository and file; a model behind a login wants a token in HF_TOKEN, or in the variable that \
@@ -140,16 +180,26 @@ fn wants_token(hub: &Url) -> &'static str {
 
 impl Linked {
     fn take(&mut self, response: &Response) {
-        let hash = text(response, "x-linked-etag").map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_ascii_lowercase());
-        let is_hash = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let hash = text(response, "x-linked-etag").map(|tag| {
+            tag.trim_start_matches("W/")
+                .trim_matches('"')
+                .to_ascii_lowercase()
+        });
+        let is_hash =
+            |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         self.sha256 = hash.filter(is_hash).or(self.sha256.take());
-        self.size = text(response, "x-linked-size").and_then(|size| size.parse().ok()).or(self.size);
+        self.size = text(response, "x-linked-size")
+            .and_then(|size| size.parse().ok())
+            .or(self.size);
     }
 }
 
 /// Returns a header that is plain text.
 pub(super) fn text<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
-    response.headers().get(name).and_then(|value| value.to_str().ok())
+    response
+        .headers()
+        .get(name)
+        .and_then(|value| value.to_str().ok())
 }
 
 /// Returns an error with its causes, without the address, which is said already.
@@ -169,7 +219,11 @@ mod tests {
 
     #[test]
     fn only_the_usual_hub_is_said_to_take_the_usual_token() {
-        for (hub, is_usual) in [(HUB, true), ("https://hub.example/", false), ("https://huggingface.co.example", false)] {
+        for (hub, is_usual) in [
+            (HUB, true),
+            ("https://hub.example/", false),
+            ("https://huggingface.co.example", false),
+        ] {
             let remedy = wants_token(&Url::parse(hub).expect("an address"));
             assert_eq!(remedy.contains("HF_TOKEN"), is_usual, "{hub}");
             assert!(remedy.contains("`inference.hub_token_env`"), "{hub}");

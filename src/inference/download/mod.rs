@@ -1,5 +1,5 @@
-//! Loading files over HTTP: in several parts at once, going on where an earlier try ended, and never giving a file its name before it is
-//! whole and right.
+//! Loading files over HTTP: in several parts at once, going on where an earlier try ended, and
+//! never giving a file its name before it is whole and right.
 
 mod address;
 mod ask;
@@ -46,7 +46,8 @@ pub(super) use self::part::digest;
 pub(super) use self::part::left_of;
 pub(super) use self::part::remove_part;
 
-/// Tries of the first question. Nothing is lost yet when it fails, so a source that is out of reach is soon given up.
+/// Tries of the first question. Nothing is lost yet when it fails, so a source that is out of reach
+/// is soon given up.
 const PROBES: u32 = 2;
 
 /// Largest file that is believed in, 4 TiB: larger numbers are mistakes or lies.
@@ -54,8 +55,9 @@ pub(super) const MOST: u64 = 1 << 42;
 
 /// One file to load.
 ///
-/// Loading goes on where an earlier try ended, be it of this process or of one that was killed. The file gets its name only when it
-/// has the right size and hash; until then it is called `NAME.part`, and notes on what of it is there lie in `NAME.part.json`.
+/// Loading goes on where an earlier try ended, be it of this process or of one that was killed. The
+/// file gets its name only when it has the right size and hash; until then it is called
+/// `NAME.part`, and notes on what of it is there lie in `NAME.part.json`.
 #[derive(Clone, Debug)]
 pub struct Download {
     pub url: String,
@@ -85,7 +87,8 @@ pub struct Loaded {
     pub size: u64,
     /// In hexadecimal.
     pub sha256: String,
-    /// Whether that hash was known before the file was here, so that the file was checked against it.
+    /// Whether that hash was known before the file was here, so that the file was checked against
+    /// it.
     pub checked: bool,
 }
 
@@ -94,11 +97,13 @@ pub struct Loaded {
 pub struct Patience {
     /// How long a server may say nothing.
     pub idle: Duration,
-    /// Bytes a second that a file has to come with, over `idle`: what drips is no better than what stands still. 0: any rate will do.
+    /// Bytes a second that a file has to come with, over `idle`: what drips is no better than what
+    /// stands still. 0: any rate will do.
     pub slowest: u64,
     /// Tries in a row that bring less than `least`.
     pub retries: u32,
-    /// Bytes that a connection has to bring for the next one to be worth it: who cuts each of them short is given up.
+    /// Bytes that a connection has to bring for the next one to be worth it: who cuts each of them
+    /// short is given up.
     pub least: u64,
     /// Pause before the first of them; each further one is twice as long.
     pub pause: Duration,
@@ -111,7 +116,15 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         let (idle, pause) = (Duration::from_mins(1), Duration::from_millis(500));
-        Self { idle, slowest: 1 << 10, retries: 5, least: 64 << 10, pause, connections: 4, stretch: 16 << 20 }
+        Self {
+            idle,
+            slowest: 1 << 10,
+            retries: 5,
+            least: 64 << 10,
+            pause,
+            connections: 4,
+            stretch: 16 << 20,
+        }
     }
 }
 
@@ -128,7 +141,8 @@ enum Ended {
 }
 
 impl Download {
-    /// Loads the file. Two processes must not load the same one at once: whoever calls holds a lock.
+    /// Loads the file. Two processes must not load the same one at once: whoever calls holds a
+    /// lock.
     #[boxed]
     pub async fn fetch(
         &self,
@@ -151,40 +165,81 @@ impl Download {
         progress: &ProgressSink,
         cancel: &CancellationToken,
     ) -> Result<Loaded, Error> {
-        let failed = |problem: String| Error::Download { url: self.url.clone(), problem, remedy: None };
-        let url = Url::parse(&self.url).map_err(|error| failed(format!("the address is none: {error}")))?;
-        // A hash that is known already makes any way good enough, such as a mirror of the person's own network.
+        let failed = |problem: String| Error::Download {
+            url: self.url.clone(),
+            problem,
+            remedy: None,
+        };
+        let url = Url::parse(&self.url)
+            .map_err(|error| failed(format!("the address is none: {error}")))?;
+        // A hash that is known already makes any way good enough, such as a mirror of the person's
+        // own network.
         let is_good = is_safe(&url) || (url.scheme() == "http" && self.expected.sha256.is_some());
         if !is_good {
             let remedy = Some("name an address that begins with https://");
-            return Err(Error::Download { url: shown(&url), problem: "the address is not encrypted".to_owned(), remedy });
+            return Err(Error::Download {
+                url: shown(&url),
+                problem: "the address is not encrypted".to_owned(),
+                remedy,
+            });
         }
-        let asker = Asker { client, url: &url, hub: self.hub.as_ref(), idle: patience.idle };
+        let asker = Asker {
+            client,
+            url: &url,
+            hub: self.hub.as_ref(),
+            idle: patience.idle,
+        };
         let found = self.first_question(&asker, patience).await?;
         if found.goal.size > MOST {
-            return Err(
-                asker.error(format!("the server says that it has {} bytes, and no model is that large", found.goal.size), ELSEWHERE)
-            );
+            return Err(asker.error(
+                format!(
+                    "the server says that it has {} bytes, and no model is that large",
+                    found.goal.size
+                ),
+                ELSEWHERE,
+            ));
         }
         let folder = self.to.parent().unwrap_or(Path::new("/"));
         make_private(folder)?;
         // Before anything is made: what cannot fit leaves nothing behind.
         let left = left_of(&self.to).unwrap_or(0);
-        file::check_space(folder, found.goal.size.saturating_sub(left).saturating_add(self.room))?;
-        let wanted =
-            if found.has_parts { (found.goal.size / patience.stretch.max(1)).clamp(1, patience.connections.max(1).into()) } else { 1 };
+        file::check_space(
+            folder,
+            found
+                .goal
+                .size
+                .saturating_sub(left)
+                .saturating_add(self.room),
+        )?;
+        let wanted = if found.has_parts {
+            (found.goal.size / patience.stretch.max(1)).clamp(1, patience.connections.max(1).into())
+        } else {
+            1
+        };
         let mut part = Part::open(&self.to, found.goal.clone(), wanted)?;
-        file::check_space(folder, found.goal.size.saturating_sub(part.done()).saturating_add(self.room))?;
+        file::check_space(
+            folder,
+            found
+                .goal
+                .size
+                .saturating_sub(part.done())
+                .saturating_add(self.room),
+        )?;
         loop {
             let was_inherited = part.inherited;
             self.load_all(&asker, &mut part, patience, progress).await?;
             let sha256 = part.digest(&self.task, progress, cancel).await?;
             match &found.goal.sha256 {
                 Some(expected) if *expected != sha256 => {
-                    // What an earlier process left may have been something else; what this one loaded from start to end is the source's.
+                    // What an earlier process left may have been something else; what this one
+                    // loaded from start to end is the source's.
                     if !was_inherited {
                         remove_part(&self.to)?;
-                        return Err(Error::WrongHash { from: shown(&url), expected: expected.clone(), found: sha256 });
+                        return Err(Error::WrongHash {
+                            from: shown(&url),
+                            expected: expected.clone(),
+                            found: sha256,
+                        });
                     }
                     tracing::info!("what an earlier try left was wrong, and is loaded again");
                     part.restart(wanted)?;
@@ -192,8 +247,17 @@ impl Download {
                 expected => {
                     self.check_model(&part, &url)?;
                     part.finish(&self.to)?;
-                    progress(bytes_done(&self.task, found.goal.size, found.goal.size, true));
-                    return Ok(Loaded { size: found.goal.size, sha256, checked: expected.is_some() });
+                    progress(bytes_done(
+                        &self.task,
+                        found.goal.size,
+                        found.goal.size,
+                        true,
+                    ));
+                    return Ok(Loaded {
+                        size: found.goal.size,
+                        sha256,
+                        checked: expected.is_some(),
+                    });
                 }
             }
         }
@@ -201,11 +265,22 @@ impl Download {
 
     /// Learns what is to be loaded, from the source where it is not known.
     async fn first_question(&self, asker: &Asker<'_>, patience: &Patience) -> Result<Found, Error> {
-        if let Expected { size: Some(size), sha256: Some(sha256) } = &self.expected
+        if let Expected {
+            size: Some(size),
+            sha256: Some(sha256),
+        } = &self.expected
             && (patience.connections <= 1 || *size < patience.stretch)
         {
-            let goal = Goal { size: *size, sha256: Some(sha256.clone()), validator: None };
-            return Ok(Found { goal, announced: false, has_parts: false });
+            let goal = Goal {
+                size: *size,
+                sha256: Some(sha256.clone()),
+                validator: None,
+            };
+            return Ok(Found {
+                goal,
+                announced: false,
+                has_parts: false,
+            });
         }
         let mut problem = String::new();
         for at in 0..PROBES {
@@ -219,22 +294,49 @@ impl Download {
                 tokio::time::sleep(patience.pause).await;
             }
         }
-        Err(Error::Download { url: shown(asker.url), problem, remedy: None })
+        Err(Error::Download {
+            url: shown(asker.url),
+            problem,
+            remedy: None,
+        })
     }
 
     /// Loads what is missing, in parts where that works, else in one piece.
-    async fn load_all(&self, asker: &Asker<'_>, part: &mut Part, patience: &Patience, progress: &ProgressSink) -> Result<(), Error> {
+    async fn load_all(
+        &self,
+        asker: &Asker<'_>,
+        part: &mut Part,
+        patience: &Patience,
+        progress: &ProgressSink,
+    ) -> Result<(), Error> {
         loop {
             let shown_at = Mutex::new(Instant::now());
-            let loader = Loader { asker, part, patience, task: &self.task, progress, shown_at };
-            let missing: Vec<_> = part.segments.iter().filter(|segment| !segment.is_whole()).collect();
+            let loader = Loader {
+                asker,
+                part,
+                patience,
+                task: &self.task,
+                progress,
+                shown_at,
+            };
+            let missing: Vec<_> = part
+                .segments
+                .iter()
+                .filter(|segment| !segment.is_whole())
+                .collect();
             if !missing.is_empty() {
                 progress(bytes_done(&self.task, part.done(), part.goal.size, false));
             }
             let n = patience.connections.max(1) as usize;
             // The first that fails ends the others; what they have stays.
-            let loads: Vec<_> = missing.into_iter().map(|segment| loader.load(segment)).collect();
-            let outcome: Result<(), Ended> = futures::stream::iter(loads).buffer_unordered(n).try_collect().await;
+            let loads: Vec<_> = missing
+                .into_iter()
+                .map(|segment| loader.load(segment))
+                .collect();
+            let outcome: Result<(), Ended> = futures::stream::iter(loads)
+                .buffer_unordered(n)
+                .try_collect()
+                .await;
             part.save()?;
             match outcome {
                 Ok(()) => return Ok(()),
@@ -244,10 +346,17 @@ impl Download {
                     part.restart(1)?;
                 }
                 Err(Ended::Whole) => {
-                    return Err(asker.error("the server sends another part than it is asked for", ELSEWHERE));
+                    return Err(asker.error(
+                        "the server sends another part than it is asked for",
+                        ELSEWHERE,
+                    ));
                 }
                 Err(Ended::Early(problem) | Ended::Slow(problem)) => {
-                    return Err(Error::Download { url: shown(asker.url), problem, remedy: None });
+                    return Err(Error::Download {
+                        url: shown(asker.url),
+                        problem,
+                        remedy: None,
+                    });
                 }
             }
         }
@@ -258,19 +367,38 @@ impl Download {
         if !self.is_model {
             return Ok(());
         }
-        let file = std::fs::File::open(&part.path).map_err(|source| Error::File { doing: "read", path: part.path.clone(), source })?;
+        let file = std::fs::File::open(&part.path).map_err(|source| Error::File {
+            doing: "read",
+            path: part.path.clone(),
+            source,
+        })?;
         match gguf::read(file) {
             Ok(_) => Ok(()),
-            Err(gguf::Problem::Unreadable(source)) => Err(Error::File { doing: "read", path: part.path.clone(), source }),
+            Err(gguf::Problem::Unreadable(source)) => Err(Error::File {
+                doing: "read",
+                path: part.path.clone(),
+                source,
+            }),
             Err(problem) => {
                 remove_part(&self.to)?;
                 let problem = format!("what came is no model: {problem}");
-                Err(Error::Download { url: shown(url), problem, remedy: Some(NOT_IT) })
+                Err(Error::Download {
+                    url: shown(url),
+                    problem,
+                    remedy: Some(NOT_IT),
+                })
             }
         }
     }
 }
 
 pub(super) fn bytes_done(task: &str, done: u64, total: u64, finished: bool) -> Progress {
-    Progress { task: task.to_owned(), done, total: Some(total), unit: Unit::Bytes, detail: String::new(), finished }
+    Progress {
+        task: task.to_owned(),
+        done,
+        total: Some(total),
+        unit: Unit::Bytes,
+        detail: String::new(),
+        finished,
+    }
 }

@@ -25,7 +25,8 @@ use crate::file;
 use podbay_event::Progress;
 use podbay_event::ProgressSink;
 
-/// How often it is written down how far each stretch is; what came since is loaded again after a kill.
+/// How often it is written down how far each stretch is; what came since is loaded again after a
+/// kill.
 const SAVE: Duration = Duration::from_millis(500);
 
 /// A stretch of the file that one connection loads.
@@ -39,7 +40,11 @@ pub(super) struct Segment {
 
 impl Segment {
     fn new(start: u64, end: u64, done: u64) -> Self {
-        Self { start, end, done: AtomicU64::new(done) }
+        Self {
+            start,
+            end,
+            done: AtomicU64::new(done),
+        }
     }
 
     pub(super) fn done(&self) -> u64 {
@@ -93,21 +98,44 @@ struct Saved {
 const VERSION: u32 = 1;
 
 impl Part {
-    /// Opens what an earlier process left, if it is of the same content, else starts anew in `n` stretches.
+    /// Opens what an earlier process left, if it is of the same content, else starts anew in `n`
+    /// stretches.
     pub(super) fn open(to: &Path, goal: Goal, n: u64) -> Result<Self, Error> {
         let path = file::part_of(to);
-        let failed = |source| Error::File { doing: "open", path: path.clone(), source };
+        let failed = |source| Error::File {
+            doing: "open",
+            path: path.clone(),
+            source,
+        };
         let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW);
         let file = options.open(&path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let left = match fs::read(state_of(&path)) {
-            Ok(text) => serde_json::from_slice(&text).ok().and_then(|saved| take_up(saved, &goal, length)),
-            // A file without notes was loaded from its start on. Only its hash can tell whether it is of the same content.
-            Err(_) if goal.sha256.is_some() && (1..=goal.size).contains(&length) => Some(vec![Segment::new(0, goal.size, length)]),
+            Ok(text) => serde_json::from_slice(&text)
+                .ok()
+                .and_then(|saved| take_up(saved, &goal, length)),
+            // A file without notes was loaded from its start on. Only its hash can tell whether it
+            // is of the same content.
+            Err(_) if goal.sha256.is_some() && (1..=goal.size).contains(&length) => {
+                Some(vec![Segment::new(0, goal.size, length)])
+            }
             Err(_) => None,
         };
-        let mut part = Self { path, file, goal, segments: Vec::new(), inherited: left.is_some(), saved: Mutex::new(Instant::now()) };
+        let mut part = Self {
+            path,
+            file,
+            goal,
+            segments: Vec::new(),
+            inherited: left.is_some(),
+            saved: Mutex::new(Instant::now()),
+        };
         match left {
             Some(segments) => part.segments = segments,
             None => part.restart(n)?,
@@ -117,10 +145,16 @@ impl Part {
 
     /// Throws away what is there and begins with `n` stretches.
     pub(super) fn restart(&mut self, n: u64) -> Result<(), Error> {
-        self.file.set_len(0).map_err(|source| Error::File { doing: "empty", path: self.path.clone(), source })?;
+        self.file.set_len(0).map_err(|source| Error::File {
+            doing: "empty",
+            path: self.path.clone(),
+            source,
+        })?;
         let (size, n) = (self.goal.size, n.max(1));
         let edge = |at: u64| size / n * at + (size % n).min(at);
-        self.segments = (0..n).map(|at| Segment::new(edge(at), edge(at + 1), 0)).collect();
+        self.segments = (0..n)
+            .map(|at| Segment::new(edge(at), edge(at + 1), 0))
+            .collect();
         self.inherited = false;
         self.save()
     }
@@ -128,7 +162,11 @@ impl Part {
     /// Empties the one stretch there is; its connection goes on by itself.
     pub(super) fn empty(&self) -> Result<(), Error> {
         self.segments.iter().for_each(Segment::restart);
-        self.file.set_len(0).map_err(|source| Error::File { doing: "empty", path: self.path.clone(), source })?;
+        self.file.set_len(0).map_err(|source| Error::File {
+            doing: "empty",
+            path: self.path.clone(),
+            source,
+        })?;
         self.save()
     }
 
@@ -138,9 +176,18 @@ impl Part {
 
     pub(super) fn write(&self, segment: &Segment, bytes: &[u8]) -> Result<(), Error> {
         let at = segment.at();
-        self.file.write_all_at(bytes, at).map_err(|source| Error::File { doing: "write", path: self.path.clone(), source })?;
-        // After the bytes: notes that promise too little cost time, notes that promise too much cost the file.
-        segment.done.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file
+            .write_all_at(bytes, at)
+            .map_err(|source| Error::File {
+                doing: "write",
+                path: self.path.clone(),
+                source,
+            })?;
+        // After the bytes: notes that promise too little cost time, notes that promise too much
+        // cost the file.
+        segment
+            .done
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let due = {
             let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
             let due = saved.elapsed() > SAVE;
@@ -159,13 +206,22 @@ impl Part {
             size: self.goal.size,
             sha256: self.goal.sha256.clone(),
             validator: self.goal.validator.clone(),
-            segments: self.segments.iter().map(|segment| (segment.start, segment.end, segment.done())).collect(),
+            segments: self
+                .segments
+                .iter()
+                .map(|segment| (segment.start, segment.end, segment.done()))
+                .collect(),
         };
         file::write_json(&state_of(&self.path), &saved)
     }
 
     /// Returns the SHA-256 of what is there, in hexadecimal.
-    pub(super) async fn digest(&self, task: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<String, Error> {
+    pub(super) async fn digest(
+        &self,
+        task: &str,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<String, Error> {
         digest(self.path.clone(), task.to_owned(), progress, cancel).await
     }
 
@@ -187,8 +243,12 @@ pub(crate) fn remove_part(to: &Path) -> Result<bool, Error> {
 pub(crate) fn left_of(to: &Path) -> Option<u64> {
     let part = file::part_of(to);
     let length = fs::metadata(&part).ok()?.len();
-    let saved: Option<Saved> = fs::read(state_of(&part)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    Some(saved.map_or(length, |saved| saved.segments.iter().map(|(_, _, done)| done).sum()))
+    let saved: Option<Saved> = fs::read(state_of(&part))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    Some(saved.map_or(length, |saved| {
+        saved.segments.iter().map(|(_, _, done)| done).sum()
+    }))
 }
 
 fn state_of(part: &Path) -> PathBuf {
@@ -200,7 +260,9 @@ fn state_of(part: &Path) -> PathBuf {
 /// Believes notes only if they are of the same content and cover it without a gap.
 fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
     let known = goal.sha256.is_some() || goal.validator.is_some();
-    let same = saved.size == goal.size && saved.sha256 == goal.sha256 && (goal.sha256.is_some() || saved.validator == goal.validator);
+    let same = saved.size == goal.size
+        && saved.sha256 == goal.sha256
+        && (goal.sha256.is_some() || saved.validator == goal.validator);
     if saved.version != VERSION || !known || !same {
         return None;
     }
@@ -212,14 +274,29 @@ fn take_up(saved: Saved, goal: &Goal, length: u64) -> Option<Vec<Segment>> {
         at = end;
     }
     let any = saved.segments.iter().any(|(_, _, done)| *done > 0);
-    (at == goal.size && any).then(|| saved.segments.into_iter().map(|(start, end, done)| Segment::new(start, end, done)).collect())
+    (at == goal.size && any).then(|| {
+        saved
+            .segments
+            .into_iter()
+            .map(|(start, end, done)| Segment::new(start, end, done))
+            .collect()
+    })
 }
 
 /// Returns the SHA-256 of a file in hexadecimal. Gigabytes take seconds, which is shown.
-pub(crate) async fn digest(path: PathBuf, task: String, progress: &ProgressSink, cancel: &CancellationToken) -> Result<String, Error> {
+pub(crate) async fn digest(
+    path: PathBuf,
+    task: String,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<String, Error> {
     let (progress, cancel) = (progress.clone(), cancel.clone());
     let read = move || {
-        let failed = |source| Error::File { doing: "read", path: path.clone(), source };
+        let failed = |source| Error::File {
+            doing: "read",
+            path: path.clone(),
+            source,
+        };
         let mut file = File::open(&path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
         let (mut hasher, mut done, mut shown_at) = (Sha256::new(), 0, Instant::now());
@@ -236,11 +313,16 @@ pub(crate) async fn digest(path: PathBuf, task: String, progress: &ProgressSink,
             done += n as u64;
             if shown_at.elapsed() > Duration::from_millis(100) {
                 shown_at = Instant::now();
-                progress(Progress { detail: "checking".to_owned(), ..super::bytes_done(&task, done, size, false) });
+                progress(Progress {
+                    detail: "checking".to_owned(),
+                    ..super::bytes_done(&task, done, size, false)
+                });
             }
         }
     };
-    tokio::task::spawn_blocking(read).await.expect("reading a file does not panic")
+    tokio::task::spawn_blocking(read)
+        .await
+        .expect("reading a file does not panic")
 }
 
 #[cfg(test)]
@@ -248,23 +330,48 @@ mod tests {
     use super::*;
 
     fn goal(size: u64, sha256: Option<&str>, validator: Option<&str>) -> Goal {
-        Goal { size, sha256: sha256.map(str::to_owned), validator: validator.map(str::to_owned) }
+        Goal {
+            size,
+            sha256: sha256.map(str::to_owned),
+            validator: validator.map(str::to_owned),
+        }
     }
 
-    fn notes(size: u64, sha256: Option<&str>, validator: Option<&str>, segments: &[(u64, u64, u64)]) -> Saved {
+    fn notes(
+        size: u64,
+        sha256: Option<&str>,
+        validator: Option<&str>,
+        segments: &[(u64, u64, u64)],
+    ) -> Saved {
         let goal = goal(size, sha256, validator);
-        Saved { version: VERSION, size, sha256: goal.sha256, validator: goal.validator, segments: segments.to_vec() }
+        Saved {
+            version: VERSION,
+            size,
+            sha256: goal.sha256,
+            validator: goal.validator,
+            segments: segments.to_vec(),
+        }
     }
 
     #[test]
     fn stretches_cover_the_file_without_a_gap() {
         let folder = tempfile::tempdir().expect("a folder");
         for (size, n) in [(10, 1), (10, 3), (10, 4), (3, 4), (0, 1)] {
-            let mut part = Part::open(&folder.path().join("a"), goal(size, None, None), n).expect("opened");
+            let mut part =
+                Part::open(&folder.path().join("a"), goal(size, None, None), n).expect("opened");
             part.restart(n).expect("emptied");
             assert_eq!(part.segments.first().map(|first| first.start), Some(0));
-            assert_eq!(part.segments.last().map(|last| last.end), Some(size), "{size} {n}");
-            assert!(part.segments.windows(2).all(|pair| pair[0].end == pair[1].start), "{size} {n}");
+            assert_eq!(
+                part.segments.last().map(|last| last.end),
+                Some(size),
+                "{size} {n}"
+            );
+            assert!(
+                part.segments
+                    .windows(2)
+                    .all(|pair| pair[0].end == pair[1].start),
+                "{size} {n}"
+            );
         }
     }
 
@@ -276,17 +383,52 @@ mod tests {
     #[test]
     fn notes_are_believed_only_of_the_same_content() {
         let hash = goal(10, Some("ab"), None);
-        check(notes(10, Some("ab"), None, &[(0, 5, 2), (5, 10, 1)]), &hash, 6, true);
+        check(
+            notes(10, Some("ab"), None, &[(0, 5, 2), (5, 10, 1)]),
+            &hash,
+            6,
+            true,
+        );
         check(notes(10, Some("cd"), None, &[(0, 10, 2)]), &hash, 6, false);
         check(notes(11, Some("ab"), None, &[(0, 11, 2)]), &hash, 6, false);
         // Nothing there, a gap, more than the stretch holds, more than the file holds.
         check(notes(10, Some("ab"), None, &[(0, 10, 0)]), &hash, 0, false);
-        check(notes(10, Some("ab"), None, &[(0, 4, 2), (5, 10, 1)]), &hash, 10, false);
-        check(notes(10, Some("ab"), None, &[(0, 5, 6), (5, 10, 1)]), &hash, 10, false);
-        check(notes(10, Some("ab"), None, &[(0, 5, 2), (5, 10, 3)]), &hash, 6, false);
+        check(
+            notes(10, Some("ab"), None, &[(0, 4, 2), (5, 10, 1)]),
+            &hash,
+            10,
+            false,
+        );
+        check(
+            notes(10, Some("ab"), None, &[(0, 5, 6), (5, 10, 1)]),
+            &hash,
+            10,
+            false,
+        );
+        check(
+            notes(10, Some("ab"), None, &[(0, 5, 2), (5, 10, 3)]),
+            &hash,
+            6,
+            false,
+        );
         // Without a hash the server's own mark has to be the same, and there has to be one.
-        check(notes(10, None, Some("\"a\""), &[(0, 10, 2)]), &goal(10, None, Some("\"a\"")), 6, true);
-        check(notes(10, None, Some("\"b\""), &[(0, 10, 2)]), &goal(10, None, Some("\"a\"")), 6, false);
-        check(notes(10, None, None, &[(0, 10, 2)]), &goal(10, None, None), 6, false);
+        check(
+            notes(10, None, Some("\"a\""), &[(0, 10, 2)]),
+            &goal(10, None, Some("\"a\"")),
+            6,
+            true,
+        );
+        check(
+            notes(10, None, Some("\"b\""), &[(0, 10, 2)]),
+            &goal(10, None, Some("\"a\"")),
+            6,
+            false,
+        );
+        check(
+            notes(10, None, None, &[(0, 10, 2)]),
+            &goal(10, None, None),
+            6,
+            false,
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The first question to a source: how large the file is, which hash it has, and whether it can be had in parts.
+//! The first question to a source: how large the file is, which hash it has, and whether it can be
+//! had in parts.
 
 use reqwest::StatusCode;
 
@@ -27,7 +28,11 @@ pub(super) struct Found {
 }
 
 /// Asks for the first bytes of the file. `is_model`: they must be those of a GGUF file.
-pub(super) async fn probe(asker: &Asker<'_>, expected: &Expected, is_model: bool) -> Result<Found, Ended> {
+pub(super) async fn probe(
+    asker: &Asker<'_>,
+    expected: &Expected,
+    is_model: bool,
+) -> Result<Found, Ended> {
     let last = MAGIC.len() - 1;
     let (mut response, linked) = asker.get(Some(&format!("bytes=0-{last}")), None).await?;
     if is_page(&response) {
@@ -35,11 +40,19 @@ pub(super) async fn probe(asker: &Asker<'_>, expected: &Expected, is_model: bool
     }
     let has_parts = response.status() == StatusCode::PARTIAL_CONTENT;
     let told = match response.status() {
-        StatusCode::RANGE_NOT_SATISFIABLE => return Err(asker.fatal("the server's file is empty", NOT_IT)),
-        StatusCode::PARTIAL_CONTENT => text(&response, "content-range").and_then(parse_range).and_then(|(_, total)| total),
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            return Err(asker.fatal("the server's file is empty", NOT_IT));
+        }
+        StatusCode::PARTIAL_CONTENT => text(&response, "content-range")
+            .and_then(parse_range)
+            .and_then(|(_, total)| total),
         _ => response.content_length(),
     };
-    let pairs = [(told, linked.size, ELSEWHERE), (told, expected.size, UNLISTED), (linked.size, expected.size, UNLISTED)];
+    let pairs = [
+        (told, linked.size, ELSEWHERE),
+        (told, expected.size, UNLISTED),
+        (linked.size, expected.size, UNLISTED),
+    ];
     for (size, other, remedy) in pairs {
         if let (Some(size), Some(other)) = (size, other)
             && size != other
@@ -48,12 +61,17 @@ pub(super) async fn probe(asker: &Asker<'_>, expected: &Expected, is_model: bool
         }
     }
     let Some(size) = told.or(linked.size).or(expected.size) else {
-        return Err(asker.fatal("the server does not say how large the file is, so nobody could tell when it is whole", ELSEWHERE));
+        return Err(asker.fatal(
+            "the server does not say how large the file is, so nobody could tell when it is whole",
+            ELSEWHERE,
+        ));
     };
     if let (Some(announced), Some(expected)) = (&linked.sha256, &expected.sha256)
         && announced != expected
     {
-        let problem = format!("the hub has another file than the one that is known: its SHA-256 is {announced} instead of {expected}");
+        let problem = format!(
+            "the hub has another file than the one that is known: its SHA-256 is {announced} instead of {expected}"
+        );
         return Err(asker.fatal(problem, UNLISTED));
     }
     let strong = |tag: &&str| tag.starts_with('"');
@@ -65,7 +83,12 @@ pub(super) async fn probe(asker: &Asker<'_>, expected: &Expected, is_model: bool
                 Ok(Ok(Some(bytes))) => head.extend_from_slice(&bytes),
                 Ok(Ok(None)) => break,
                 Ok(Err(error)) => return Err(Ended::Early(super::ask::chain(&error))),
-                Err(_) => return Err(Ended::Early(format!("the server said nothing for {} s", asker.idle.as_secs_f32()))),
+                Err(_) => {
+                    return Err(Ended::Early(format!(
+                        "the server said nothing for {} s",
+                        asker.idle.as_secs_f32()
+                    )));
+                }
             }
         }
         if !head.starts_with(MAGIC) {
@@ -74,5 +97,13 @@ pub(super) async fn probe(asker: &Asker<'_>, expected: &Expected, is_model: bool
     }
     let announced = linked.sha256.is_some();
     let sha256 = expected.sha256.clone().or(linked.sha256);
-    Ok(Found { goal: Goal { size, sha256, validator }, announced, has_parts })
+    Ok(Found {
+        goal: Goal {
+            size,
+            sha256,
+            validator,
+        },
+        announced,
+        has_parts,
+    })
 }

@@ -37,11 +37,19 @@ impl Loader<'_> {
     /// Loads a stretch to its end.
     pub(super) async fn load(&self, segment: &Segment) -> Result<(), Ended> {
         let (mut failures, mut furthest) = (0, segment.done());
-        // It ends: each round that does not count as a failure got further than all before it, by a good deal.
+        // It ends: each round that does not count as a failure got further than all before it, by a
+        // good deal.
         while !segment.is_whole() {
             let (problem, was_slow) = match self.attempt(segment).await {
                 Ok(()) if segment.is_whole() => return Ok(()),
-                Ok(()) => (format!("the connection ended after {} of {} bytes", segment.at(), segment.end), false),
+                Ok(()) => (
+                    format!(
+                        "the connection ended after {} of {} bytes",
+                        segment.at(),
+                        segment.end
+                    ),
+                    false,
+                ),
                 Err(Ended::Early(problem)) => (problem, false),
                 Err(Ended::Slow(problem)) => (problem, true),
                 Err(ended) => return Err(ended),
@@ -71,7 +79,10 @@ impl Loader<'_> {
         };
         let goal = &self.part.goal;
         // Where the hash is known it decides; a cache on the way may well have marks of its own.
-        let if_range = goal.validator.as_deref().filter(|_| goal.sha256.is_none() && range.is_some());
+        let if_range = goal
+            .validator
+            .as_deref()
+            .filter(|_| goal.sha256.is_none() && range.is_some());
         let (response, linked) = self.asker.get(range.as_deref(), if_range).await?;
         self.check(&response, &linked, segment)?;
         self.take(response, segment).await
@@ -83,14 +94,23 @@ impl Loader<'_> {
         if let (Some(announced), Some(expected)) = (&linked.sha256, &goal.sha256)
             && announced != expected
         {
-            return Err(self.asker.fatal("the hub has another file under this name by now", CHANGED));
+            return Err(self
+                .asker
+                .fatal("the hub has another file under this name by now", CHANGED));
         }
-        if text(response, "content-encoding").is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-            return Err(self.asker.fatal("the server sends it compressed, though it was asked not to", PROXY));
+        if text(response, "content-encoding")
+            .is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+        {
+            return Err(self.asker.fatal(
+                "the server sends it compressed, though it was asked not to",
+                PROXY,
+            ));
         }
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
-                let (start, total) = text(response, "content-range").and_then(parse_range).unwrap_or_default();
+                let (start, total) = text(response, "content-range")
+                    .and_then(parse_range)
+                    .unwrap_or_default();
                 if let Some(total) = total.filter(|&total| total != goal.size) {
                     return Err(self.asker.fatal(wrong_size(total, goal.size), ELSEWHERE));
                 }
@@ -99,15 +119,23 @@ impl Loader<'_> {
                 }
                 self.again("the server sent another part than was asked for", segment)
             }
-            StatusCode::RANGE_NOT_SATISFIABLE => self.again("the server has no such part of the file", segment),
-            // Also when a part was asked for: a server need not know parts, and sends the whole again if the file has changed.
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                self.again("the server has no such part of the file", segment)
+            }
+            // Also when a part was asked for: a server need not know parts, and sends the whole
+            // again if the file has changed.
             _ if !self.is_alone() => Err(Ended::Whole),
             _ => {
                 if is_page(response) {
                     return Err(self.asker.fatal(PAGE, LOGIN));
                 }
-                if let Some(announced) = response.content_length().filter(|&announced| announced != goal.size) {
-                    return Err(self.asker.fatal(wrong_size(announced, goal.size), ELSEWHERE));
+                if let Some(announced) = response
+                    .content_length()
+                    .filter(|&announced| announced != goal.size)
+                {
+                    return Err(self
+                        .asker
+                        .fatal(wrong_size(announced, goal.size), ELSEWHERE));
                 }
                 self.part.empty().map_err(Ended::Fatal)
             }
@@ -127,7 +155,12 @@ impl Loader<'_> {
         let mut rate = Rate::new(self.part.done());
         loop {
             let bytes = match tokio::time::timeout(self.patience.idle, response.chunk()).await {
-                Err(_) => return Err(Ended::Early(format!("the server said nothing for {} s", self.patience.idle.as_secs_f32()))),
+                Err(_) => {
+                    return Err(Ended::Early(format!(
+                        "the server said nothing for {} s",
+                        self.patience.idle.as_secs_f32()
+                    )));
+                }
                 Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Ok(Some(bytes))) => bytes,
@@ -135,15 +168,22 @@ impl Loader<'_> {
             if segment.at() + bytes.len() as u64 > segment.end {
                 // Nobody can tell what of it is right.
                 self.part.empty().map_err(Ended::Fatal)?;
-                return Err(self
-                    .asker
-                    .fatal(format!("the server sends more than the {} bytes of the file", self.part.goal.size), ELSEWHERE));
+                return Err(self.asker.fatal(
+                    format!(
+                        "the server sends more than the {} bytes of the file",
+                        self.part.goal.size
+                    ),
+                    ELSEWHERE,
+                ));
             }
             self.part.write(segment, &bytes).map_err(Ended::Fatal)?;
             self.show();
             // Of the whole file: four connections may share a slow line.
             if let Some(came) = rate.too_slow(self.part.done(), self.patience) {
-                return Err(Ended::Slow(format!("only {came} bytes came within {} s", self.patience.idle.as_secs_f32())));
+                return Err(Ended::Slow(format!(
+                    "only {came} bytes came within {} s",
+                    self.patience.idle.as_secs_f32()
+                )));
             }
         }
     }
@@ -152,7 +192,12 @@ impl Loader<'_> {
         let mut shown_at = self.shown_at.lock().unwrap_or_else(PoisonError::into_inner);
         if shown_at.elapsed() > Duration::from_millis(100) {
             *shown_at = Instant::now();
-            (self.progress)(bytes_done(self.task, self.part.done(), self.part.goal.size, false));
+            (self.progress)(bytes_done(
+                self.task,
+                self.part.done(),
+                self.part.goal.size,
+                false,
+            ));
         }
     }
 }
@@ -165,7 +210,10 @@ struct Rate {
 
 impl Rate {
     fn new(done: u64) -> Self {
-        Self { since: Instant::now(), done }
+        Self {
+            since: Instant::now(),
+            done,
+        }
     }
 
     /// Returns how much came in the time that is over, where that is too little.
@@ -183,9 +231,14 @@ impl Rate {
 
 pub(super) const PAGE: &str = "the server sent a web page instead of the file";
 
-/// Returns whether an answer is meant to be read by a person: a login, or an error that calls itself a success.
+/// Returns whether an answer is meant to be read by a person: a login, or an error that calls
+/// itself a success.
 pub(super) fn is_page(response: &Response) -> bool {
-    text(response, "content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
+    text(response, "content-type").is_some_and(|kind| {
+        kind.trim_start()
+            .to_ascii_lowercase()
+            .starts_with("text/html")
+    })
 }
 
 pub(super) fn wrong_size(found: u64, expected: u64) -> String {

@@ -1,27 +1,36 @@
-//! Control tokens in the arguments of a call, which are JSON: a token may stand there with escapes, and the server that reads the JSON for its
-//! template has it whole.
+//! Control tokens in the arguments of a call, which are JSON: a token may stand there with escapes,
+//! and the server that reads the JSON for its template has it whole.
 
 use std::borrow::Cow;
 
 use super::Tokens;
 
-/// The token that is a quotation mark, as it stands in a string of JSON, and how it is broken there.
+/// The token that is a quotation mark, as it stands in a string of JSON, and how it is broken
+/// there.
 const QUOTE: (&str, &str) = ("<|\\\"|>", "<\u{200b}|\\\"|>");
 
 impl Tokens {
-    /// Returns the arguments of a call with every control token broken; byte for byte where there is none.
+    /// Returns the arguments of a call with every control token broken; byte for byte where there
+    /// is none.
     pub fn neutralise_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        rewritten(json, |text| swapped(self.neutralise(text), QUOTE.0, QUOTE.1))
+        rewritten(json, |text| {
+            swapped(self.neutralise(text), QUOTE.0, QUOTE.1)
+        })
     }
 
-    /// Returns the arguments of a call as the model meant them; byte for byte where it copied no token that was broken.
+    /// Returns the arguments of a call as the model meant them; byte for byte where it copied no
+    /// token that was broken.
     pub fn restore_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
         rewritten(json, |text| swapped(self.restore(text), QUOTE.1, QUOTE.0))
     }
 }
 
 fn swapped<'b>(text: Cow<'b, str>, from: &str, to: &str) -> Cow<'b, str> {
-    if text.contains(from) { Cow::Owned(text.replace(from, to)) } else { text }
+    if text.contains(from) {
+        Cow::Owned(text.replace(from, to))
+    } else {
+        text
+    }
 }
 
 fn rewritten<'a>(json: &'a str, rewrite: impl for<'b> Fn(&'b str) -> Cow<'b, str>) -> Cow<'a, str> {
@@ -42,9 +51,14 @@ fn unescaped(json: &str) -> String {
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         out.push_str(before);
-        let code =
-            escape.strip_prefix("\\u").and_then(|code| code.get(..4)).filter(is_hex).and_then(|code| u32::from_str_radix(code, 16).ok());
-        let plain = code.and_then(char::from_u32).filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
+        let code = escape
+            .strip_prefix("\\u")
+            .and_then(|code| code.get(..4))
+            .filter(is_hex)
+            .and_then(|code| u32::from_str_radix(code, 16).ok());
+        let plain = code
+            .and_then(char::from_u32)
+            .filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
         let n_read = match plain {
             // As short as it can be, and an escape still.
             None if code == Some(u32::from('"')) => {
@@ -88,26 +102,50 @@ mod tests {
         let broken = tokens.neutralise_json(json);
         assert_eq!(broken, expected);
         let restored = tokens.restore_json(&broken);
-        assert_eq!(serde_json::from_str::<Value>(&restored).expect("JSON"), serde_json::from_str::<Value>(json).expect("JSON"));
-        assert_eq!(tokens.neutralise_json(&restored), expected, "what is sent again is the same");
+        assert_eq!(
+            serde_json::from_str::<Value>(&restored).expect("JSON"),
+            serde_json::from_str::<Value>(json).expect("JSON")
+        );
+        assert_eq!(
+            tokens.neutralise_json(&restored),
+            expected,
+            "what is sent again is the same"
+        );
     }
 
     #[test]
     fn tokens_are_found_behind_escapes_and_all_else_keeps_its_bytes() {
         check(r#"{"a": "<|im_end|>"}"#, "{\"a\": \"<\u{200b}|im_end|>\"}");
-        check(r#"{"a": "\u003c|im_\u0065nd|\u003E\n"}"#, "{\"a\": \"<\u{200b}|im_end|>\\n\"}");
+        check(
+            r#"{"a": "\u003c|im_\u0065nd|\u003E\n"}"#,
+            "{\"a\": \"<\u{200b}|im_end|>\\n\"}",
+        );
         check(r#"{"a": "[\/INST]"}"#, "{\"a\": \"[\u{200b}/INST]\"}");
         check(r#"{"a": "<|\"|>"}"#, "{\"a\": \"<\u{200b}|\\\"|>\"}");
-        check(r#"{"a": "<|\u0022|\u003e"}"#, "{\"a\": \"<\u{200b}|\\\"|>\"}");
+        check(
+            r#"{"a": "<|\u0022|\u003e"}"#,
+            "{\"a\": \"<\u{200b}|\\\"|>\"}",
+        );
         check(r#"{"a": "<|\\\"|>"}"#, r#"{"a": "<|\\\"|>"}"#);
-        for same in
-            [r#"{ "a" : 1.0e2, "b": "\u00e9 \/ \u003c\n" }"#, r#"{"a": "\\u003c|im_end\u0022|>"}"#, r#"{"a": ["\ud83d\ude00", [null]]}"#]
-        {
+        for same in [
+            r#"{ "a" : 1.0e2, "b": "\u00e9 \/ \u003c\n" }"#,
+            r#"{"a": "\\u003c|im_end\u0022|>"}"#,
+            r#"{"a": ["\ud83d\ude00", [null]]}"#,
+        ] {
             check(same, same);
         }
         let tokens = Tokens::default();
-        assert_eq!(tokens.restore_json(r#"{"a": "<\u200b|im_end|>"}"#), r#"{"a": "<|im_end|>"}"#);
-        for broken in ["{\"a\\", "\\u12", "\\u\u{e9}\u{e9}", "\\\u{e9}", "{\"a\": \"<\\u200b|im_en"] {
+        assert_eq!(
+            tokens.restore_json(r#"{"a": "<\u200b|im_end|>"}"#),
+            r#"{"a": "<|im_end|>"}"#
+        );
+        for broken in [
+            "{\"a\\",
+            "\\u12",
+            "\\u\u{e9}\u{e9}",
+            "\\\u{e9}",
+            "{\"a\": \"<\\u200b|im_en",
+        ] {
             assert_eq!(tokens.restore_json(broken), broken);
         }
     }

@@ -4,7 +4,8 @@ use super::Tokens;
 
 /// Makes broken control tokens whole in a text that comes in pieces.
 ///
-/// What may still be the beginning of one waits for the next piece: of ordinary text at most one character.
+/// What may still be the beginning of one waits for the next piece: of ordinary text at most one
+/// character.
 #[derive(Clone, Debug)]
 pub struct Flow {
     tokens: Tokens,
@@ -13,7 +14,10 @@ pub struct Flow {
 
 impl Flow {
     pub fn new(tokens: &Tokens) -> Self {
-        Self { tokens: tokens.clone(), held: String::new() }
+        Self {
+            tokens: tokens.clone(),
+            held: String::new(),
+        }
     }
 
     /// Takes a piece; returns what can be shown now.
@@ -31,13 +35,19 @@ impl Flow {
         self.tokens.restore(&held).into_owned()
     }
 
-    /// Returns where something begins of which only what follows tells whether it is a broken token.
+    /// Returns where something begins of which only what follows tells whether it is a broken
+    /// token.
     fn undecided(&self) -> Option<usize> {
-        let mut begins = self.held.char_indices().filter(|(_, c)| self.tokens.may_begin(*c));
+        let mut begins = self
+            .held
+            .char_indices()
+            .filter(|(_, c)| self.tokens.may_begin(*c));
         begins.find_map(|(at, first)| {
             let after = &self.held[at + first.len_utf8()..];
             let is_open = after.is_empty()
-                || after.strip_prefix(BREAK).is_some_and(|after| after.chars().nth(LOOKED_AT - 1).is_none())
+                || after
+                    .strip_prefix(BREAK)
+                    .is_some_and(|after| after.chars().nth(LOOKED_AT - 1).is_none())
                     && !self.tokens.is_broken(&self.held[at..]);
             is_open.then_some(at)
         })
@@ -54,10 +64,24 @@ mod tests {
     fn ordinary_text_does_not_wait() {
         let mut flow = Flow::new(&Tokens::default());
         assert_eq!(
-            [flow.feed("a < b"), flow.feed(" [x"), flow.feed("] <"), flow.feed("p>"), flow.end()],
+            [
+                flow.feed("a < b"),
+                flow.feed(" [x"),
+                flow.feed("] <"),
+                flow.feed("p>"),
+                flow.end()
+            ],
             ["a < b", " [x", "] ", "<p>", ""]
         );
-        assert_eq!([flow.feed("<\u{200b}"), flow.feed("|im_e"), flow.feed("nd|>!"), flow.end()], ["", "", "<|im_end|>!", ""]);
+        assert_eq!(
+            [
+                flow.feed("<\u{200b}"),
+                flow.feed("|im_e"),
+                flow.feed("nd|>!"),
+                flow.end()
+            ],
+            ["", "", "<|im_end|>!", ""]
+        );
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! What of a chat template looks like a control token.
 //!
-//! A template is Jinja: text that goes out as it is, and code whose quoted words go out. Only these two are looked at, since brackets of the
-//! code itself mean something else.
+//! A template is Jinja: text that goes out as it is, and code whose quoted words go out. Only these
+//! two are looked at, since brackets of the code itself mean something else.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use super::MAX_TOKEN;
 
 /// So much of a template is looked at, in bytes; no model's own is nearly as long.
 const MAX_TEMPLATE: usize = 1024 * 1024;
-/// What tokens begin with that are made of a word and a run of the same mark, such as `@@end@@` and `###END`.
+/// What tokens begin with that are made of a word and a run of the same mark, such as `@@end@@` and
+/// `###END`.
 const RUNS: &[u8] = b"@#%$!^&+~=";
 /// Longest form that is looked for between `]~` and the next bracket, in bytes.
 const MAX_TILDE: usize = 12;
 
-/// Names between `<` and `>` that stand in templates and in everybody's files, and are no token: markup, and what templates write of a
-/// tool's arguments.
+/// Names between `<` and `>` that stand in templates and in everybody's files, and are no token:
+/// markup, and what templates write of a tool's arguments.
 const ORDINARY: &[&str] = &[
     "a",
     "any",
@@ -108,13 +109,20 @@ const ORDINARY: &[&str] = &[
     "values",
 ];
 
-/// Returns everything in a template that has the form of a token, in the order of the text, some of it twice.
+/// Returns everything in a template that has the form of a token, in the order of the text, some of
+/// it twice.
 pub(super) fn markers(template: &str) -> impl Iterator<Item = Box<str>> {
     let template = &template[..template.floor_char_boundary(MAX_TEMPLATE)];
     written(template).into_iter().flat_map(|text| {
         let may_begin = |byte: u8| matches!(byte, b'<' | b'[' | b']') || RUNS.contains(&byte);
-        let begins = |at: usize| text.is_char_boundary(at) && may_begin(text.as_bytes()[at]) && !goes_on(&text, at);
-        let found: Vec<Box<str>> = (0..text.len()).filter(|at| begins(*at)).filter_map(|at| marker(&text[at..])).map(Into::into).collect();
+        let begins = |at: usize| {
+            text.is_char_boundary(at) && may_begin(text.as_bytes()[at]) && !goes_on(&text, at)
+        };
+        let found: Vec<Box<str>> = (0..text.len())
+            .filter(|at| begins(*at))
+            .filter_map(|at| marker(&text[at..]))
+            .map(Into::into)
+            .collect();
         found
     })
 }
@@ -122,7 +130,9 @@ pub(super) fn markers(template: &str) -> impl Iterator<Item = Box<str>> {
 /// Returns whether a token that the server names can be broken without breaking words.
 pub(super) fn is_named(token: &str) -> bool {
     let begins = token.starts_with(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
-    let is_one = (3..=MAX_TOKEN).contains(&token.len()) && token.contains(char::is_alphanumeric) && !token.contains(['"', '\\']);
+    let is_one = (3..=MAX_TOKEN).contains(&token.len())
+        && token.contains(char::is_alphanumeric)
+        && !token.contains(['"', '\\']);
     begins && is_one && (!token.contains(char::is_whitespace) || barred(token) == Some(token.len()))
 }
 
@@ -132,11 +142,16 @@ fn goes_on(text: &str, at: usize) -> bool {
     at > 0 && bytes[at - 1] == bytes[at] && RUNS.contains(&bytes[at])
 }
 
-/// Returns the parts of a template that go out as they are: the text around the code, and the quoted words in it.
+/// Returns the parts of a template that go out as they are: the text around the code, and the
+/// quoted words in it.
 fn written(template: &str) -> Vec<Cow<'_, str>> {
     let mut parts = Vec::new();
     let mut rest = template;
-    while let Some(at) = rest.as_bytes().windows(2).position(|two| matches!(two, b"{{" | b"{%" | b"{#")) {
+    while let Some(at) = rest
+        .as_bytes()
+        .windows(2)
+        .position(|two| matches!(two, b"{{" | b"{%" | b"{#"))
+    {
         parts.push(Cow::Borrowed(&rest[..at]));
         let (open, code) = rest[at..].split_at(2);
         rest = match open {
@@ -186,7 +201,10 @@ fn unescaped(quoted: &str) -> Cow<'_, str> {
             Some(b'U') => 8,
             _ => 0,
         };
-        let code = escape.get(2..2 + n_digits).and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+        let code = escape
+            .get(2..2 + n_digits)
+            .and_then(|code| u32::from_str_radix(code, 16).ok())
+            .and_then(char::from_u32);
         let (plain, n_read) = match (code, escape[1..].chars().next()) {
             (Some(c), _) => (c, 2 + n_digits),
             (None, Some('n' | 'r' | 't' | 'b' | 'f' | 'v')) => (' ', 2),
@@ -196,7 +214,11 @@ fn unescaped(quoted: &str) -> Cow<'_, str> {
         out.push(plain);
         rest = &escape[n_read..];
     }
-    if out.is_empty() { Cow::Borrowed(rest) } else { Cow::Owned(out + rest) }
+    if out.is_empty() {
+        Cow::Borrowed(rest)
+    } else {
+        Cow::Owned(out + rest)
+    }
 }
 
 /// Returns the token that `rest` begins with, by its form alone.
@@ -206,7 +228,11 @@ fn marker(rest: &str) -> Option<&str> {
         [b'<', ..] => angle(&rest[1..])? + 1,
         [b'[', b'|', ..] => barred(rest)?,
         [b'[', ..] => square(&rest[1..]).or_else(|| tilde(&rest[1..]))? + 1,
-        [b']', b'~', ..] => rest[2..].bytes().take(MAX_TILDE).position(|byte| matches!(byte, b'[' | b']')).map(|at| at + 3)?,
+        [b']', b'~', ..] => rest[2..]
+            .bytes()
+            .take(MAX_TILDE)
+            .position(|byte| matches!(byte, b'[' | b']'))
+            .map(|at| at + 3)?,
         [mark, again, ..] if mark == again && RUNS.contains(mark) => run(rest, *mark)?,
         _ => return None,
     };
@@ -224,16 +250,28 @@ fn barred(rest: &str) -> Option<usize> {
     };
     let is_part = |c: char| super::is_name(c) || matches!(c, ' ' | '/');
     let name = &rest[2..];
-    let (end, _) = name.char_indices().take(MAX_NAME).find(|(_, c)| !is_part(*c))?;
-    let is_name = name[..end].contains(|c: char| c.is_ascii_alphabetic()) && name[..end].trim() == &name[..end];
+    let (end, _) = name
+        .char_indices()
+        .take(MAX_NAME)
+        .find(|(_, c)| !is_part(*c))?;
+    let is_name = name[..end].contains(|c: char| c.is_ascii_alphabetic())
+        && name[..end].trim() == &name[..end];
     (is_name && name[end..].starts_with(close)).then_some(end + 4)
 }
 
 /// `@@name@@`, and `###NAME`; returns the length of all of it.
 fn run(rest: &str, mark: u8) -> Option<usize> {
-    let n_marks = rest.bytes().take(MAX_TILDE).take_while(|byte| *byte == mark).count();
+    let n_marks = rest
+        .bytes()
+        .take(MAX_TILDE)
+        .take_while(|byte| *byte == mark)
+        .count();
     let (marks, behind) = rest.split_at(n_marks);
-    let end = behind.char_indices().take(MAX_NAME).find(|(_, c)| !super::is_name(*c)).map_or(behind.len(), |(end, _)| end);
+    let end = behind
+        .char_indices()
+        .take(MAX_NAME)
+        .find(|(_, c)| !super::is_name(*c))
+        .map_or(behind.len(), |(end, _)| end);
     let name = &behind[..end];
     if name.len() > MAX_NAME || !name.contains(|c: char| c.is_ascii_alphabetic()) {
         return None;
@@ -241,30 +279,44 @@ fn run(rest: &str, mark: u8) -> Option<usize> {
     if behind[end..].starts_with(marks) {
         return Some(n_marks + end + n_marks);
     }
-    let is_loud = name.len() >= 3 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    let is_loud = name.len() >= 3
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     is_loud.then_some(n_marks + end)
 }
 
 /// `<name>`, with whatever templates put into names; returns the length behind the bracket.
 fn angle(rest: &str) -> Option<usize> {
-    let is_part = |c: char| super::is_name(c) || matches!(c, '|' | '\u{ff5c}' | '/' | '~' | '@' | '!' | '?' | '<');
-    let (end, last) = rest.char_indices().take(MAX_NAME).find(|(_, c)| !is_part(*c))?;
+    let is_part = |c: char| {
+        super::is_name(c) || matches!(c, '|' | '\u{ff5c}' | '/' | '~' | '@' | '!' | '?' | '<')
+    };
+    let (end, last) = rest
+        .char_indices()
+        .take(MAX_NAME)
+        .find(|(_, c)| !is_part(*c))?;
     let name = rest[..end].strip_prefix('/').unwrap_or(&rest[..end]);
-    let is_token = last == '>' && name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains('<');
+    let is_token =
+        last == '>' && name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains('<');
     (is_token && !ORDINARY.contains(&name.to_ascii_lowercase().as_str())).then_some(end + 1)
 }
 
 /// `[NAME]`; small letters alone are an index or a choice.
 fn square(rest: &str) -> Option<usize> {
-    let (end, last) =
-        rest.char_indices().take(MAX_NAME).find(|(at, c)| !(c.is_ascii_alphanumeric() || *c == '_' || *at == 0 && *c == '/'))?;
+    let (end, last) = rest
+        .char_indices()
+        .take(MAX_NAME)
+        .find(|(at, c)| !(c.is_ascii_alphanumeric() || *c == '_' || *at == 0 && *c == '/'))?;
     let capitals = rest[..end].bytes().filter(u8::is_ascii_uppercase).count();
     (last == ']' && capitals >= 2 && end >= 3).then_some(end + 1)
 }
 
 /// `[e~[`.
 fn tilde(rest: &str) -> Option<usize> {
-    let end = rest.bytes().take(MAX_TILDE).position(|byte| !byte.is_ascii_alphanumeric())?;
+    let end = rest
+        .bytes()
+        .take(MAX_TILDE)
+        .position(|byte| !byte.is_ascii_alphanumeric())?;
     rest.as_bytes()[end..].starts_with(b"~[").then_some(end + 2)
 }
 
@@ -274,30 +326,58 @@ mod tests {
 
     #[track_caller]
     fn check(template: &str, expected: &[&str]) {
-        assert_eq!(markers(template).map(String::from).collect::<Vec<_>>(), expected, "{template}");
+        assert_eq!(
+            markers(template).map(String::from).collect::<Vec<_>>(),
+            expected,
+            "{template}"
+        );
     }
 
     #[test]
     fn tokens_are_found_in_text_and_in_quoted_words_alone() {
-        check("<|im_start|>user\n{{ content }}<|im_end|>", &["<|im_start|>", "<|im_end|>"]);
-        check("{{ '<user>' + m['content'] + \"[END_OF]\" }}", &["<user>", "[END_OF]"]);
-        check("{%- if a<b and c>d or messages[LAST] %}{{ x }}{% endif %}", &[]);
-        check("{# <no> #}{{ ']~!b[' ~ ']~b]' ~ role ~ '[e~[' }}", &["]~!b[", "]~b]", "[e~["]);
+        check(
+            "<|im_start|>user\n{{ content }}<|im_end|>",
+            &["<|im_start|>", "<|im_end|>"],
+        );
+        check(
+            "{{ '<user>' + m['content'] + \"[END_OF]\" }}",
+            &["<user>", "[END_OF]"],
+        );
+        check(
+            "{%- if a<b and c>d or messages[LAST] %}{{ x }}{% endif %}",
+            &[],
+        );
+        check(
+            "{# <no> #}{{ ']~!b[' ~ ']~b]' ~ role ~ '[e~[' }}",
+            &["]~!b[", "]~b]", "[e~["],
+        );
         check("{{- '[gMASK]<sop>' -}}", &["[gMASK]", "<sop>"]);
         check(r"{{ 'it\'s <one>' }}<two>", &["<one>", "<two>"]);
         check(
             "{{ '@@end@@' }}##FIN\n{{ '\\u003cuser\\x3e' }}<|my tok|>[|user|]",
             &["@@end@@", "##FIN", "<user>", "<|my tok|>", "[|user|]"],
         );
-        check("{{ '<\u{ff5c}User\u{ff5c}>' }}", &["<\u{ff5c}User\u{ff5c}>"]);
+        check(
+            "{{ '<\u{ff5c}User\u{ff5c}>' }}",
+            &["<\u{ff5c}User\u{ff5c}>"],
+        );
     }
 
     #[test]
     fn words_braces_and_markup_are_no_tokens() {
         check("{\"name\": \"x\", \"list\": [1, [2]], \"t\": [a]}", &[]);
-        check("a < b and c > d <name>x</name> <a href=\"#\">[optional] <Type></TYPE>", &[]);
-        check("{{ 'Vec<string>' }} {{ '[]' }} {{ '<>' }} {{ '</>' }} {{ '[1]' }}", &[]);
-        check("## Tools\n### Instruction:\n# one @mention a@@ ## C++ == x && y ~~~ $$ #!/bin/sh ###End <| f |> [| |]", &[]);
+        check(
+            "a < b and c > d <name>x</name> <a href=\"#\">[optional] <Type></TYPE>",
+            &[],
+        );
+        check(
+            "{{ 'Vec<string>' }} {{ '[]' }} {{ '<>' }} {{ '</>' }} {{ '[1]' }}",
+            &[],
+        );
+        check(
+            "## Tools\n### Instruction:\n# one @mention a@@ ## C++ == x && y ~~~ $$ #!/bin/sh ###End <| f |> [| |]",
+            &[],
+        );
         for cut in [
             "@@",
             "@@e",
@@ -322,14 +402,44 @@ mod tests {
 
     #[test]
     fn a_hostile_template_takes_no_time() {
-        for piece in ["{{ '", "<a", "[A", "]~", "{%", "{#", "\\", "@@a", "##", "[|a"] {
+        for piece in [
+            "{{ '", "<a", "[A", "]~", "{%", "{#", "\\", "@@a", "##", "[|a",
+        ] {
             assert!(markers(&piece.repeat(MAX_TEMPLATE)).all(|token| token.len() <= MAX_TOKEN));
         }
     }
 
     #[test]
     fn a_token_by_name_is_one_only_if_it_looks_like_one() {
-        assert!(["<s>", "<|endoftext|>", "[EOS]", "</s>", "@@eos@@", "###END", "<|my tok|>"].into_iter().all(is_named));
-        assert!(!["", "a", "<", "the", "< s >", ",", "###", "\n\n", ". a", "\"a\"", &"<".repeat(65)].into_iter().any(is_named));
+        assert!(
+            [
+                "<s>",
+                "<|endoftext|>",
+                "[EOS]",
+                "</s>",
+                "@@eos@@",
+                "###END",
+                "<|my tok|>"
+            ]
+            .into_iter()
+            .all(is_named)
+        );
+        assert!(
+            ![
+                "",
+                "a",
+                "<",
+                "the",
+                "< s >",
+                ",",
+                "###",
+                "\n\n",
+                ". a",
+                "\"a\"",
+                &"<".repeat(65)
+            ]
+            .into_iter()
+            .any(is_named)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Reads `{"answer": "..."}` and `{"tool": "...", ...}` while they are being written, so that people see text and never raw JSON.
+//! Reads `{"answer": "..."}` and `{"tool": "...", ...}` while they are being written, so that
+//! people see text and never raw JSON.
 
 /// What a piece of the answer brought to light.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +61,8 @@ impl Reader {
         self.state = match self.state {
             State::Start if space => State::Start,
             State::Start if c == '{' => State::BeforeKey,
-            // A fence or a list: likely JSON in another dress, which is understood once it is whole.
+            // A fence or a list: likely JSON in another dress, which is understood once it is
+            // whole.
             State::Start if matches!(c, '`' | '[' | '<') => State::Hidden,
             State::Start | State::Prose => {
                 text.push(c);
@@ -98,7 +100,9 @@ impl Reader {
                     State::Value(Field::Tool)
                 }
             }
-            State::BeforeKey | State::AfterKey(_) | State::BeforeValue(_) | State::Hidden => State::Hidden,
+            State::BeforeKey | State::AfterKey(_) | State::BeforeValue(_) | State::Hidden => {
+                State::Hidden
+            }
         };
     }
 
@@ -111,7 +115,10 @@ impl Reader {
                     self.escape = Some(escape);
                     return false;
                 }
-                let unit = escape.get(1..).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0xFFFD);
+                let unit = escape
+                    .get(1..)
+                    .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+                    .unwrap_or(0xFFFD);
                 self.unit(unit, out);
                 return false;
             }
@@ -174,16 +181,34 @@ mod tests {
 
     #[track_caller]
     fn check(answer: &str, text: &str, tools: &[&str]) {
-        let expected = (text.to_owned(), tools.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let expected = (
+            text.to_owned(),
+            tools
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>(),
+        );
         assert_eq!(read([answer]), expected);
         let single: Vec<String> = answer.chars().map(String::from).collect();
-        assert_eq!(read(single.iter().map(String::as_str)), expected, "character by character");
+        assert_eq!(
+            read(single.iter().map(String::as_str)),
+            expected,
+            "character by character"
+        );
     }
 
     #[test]
     fn the_text_is_shown_without_its_json() {
-        check(r#" { "answer" : "a\n\"b\" \u00e9\ud83e\udd80" } "#, "a\n\"b\" \u{e9}\u{1f980}", &[]);
-        check(r#"{"tool": "bash", "arguments": {"command": "\"answer\": \"no\""}}"#, "", &["bash"]);
+        check(
+            r#" { "answer" : "a\n\"b\" \u00e9\ud83e\udd80" } "#,
+            "a\n\"b\" \u{e9}\u{1f980}",
+            &[],
+        );
+        check(
+            r#"{"tool": "bash", "arguments": {"command": "\"answer\": \"no\""}}"#,
+            "",
+            &["bash"],
+        );
         check(r#"{"answer": "half"#, "half", &[]);
     }
 

@@ -11,11 +11,14 @@ pub struct Fences {
 }
 
 impl Fences {
-    /// Takes the next line; returns whether it is a fence: three backticks or tildes at least, and for the end as many of the same.
+    /// Takes the next line; returns whether it is a fence: three backticks or tildes at least, and
+    /// for the end as many of the same.
     pub fn take(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         let line = &line[..line.floor_char_boundary(MAX_LINE)];
-        let Some(mark) = line.chars().next().filter(|mark| matches!(mark, '`' | '~')) else { return false };
+        let Some(mark) = line.chars().next().filter(|mark| matches!(mark, '`' | '~')) else {
+            return false;
+        };
         let n_marks = line.chars().take_while(|other| *other == mark).count();
         match self.open {
             Some((open, least)) if open == mark && n_marks >= least => self.open = None,
@@ -40,8 +43,17 @@ mod tests {
     #[track_caller]
     fn check(text: &str, fences: &[usize], is_open: bool) {
         let mut all = Fences::default();
-        let found: Vec<usize> = text.lines().zip(0..).filter(|(line, _)| all.take(line)).map(|(_, at)| at).collect();
-        assert_eq!((found.as_slice(), all.is_open()), (fences, is_open), "{text}");
+        let found: Vec<usize> = text
+            .lines()
+            .zip(0..)
+            .filter(|(line, _)| all.take(line))
+            .map(|(_, at)| at)
+            .collect();
+        assert_eq!(
+            (found.as_slice(), all.is_open()),
+            (fences, is_open),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! How a conversation is written for the server, one file per way of telling about tools.
 //!
-//! [`native`] uses the server's own tool calls. [`constrained`] describes the tools in the system prompt and has the server hold the
-//! answer to a JSON schema. [`prompted`] only describes them, for servers that know no schema; [`text`] understands what comes of it,
-//! and what models write as text though they were told natively.
+//! [`native`] uses the server's own tool calls. [`constrained`] describes the tools in the system
+//! prompt and has the server hold the answer to a JSON schema. [`prompted`] only describes them,
+//! for servers that know no schema; [`text`] understands what comes of it, and what models write as
+//! text though they were told natively.
 
 pub(super) mod answer;
 pub(super) mod constrained;
@@ -16,7 +17,8 @@ pub(super) mod unknown;
 
 use serde::Serialize;
 
-/// One message in `OpenAI`'s format; fields are written in this order, so that equal messages are equal bytes.
+/// One message in `OpenAI`'s format; fields are written in this order, so that equal messages are
+/// equal bytes.
 #[derive(Serialize)]
 pub(super) struct Wire<'a> {
     pub(super) role: &'static str,
@@ -46,7 +48,14 @@ pub(super) struct WireFunction<'a> {
 
 impl<'a> Wire<'a> {
     pub(super) fn new(role: &'static str, content: &'a str) -> Self {
-        Self { role, content, reasoning_content: None, tool_calls: Vec::new(), tool_call_id: None, name: None }
+        Self {
+            role,
+            content,
+            reasoning_content: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            name: None,
+        }
     }
 
     pub(super) fn json(&self) -> String {

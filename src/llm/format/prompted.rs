@@ -1,7 +1,8 @@
 //! Tool calls that are only spoken of, for servers that know neither tools nor schemas.
 //!
-//! The system prompt shows one form, chosen because no template has it as a control token, so that it can be repeated in the history as
-//! it is. What comes back is understood in any form (`text`): many models fall back to what they were trained on.
+//! The system prompt shows one form, chosen because no template has it as a control token, so that
+//! it can be repeated in the history as it is. What comes back is understood in any form (`text`):
+//! many models fall back to what they were trained on.
 
 use serde_json::Value;
 
@@ -33,25 +34,41 @@ pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
 }
 
 /// Returns an assistant's message as the model wrote it, or as it would have been written.
-pub(crate) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
+pub(crate) fn assistant(
+    text: &str,
+    calls: &[ToolCall],
+    raw: Option<&str>,
+    tokens: &Tokens,
+) -> String {
     let mut content = raw.unwrap_or(text).to_owned();
     if raw.is_none() {
         for call in calls {
             if !content.is_empty() {
                 content.push('\n');
             }
-            let (name, arguments) = (Value::from(call.name.as_str()), native::arguments(&call.arguments));
-            content.push_str(&format!("<tool>{{\"tool\": {name}, \"arguments\": {arguments}}}</tool>"));
+            let (name, arguments) = (
+                Value::from(call.name.as_str()),
+                native::arguments(&call.arguments),
+            );
+            content.push_str(&format!(
+                "<tool>{{\"tool\": {name}, \"arguments\": {arguments}}}</tool>"
+            ));
         }
     }
     Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
-/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown, outside of blocks of code. `is_bare`: it was shown an object
-/// without tags.
+/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it
+/// was shown, outside of blocks of code. `is_bare`: it was shown an object without tags.
 pub(crate) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
-    let is_call = |line: &str| line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>");
-    let (open, close) = if is_bare { ("", "") } else { ("<tool>", "</tool>") };
+    let is_call = |line: &str| {
+        line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>")
+    };
+    let (open, close) = if is_bare {
+        ("", "")
+    } else {
+        ("<tool>", "</tool>")
+    };
     let mut fences = Fences::default();
     let mut is_shown = |line: &str| fences.take(line) || fences.is_open();
     text.lines().any(|line| !is_shown(line) && is_call(line)).then(|| {
@@ -69,7 +86,9 @@ pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
         Some(Finish::Length) => "by the limit of tokens for one answer, before its end,",
         _ => "before its end",
     };
-    format!("Your call{of} was cut off {by} and was not carried out. Make it again, shorter: several small calls instead of one long one.")
+    format!(
+        "Your call{of} was cut off {by} and was not carried out. Make it again, shorter: several small calls instead of one long one."
+    )
 }
 
 /// Returns what to tell a model whose call could not be read.
@@ -99,7 +118,11 @@ mod tests {
 
     #[test]
     fn the_form_that_is_shown_is_understood_and_survives_the_history() {
-        let tool = ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) };
+        let tool = ToolSpec {
+            name: "bash".into(),
+            description: "Runs.".into(),
+            parameters: json!({"type": "object"}),
+        };
         insta::assert_snapshot!(instructions(std::slice::from_ref(&tool)).trim(), @r#"
         # How to use tools
 
@@ -111,16 +134,35 @@ mod tests {
 
         bash: Runs.
         "#);
-        let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: "{\"command\": \"ls\"}".into() };
-        let message: Value =
-            serde_json::from_str(&assistant("I look.", std::slice::from_ref(&call), None, &Tokens::default())).expect("is JSON");
+        let call = ToolCall {
+            id: "c".into(),
+            name: "bash".into(),
+            arguments: "{\"command\": \"ls\"}".into(),
+        };
+        let message: Value = serde_json::from_str(&assistant(
+            "I look.",
+            std::slice::from_ref(&call),
+            None,
+            &Tokens::default(),
+        ))
+        .expect("is JSON");
         let content = message["content"].as_str().expect("a text");
-        assert_eq!(content, "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool>");
+        assert_eq!(
+            content,
+            "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool>"
+        );
         let parsed = text::parse(content, &text::Tools::new([&tool]), None);
-        assert_eq!(parsed.calls, [text::Call { name: "bash".into(), arguments: call.arguments }]);
+        assert_eq!(
+            parsed.calls,
+            [text::Call {
+                name: "bash".into(),
+                arguments: call.arguments
+            }]
+        );
         assert_eq!(instructions(&[]), "");
         assert!(
-            unknown_tool("I fly:\n<tool>{\"tool\": \"fly\"}</tool>", false).is_some() && unknown_tool("The <tool> tag.", false).is_none()
+            unknown_tool("I fly:\n<tool>{\"tool\": \"fly\"}</tool>", false).is_some()
+                && unknown_tool("The <tool> tag.", false).is_none()
         );
     }
 }

@@ -1,8 +1,9 @@
 //! JSON schemas, reduced to what llama.cpp turns into a grammar.
 //!
-//! Its converter knows the shape of values, not their bounds: keywords such as `format`, `default` and `minimum` are ignored or refused,
-//! lengths and counts are unrolled into grammars of millions of rules. The full schema still judges the arguments later, in the tools
-//! room; the reduced one only has to make the model write JSON of the right shape.
+//! Its converter knows the shape of values, not their bounds: keywords such as `format`, `default`
+//! and `minimum` are ignored or refused, lengths and counts are unrolled into grammars of millions
+//! of rules. The full schema still judges the arguments later, in the tools room; the reduced one
+//! only has to make the model write JSON of the right shape.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -11,17 +12,24 @@ use serde_json::json;
 /// How deep schemas may nest, references followed; deeper parts accept any object.
 const MAX_DEPTH: usize = 12;
 
-/// Returns the reduced schema: no keyword but those of shape, references put in place, required properties first, nothing additional.
+/// Returns the reduced schema: no keyword but those of shape, references put in place, required
+/// properties first, nothing additional.
 pub(crate) fn reduce(schema: &Value) -> Value {
     part(schema, schema, 0)
 }
 
 fn part(schema: &Value, root: &Value, depth: usize) -> Value {
-    let Value::Object(fields) = schema else { return json!({"type": "object"}) };
+    let Value::Object(fields) = schema else {
+        return json!({"type": "object"});
+    };
     if depth > MAX_DEPTH {
         return json!({"type": "object"});
     }
-    if let Some(target) = fields.get("$ref").and_then(Value::as_str).and_then(|path| root.pointer(path.strip_prefix('#')?)) {
+    if let Some(target) = fields
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| root.pointer(path.strip_prefix('#')?))
+    {
         return part(target, root, depth + 1);
     }
     for keyword in ["const", "enum"] {
@@ -49,7 +57,9 @@ fn part(schema: &Value, root: &Value, depth: usize) -> Value {
             json!({"anyOf": types.iter().map(choice).collect::<Vec<_>>()})
         }
         Some(Value::String(kind)) if kind == "array" => {
-            let items = fields.get("items").map_or_else(|| json!({}), |items| part(items, root, depth + 1));
+            let items = fields
+                .get("items")
+                .map_or_else(|| json!({}), |items| part(items, root, depth + 1));
             json!({"type": "array", "items": items})
         }
         Some(Value::String(kind)) if kind != "object" => json!({"type": kind}),
@@ -64,16 +74,28 @@ fn object(fields: &Map<String, Value>, root: &Value, depth: usize) -> Value {
     let Some(Value::Object(properties)) = fields.get("properties") else {
         // A map from any key; a schema of its values may be kept.
         return match fields.get("additionalProperties") {
-            Some(values @ Value::Object(_)) => json!({"type": "object", "additionalProperties": part(values, root, depth + 1)}),
+            Some(values @ Value::Object(_)) => {
+                json!({"type": "object", "additionalProperties": part(values, root, depth + 1)})
+            }
             _ => json!({"type": "object"}),
         };
     };
-    let required: Vec<&str> = fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = fields
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let is_required = |name: &str| required.contains(&name);
-    let (first, rest): (Vec<_>, Vec<_>) = properties.iter().partition(|(name, _)| is_required(name));
+    let (first, rest): (Vec<_>, Vec<_>) =
+        properties.iter().partition(|(name, _)| is_required(name));
     let first_names: Vec<&String> = first.iter().map(|(name, _)| *name).collect();
-    let reduced: Map<String, Value> =
-        first.iter().chain(&rest).map(|(name, value)| ((*name).clone(), part(value, root, depth + 1))).collect();
+    let reduced: Map<String, Value> = first
+        .iter()
+        .chain(&rest)
+        .map(|(name, value)| ((*name).clone(), part(value, root, depth + 1)))
+        .collect();
     json!({"type": "object", "properties": reduced, "required": first_names, "additionalProperties": false})
 }
 
@@ -83,7 +105,10 @@ mod tests {
 
     #[track_caller]
     fn check(schema: &Value, expected: &Value) {
-        assert_eq!(serde_json::to_string(&reduce(schema)).expect("writes"), serde_json::to_string(expected).expect("writes"));
+        assert_eq!(
+            serde_json::to_string(&reduce(schema)).expect("writes"),
+            serde_json::to_string(expected).expect("writes")
+        );
     }
 
     #[test]
@@ -113,8 +138,14 @@ mod tests {
 
     #[test]
     fn unions_keep_their_choices() {
-        check(&json!({"type": ["string", "null"], "minLength": 1}), &json!({"anyOf": [{"type": "string"}, {"type": "null"}]}));
-        check(&json!({"oneOf": [{"const": 1}, {"type": "boolean"}]}), &json!({"anyOf": [{"const": 1}, {"type": "boolean"}]}));
+        check(
+            &json!({"type": ["string", "null"], "minLength": 1}),
+            &json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        );
+        check(
+            &json!({"oneOf": [{"const": 1}, {"type": "boolean"}]}),
+            &json!({"anyOf": [{"const": 1}, {"type": "boolean"}]}),
+        );
         check(
             &json!({"type": "object", "additionalProperties": {"type": "string", "minLength": 3}}),
             &json!({"type": "object", "additionalProperties": {"type": "string"}}),

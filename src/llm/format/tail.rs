@@ -1,4 +1,5 @@
-//! An answer that goes on with a call of the answer before, which was cut: the end of a call by itself is none, and no answer either.
+//! An answer that goes on with a call of the answer before, which was cut: the end of a call by
+//! itself is none, and no answer either.
 
 use serde::de::IgnoredAny;
 
@@ -10,26 +11,43 @@ use super::text::Tools;
 pub const TAIL: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
                         carried out. Make the whole call again, shorter: several small calls instead of one long one.";
 
-/// Returns whether `rest` only goes on with a call that the server reports: it makes a whole object of `arguments`, which are half of one.
+/// Returns whether `rest` only goes on with a call that the server reports: it makes a whole object
+/// of `arguments`, which are half of one.
 pub fn ends_arguments(arguments: &str, rest: &str) -> bool {
     let whole = arguments.to_owned() + rest;
     let mut values = serde_json::Deserializer::from_str(&whole).into_iter::<IgnoredAny>();
     // With nothing begun an object is an answer like any other.
-    arguments.trim_start().starts_with('{') && matches!(values.next(), Some(Ok(_))) && values.byte_offset() > arguments.len()
+    arguments.trim_start().starts_with('{')
+        && matches!(values.next(), Some(Ok(_)))
+        && values.byte_offset() > arguments.len()
 }
 
-/// Returns whether `rest` only goes on with `half`, whose last call has no end: together they are a call, or `rest` ends one that it never began.
+/// Returns whether `rest` only goes on with `half`, whose last call has no end: together they are a
+/// call, or `rest` ends one that it never began.
 pub fn is_tail(half: &str, rest: &str, tools: &Tools) -> bool {
     let whole = text::parse(&(half.to_owned() + rest), tools, None);
-    let is_call = !whole.calls.is_empty() || whole.incomplete.is_some_and(|incomplete| incomplete.part == Part::Unreadable);
+    let is_call = !whole.calls.is_empty()
+        || whole
+            .incomplete
+            .is_some_and(|incomplete| incomplete.part == Part::Unreadable);
     is_call || ends_what_it_never_began(rest)
 }
 
 fn ends_what_it_never_began(rest: &str) -> bool {
-    let Some((_, tag)) = rest.trim_end().strip_suffix('>').and_then(|rest| rest.rsplit_once("</")) else { return false };
-    let is_name = tag.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-'));
+    let Some((_, tag)) = rest
+        .trim_end()
+        .strip_suffix('>')
+        .and_then(|rest| rest.rsplit_once("</"))
+    else {
+        return false;
+    };
+    let is_name = tag
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-'));
     is_name
-        && ["tool", "function", "invoke", "parameter", "arg_value"].iter().any(|word| tag.contains(word))
+        && ["tool", "function", "invoke", "parameter", "arg_value"]
+            .iter()
+            .any(|word| tag.contains(word))
         && !rest.contains(&format!("<{tag}"))
 }
 
@@ -41,7 +59,11 @@ mod tests {
     use crate::ToolSpec;
 
     fn tools() -> Tools {
-        Tools::new(&[ToolSpec { name: "bash".into(), description: String::new(), parameters: serde_json::json!({"type": "object"}) }])
+        Tools::new(&[ToolSpec {
+            name: "bash".into(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object"}),
+        }])
     }
 
     #[track_caller]
@@ -63,8 +85,16 @@ mod tests {
             check(half, "I cannot write all of that in one call.", false);
         }
         // It may not fit to the byte, and words may follow.
-        check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}\n</tool_call>", true);
-        check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}}\n</tool_call>\nThat is done.", true);
+        check(
+            "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+            " -l\"}\n</tool_call>",
+            true,
+        );
+        check(
+            "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+            " -l\"}}\n</tool_call>\nThat is done.",
+            true,
+        );
     }
 
     #[test]
@@ -73,7 +103,13 @@ mod tests {
         assert!(ends_arguments(half, "le\"}"));
         assert!(ends_arguments(half, "le\"}}\n</tool_call>"));
         assert!(ends_arguments("{", "\"path\": \"a\"}"));
-        for rest in ["I cannot write that.", "The file \"a\" is too long.", "le", "", "{\"path\": \"a\", \"content\": \"\"}"] {
+        for rest in [
+            "I cannot write that.",
+            "The file \"a\" is too long.",
+            "le",
+            "",
+            "{\"path\": \"a\", \"content\": \"\"}",
+        ] {
             assert!(!ends_arguments(half, rest), "{rest}");
         }
         assert!(!ends_arguments("", "{\"status\": \"ok\"}"));
@@ -82,7 +118,11 @@ mod tests {
     #[test]
     fn an_example_in_two_answers_is_none() {
         let half = "Example:\n```\n<tool_call>\n{\"name\": \"bash\", ";
-        check(half, "\"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n```\nand that is all.", false);
+        check(
+            half,
+            "\"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n```\nand that is all.",
+            false,
+        );
         check(half, "I stop here <b>bold</b>", false);
     }
 }

@@ -13,8 +13,8 @@ use podbay_event::shown_address;
 
 /// Where a model server listens.
 ///
-/// The OpenAI-compatible calls live under an API folder, `/v1` unless the address names another version; llama-server's own
-/// (`/props`, `/health`, `/tokenize`) one level above it.
+/// The OpenAI-compatible calls live under an API folder, `/v1` unless the address names another
+/// version; llama-server's own (`/props`, `/health`, `/tokenize`) one level above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Scheme, host, port and the path above the version, without a slash at its end.
@@ -29,7 +29,10 @@ pub struct Endpoint {
 impl Endpoint {
     /// Reads `http://HOST:PORT`, with or without `/v1`, or `unix:PATH`.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let invalid = |problem| Error::InvalidEndpoint { text: shown_address(text), problem };
+        let invalid = |problem| Error::InvalidEndpoint {
+            text: shown_address(text),
+            problem,
+        };
         let text = text.trim();
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -39,9 +42,12 @@ impl Endpoint {
             return Ok(Self::unix(path));
         }
         if !text.contains("://") {
-            return Err(invalid("it starts with `http://` or `https://`, as in `http://127.0.0.1:7474/v1`"));
+            return Err(invalid(
+                "it starts with `http://` or `https://`, as in `http://127.0.0.1:7474/v1`",
+            ));
         }
-        let url = Url::parse(text).map_err(|_| invalid("it is not a URL such as `http://127.0.0.1:7474/v1`"))?;
+        let url = Url::parse(text)
+            .map_err(|_| invalid("it is not a URL such as `http://127.0.0.1:7474/v1`"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(invalid("it starts with `http://` or `https://`"));
         }
@@ -53,7 +59,11 @@ impl Endpoint {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(invalid("it ends before any `?` or `#`"));
         }
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid("it names no host"))?.to_owned();
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| invalid("it names no host"))?
+            .to_owned();
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/chat/completions").unwrap_or(path);
         let (above, version) = match path.rsplit_once('/') {
@@ -61,7 +71,13 @@ impl Endpoint {
             _ => (path, "v1"),
         };
         let root = format!("{}{above}", url.origin().ascii_serialization());
-        Ok(Self { root, version: version.to_owned(), host, https: url.scheme() == "https", socket: None })
+        Ok(Self {
+            root,
+            version: version.to_owned(),
+            host,
+            https: url.scheme() == "https",
+            socket: None,
+        })
     }
 
     /// Returns the endpoint behind a unix socket.
@@ -98,7 +114,10 @@ impl Endpoint {
     /// Returns whether it is this host, or one below its name.
     pub fn is_at(&self, host: &str) -> bool {
         let own = self.host.to_ascii_lowercase();
-        self.socket.is_none() && own.strip_suffix(host).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        self.socket.is_none()
+            && own
+                .strip_suffix(host)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
 
     /// Returns whether a key may be sent: encrypted, or without leaving this machine.
@@ -109,8 +128,16 @@ impl Endpoint {
     /// Returns how a client for this endpoint is made.
     pub fn settings(&self, connect_timeout: Duration, proxy: Option<&str>) -> Settings {
         let proxy = proxy.filter(|_| !self.is_local()).map(str::to_owned);
-        let tls = self.https || proxy.as_deref().is_some_and(|proxy| proxy.starts_with("https:"));
-        Settings { connect_timeout, proxy, unix_socket: self.socket.clone(), tls }
+        let tls = self.https
+            || proxy
+                .as_deref()
+                .is_some_and(|proxy| proxy.starts_with("https:"));
+        Settings {
+            connect_timeout,
+            proxy,
+            unix_socket: self.socket.clone(),
+            tls,
+        }
     }
 }
 
@@ -124,12 +151,20 @@ impl fmt::Display for Endpoint {
 }
 
 fn is_version(segment: &str) -> bool {
-    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    segment
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_loopback(host: &str) -> bool {
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    bare.parse::<IpAddr>().map_or_else(|_| is_localhost(bare), |address| address.to_canonical().is_loopback())
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    bare.parse::<IpAddr>().map_or_else(
+        |_| is_localhost(bare),
+        |address| address.to_canonical().is_loopback(),
+    )
 }
 
 #[cfg(test)]
@@ -140,7 +175,11 @@ mod tests {
     fn check(text: &str, display: &str, chat: &str, props: &str) {
         let endpoint = Endpoint::parse(text).expect("an endpoint");
         assert_eq!(
-            (endpoint.to_string().as_str(), endpoint.api("/chat/completions").as_str(), endpoint.at_root("/props").as_str()),
+            (
+                endpoint.to_string().as_str(),
+                endpoint.api("/chat/completions").as_str(),
+                endpoint.at_root("/props").as_str()
+            ),
             (display, chat, props)
         );
     }
@@ -148,8 +187,19 @@ mod tests {
     #[test]
     fn the_version_may_be_given_or_left_out() {
         let chat = "http://127.0.0.1:7474/v1/chat/completions";
-        for text in ["http://127.0.0.1:7474", "http://127.0.0.1:7474/", "http://127.0.0.1:7474/v1", " http://127.0.0.1:7474/v1/ ", chat] {
-            check(text, "http://127.0.0.1:7474/v1", chat, "http://127.0.0.1:7474/props");
+        for text in [
+            "http://127.0.0.1:7474",
+            "http://127.0.0.1:7474/",
+            "http://127.0.0.1:7474/v1",
+            " http://127.0.0.1:7474/v1/ ",
+            chat,
+        ] {
+            check(
+                text,
+                "http://127.0.0.1:7474/v1",
+                chat,
+                "http://127.0.0.1:7474/props",
+            );
         }
         check(
             "https://openrouter.ai/api/v1",
@@ -157,14 +207,37 @@ mod tests {
             "https://openrouter.ai/api/v1/chat/completions",
             "https://openrouter.ai/api/props",
         );
-        check("https://h/paas/v4", "https://h/paas/v4", "https://h/paas/v4/chat/completions", "https://h/paas/props");
-        check("http://[::1]:80/x", "http://[::1]/x/v1", "http://[::1]/x/v1/chat/completions", "http://[::1]/x/props");
-        check("unix:/run/m.sock", "unix:/run/m.sock", "http://localhost/v1/chat/completions", "http://localhost/props");
+        check(
+            "https://h/paas/v4",
+            "https://h/paas/v4",
+            "https://h/paas/v4/chat/completions",
+            "https://h/paas/props",
+        );
+        check(
+            "http://[::1]:80/x",
+            "http://[::1]/x/v1",
+            "http://[::1]/x/v1/chat/completions",
+            "http://[::1]/x/props",
+        );
+        check(
+            "unix:/run/m.sock",
+            "unix:/run/m.sock",
+            "http://localhost/v1/chat/completions",
+            "http://localhost/props",
+        );
     }
 
     #[test]
     fn what_is_no_endpoint_says_why_and_never_repeats_a_password() {
-        for text in ["127.0.0.1:7474", "", "ftp://h/", "http://", "http://h/?a=1", "http://h/#x", "unix:relative"] {
+        for text in [
+            "127.0.0.1:7474",
+            "",
+            "ftp://h/",
+            "http://",
+            "http://h/?a=1",
+            "http://h/#x",
+            "unix:relative",
+        ] {
             assert!(Endpoint::parse(text).is_err(), "{text}");
         }
         for text in [
@@ -183,10 +256,18 @@ mod tests {
 
     #[test]
     fn a_key_goes_over_plain_http_only_within_this_machine() {
-        for text in
-            ["http://localhost:1", "http://127.9.9.9:1", "http://[::1]:1", "http://[::ffff:127.0.0.1]:1", "unix:/s", "https://example.com"]
-        {
-            assert!(Endpoint::parse(text).expect("an endpoint").may_carry_key(), "{text}");
+        for text in [
+            "http://localhost:1",
+            "http://127.9.9.9:1",
+            "http://[::1]:1",
+            "http://[::ffff:127.0.0.1]:1",
+            "unix:/s",
+            "https://example.com",
+        ] {
+            assert!(
+                Endpoint::parse(text).expect("an endpoint").may_carry_key(),
+                "{text}"
+            );
         }
         for text in [
             "http://example.com",
@@ -196,7 +277,10 @@ mod tests {
             "http://[::]:1",
             "http://127.0.0.1.example.com",
         ] {
-            assert!(!Endpoint::parse(text).expect("an endpoint").may_carry_key(), "{text}");
+            assert!(
+                !Endpoint::parse(text).expect("an endpoint").may_carry_key(),
+                "{text}"
+            );
         }
     }
 }

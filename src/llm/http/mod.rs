@@ -1,7 +1,9 @@
-//! The one builder of HTTP clients: what talks HTTP on the host gets its client here, so that what is switched off is off everywhere.
+//! The one builder of HTTP clients: what talks HTTP on the host gets its client here, so that what
+//! is switched off is off everywhere.
 //!
-//! Off: redirects (a key or a prompt must not follow one), decompression (a bomb of a few bytes), cookies, `Referer`, proxies from the
-//! environment, retries below ours. Names are resolved by [`resolve`], never by glibc.
+//! Off: redirects (a key or a prompt must not follow one), decompression (a bomb of a few bytes),
+//! cookies, `Referer`, proxies from the environment, retries below ours. Names are resolved by
+//! [`resolve`], never by glibc.
 
 mod endpoint;
 mod resolve;
@@ -24,7 +26,10 @@ pub enum Error {
     #[error("set up TLS")]
     Tls { source: rustls::Error },
     #[error("`{proxy}` cannot be used as proxy")]
-    Proxy { proxy: String, source: reqwest::Error },
+    Proxy {
+        proxy: String,
+        source: reqwest::Error,
+    },
     #[error("set up the HTTP client")]
     Build { source: reqwest::Error },
 }
@@ -34,17 +39,24 @@ pub enum Error {
 pub struct Settings {
     /// How long connecting may take, name look-up and TLS included.
     pub connect_timeout: Duration,
-    /// `http://` or `https://` address of a proxy for everything but loopback; `None` means no proxy, whatever the environment says.
+    /// `http://` or `https://` address of a proxy for everything but loopback; `None` means no
+    /// proxy, whatever the environment says.
     pub proxy: Option<String>,
     /// Connects here, whatever the address says.
     pub unix_socket: Option<PathBuf>,
-    /// Loads the trusted roots. Without it every `https` address is refused as untrusted, and making the client takes no time.
+    /// Loads the trusted roots. Without it every `https` address is refused as untrusted, and
+    /// making the client takes no time.
     pub tls: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), proxy: None, unix_socket: None, tls: true }
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            proxy: None,
+            unix_socket: None,
+            tls: true,
+        }
     }
 }
 
@@ -70,14 +82,19 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .no_proxy()
         .dns_resolver(resolve::Resolver::default())
         .connect_timeout(settings.connect_timeout)
-        // llama-server hangs up after five idle seconds; a request sent into that gap would be lost.
+        // llama-server hangs up after five idle seconds; a request sent into that gap would be
+        // lost.
         .pool_idle_timeout(Duration::from_secs(4))
-        // It also hangs up after each streamed answer without having said so, and the next request would go into that gap. Without TLS a
-        // connection of its own for each request costs nothing.
+        // It also hangs up after each streamed answer without having said so, and the next request
+        // would go into that gap. Without TLS a connection of its own for each request costs
+        // nothing.
         .pool_max_idle_per_host(if settings.tls { 2 } else { 0 })
         .http1_max_headers(100);
     if let Some(proxy) = &settings.proxy {
-        let failed = |source: reqwest::Error| Error::Proxy { proxy: shown_address(proxy), source: source.without_url() };
+        let failed = |source: reqwest::Error| Error::Proxy {
+            proxy: shown_address(proxy),
+            source: source.without_url(),
+        };
         let past = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
         builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(failed)?.no_proxy(past));
     }
@@ -89,7 +106,8 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
 
 /// Returns a TLS set-up that trusts what the system trusts and Mozilla's roots besides.
 ///
-/// reqwest's own choice, the platform's verifier, refuses to start where no certificates are installed, as in most small images.
+/// reqwest's own choice, the platform's verifier, refuses to start where no certificates are
+/// installed, as in most small images.
 fn tls(wanted: bool) -> Result<rustls::ClientConfig, Error> {
     let mut roots = rustls::RootCertStore::empty();
     if wanted {
@@ -116,13 +134,19 @@ mod tests {
     #[test]
     fn a_client_is_made_with_and_without_roots() {
         for tls in [true, false] {
-            client(&Settings { tls, ..Settings::default() }).expect("a client");
+            client(&Settings {
+                tls,
+                ..Settings::default()
+            })
+            .expect("a client");
         }
     }
 
     #[tokio::test]
     async fn a_server_that_hangs_up_after_each_answer_loses_no_request() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
         let address = format!("http://{}/", listener.local_addr().expect("bound"));
         tokio::spawn(async move {
             loop {
@@ -137,7 +161,11 @@ mod tests {
                 });
             }
         });
-        let client = client(&Settings { tls: false, ..Settings::default() }).expect("a client");
+        let client = client(&Settings {
+            tls: false,
+            ..Settings::default()
+        })
+        .expect("a client");
         for _ in 0..3 {
             let answer = client.get(&address).send().await.expect("an answer");
             assert_eq!(answer.text().await.expect("its text"), "ok");
@@ -152,7 +180,12 @@ mod tests {
 
     #[test]
     fn a_proxy_that_is_no_address_is_named() {
-        let error = client(&Settings { proxy: Some("::".to_owned()), tls: false, ..Settings::default() }).expect_err("no proxy");
+        let error = client(&Settings {
+            proxy: Some("::".to_owned()),
+            tls: false,
+            ..Settings::default()
+        })
+        .expect_err("no proxy");
         assert_eq!(error.to_string(), "`::` cannot be used as proxy");
     }
 }

@@ -1,8 +1,9 @@
 //! Names to addresses, without glibc.
 //!
-//! A static glibc would load the host's libnss to look up a name and may crash doing it. `localhost` is answered here; the rest goes to
-//! the name servers of `/etc/resolv.conf`, after `/etc/hosts`. Unlike reqwest's own resolver it asks nobody else where that file is
-//! missing: no query ever goes to a server that the person did not choose.
+//! A static glibc would load the host's libnss to look up a name and may crash doing it.
+//! `localhost` is answered here; the rest goes to the name servers of `/etc/resolv.conf`, after
+//! `/etc/hosts`. Unlike reqwest's own resolver it asks nobody else where that file is missing: no
+//! query ever goes to a server that the person did not choose.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -27,8 +28,14 @@ pub(super) struct Resolver {
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         if is_localhost(name.as_str()) {
-            let addresses: Addrs =
-                Box::new([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].into_iter().map(without_port));
+            let addresses: Addrs = Box::new(
+                [
+                    IpAddr::V4(Ipv4Addr::LOCALHOST),
+                    IpAddr::V6(Ipv6Addr::LOCALHOST),
+                ]
+                .into_iter()
+                .map(without_port),
+            );
             return Box::pin(std::future::ready(Ok(addresses)));
         }
         let cell = Arc::clone(&self.hickory);
@@ -76,8 +83,18 @@ mod tests {
     #[tokio::test]
     async fn localhost_is_answered_without_asking_anyone() {
         let resolver = Resolver::default();
-        let found: Vec<SocketAddr> = resolver.resolve("localhost".parse().expect("a name")).await.expect("addresses").collect();
-        assert_eq!(found, vec!["127.0.0.1:0".parse().expect("v4"), "[::1]:0".parse().expect("v6")]);
+        let found: Vec<SocketAddr> = resolver
+            .resolve("localhost".parse().expect("a name"))
+            .await
+            .expect("addresses")
+            .collect();
+        assert_eq!(
+            found,
+            vec![
+                "127.0.0.1:0".parse().expect("v4"),
+                "[::1]:0".parse().expect("v6")
+            ]
+        );
         assert!(resolver.hickory.get().is_none());
     }
 }

@@ -13,11 +13,13 @@ fn message() -> impl Strategy<Value = Message> {
     prop_oneof![
         ".{0,12}".prop_map(Message::user),
         ".{0,12}".prop_map(|text| Message::System { text }),
-        (".{0,12}", prop::option::of("\\{\"answer\": \".{0,5}")).prop_map(|(text, raw)| Message::Assistant {
-            text,
-            thinking: String::new(),
-            calls: vec![],
-            raw
+        (".{0,12}", prop::option::of("\\{\"answer\": \".{0,5}")).prop_map(|(text, raw)| {
+            Message::Assistant {
+                text,
+                thinking: String::new(),
+                calls: vec![],
+                raw,
+            }
         }),
         prop_oneof![Just("{\"a\": 1}".to_owned()), ".{0,8}"].prop_map(|arguments| call(&arguments)),
         ("[<|im_end>a-z]{0,16}", any::<bool>()).prop_map(|(text, is_error)| Message::ToolResult {

@@ -20,17 +20,20 @@ use super::message::Message;
 use super::message::ToolSpec;
 use podbay_event::ToolMode;
 
-/// A conversation as the server reads it: the JSON of its tools and messages, written once and only ever appended to.
+/// A conversation as the server reads it: the JSON of its tools and messages, written once and only
+/// ever appended to.
 ///
-/// A server that keeps its cache of a prompt re-reads only what differs, so equal conversations must be equal bytes: the JSON of `tools`
-/// and of the messages of one request is a prefix of the next one's. Two rules follow. Tools and system prompt never change (see
-/// [`Prompt::rebuilt`] for when they must). And user messages that follow one another become one message, but only while no request
-/// has carried the first: what was sent stays as it is.
+/// A server that keeps its cache of a prompt re-reads only what differs, so equal conversations
+/// must be equal bytes: the JSON of `tools` and of the messages of one request is a prefix of the
+/// next one's. Two rules follow. Tools and system prompt never change (see
+/// [`Prompt::rebuilt`] for when they must). And user messages that follow one another become one
+/// message, but only while no request has carried the first: what was sent stays as it is.
 #[derive(Debug)]
 pub struct Prompt {
     mode: ToolMode,
     replay_thinking: bool,
-    /// What must not reach the server as it stands in what is said: the same for every message, so that what was sent stays as it is.
+    /// What must not reach the server as it stands in what is said: the same for every message, so
+    /// that what was sent stays as it is.
     tokens: Tokens,
     system: String,
     is_folded: bool,
@@ -44,7 +47,8 @@ pub struct Prompt {
     /// The JSON of `tools`; `None` where they are told otherwise or there are none.
     tools_json: Option<String>,
     n_messages: usize,
-    /// How many messages some request has carried. Sending takes the conversation as read-only, hence the cell.
+    /// How many messages some request has carried. Sending takes the conversation as read-only,
+    /// hence the cell.
     n_sent: AtomicUsize,
     /// The last message, where it is a user's.
     last_user: Option<LastUser>,
@@ -52,7 +56,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Begins a conversation. With anything but native calls the tools are described after the system prompt.
+    /// Begins a conversation. With anything but native calls the tools are described after the
+    /// system prompt.
     pub fn new(system: &str, tools: &[ToolSpec], mode: ToolMode) -> Self {
         let mut prompt = Self {
             mode,
@@ -64,7 +69,11 @@ impl Prompt {
             tools: tools.to_vec(),
             known: text::Tools::new(tools),
             messages: String::from("["),
-            tools_json: if mode == ToolMode::Native { native::tools(tools) } else { None },
+            tools_json: if mode == ToolMode::Native {
+                native::tools(tools)
+            } else {
+                None
+            },
             n_messages: 0,
             n_sent: AtomicUsize::new(0),
             last_user: None,
@@ -97,8 +106,8 @@ impl Prompt {
         text.trim_start().to_owned()
     }
 
-    /// Begins the first user message with the system prompt, for templates that know no system message. To be set before the first
-    /// message.
+    /// Begins the first user message with the system prompt, for templates that know no system
+    /// message. To be set before the first message.
     #[must_use]
     pub fn with_system_folded(mut self, wanted: bool) -> Self {
         if wanted && !self.is_folded {
@@ -108,7 +117,8 @@ impl Prompt {
         self
     }
 
-    /// Breaks these control tokens too, in what everybody but the server's template says. To be set before the first message.
+    /// Breaks these control tokens too, in what everybody but the server's template says. To be set
+    /// before the first message.
     #[must_use]
     pub fn with_tokens(mut self, tokens: &Tokens) -> Self {
         if self.tokens != *tokens {
@@ -118,25 +128,31 @@ impl Prompt {
         self
     }
 
-    /// Sends the model's thinking back with its messages; see [`super::Probed::replay_thinking`]. To be set before the first message.
+    /// Sends the model's thinking back with its messages; see [`super::Probed::replay_thinking`].
+    /// To be set before the first message.
     #[must_use]
     pub fn with_thinking_replayed(mut self, wanted: bool) -> Self {
         self.replay_thinking = wanted;
         self
     }
 
-    /// Knows these tools, too, in what the model writes, though it is not told of them here: a call of one is an example wherever a call of a
-    /// told one would be.
+    /// Knows these tools, too, in what the model writes, though it is not told of them here: a call
+    /// of one is an example wherever a call of a told one would be.
     #[must_use]
     pub fn with_untold(mut self, untold: &[ToolSpec]) -> Self {
         self.known = text::Tools::new(self.tools.iter().chain(untold));
         self
     }
 
-    /// Returns a conversation with the same system prompt and tools, but other messages or another mode: after a compaction, or when
-    /// the server turned out not to know tools. The server reads it from the first byte that differs.
+    /// Returns a conversation with the same system prompt and tools, but other messages or another
+    /// mode: after a compaction, or when the server turned out not to know tools. The server reads
+    /// it from the first byte that differs.
     #[must_use]
-    pub fn rebuilt<'a>(&self, mode: ToolMode, messages: impl IntoIterator<Item = &'a Message>) -> Self {
+    pub fn rebuilt<'a>(
+        &self,
+        mode: ToolMode,
+        messages: impl IntoIterator<Item = &'a Message>,
+    ) -> Self {
         let mut prompt = Self::new(&self.system, &self.tools, mode)
             .with_thinking_replayed(self.replay_thinking)
             .with_tokens(&self.tokens)
@@ -151,27 +167,46 @@ impl Prompt {
     /// Appends one message.
     pub fn push(&mut self, message: &Message) {
         let native = self.mode == ToolMode::Native;
-        let is_users = matches!(message, Message::System { .. } | Message::User { .. } | Message::Image { .. });
+        let is_users = matches!(
+            message,
+            Message::System { .. } | Message::User { .. } | Message::Image { .. }
+        );
         if !is_users && let Some(system) = self.folded.take() {
             self.append(&Wire::new("user", &system).json());
         }
         match message {
             Message::System { text } | Message::User { text } => self.push_user(text, None),
             Message::Image { text, url } => self.push_user(text, Some(url)),
-            Message::Assistant { text, thinking, calls, raw } => {
+            Message::Assistant {
+                text,
+                thinking,
+                calls,
+                raw,
+            } => {
                 self.ids.extend(calls.iter().map(|call| call.id.clone()));
                 let thinking = self.replay_thinking.then_some(thinking.as_str());
                 let json = match self.mode {
                     ToolMode::Native => native::assistant(text, thinking, calls, &self.tokens),
-                    ToolMode::Constrained => constrained::assistant(text, calls, raw.as_deref(), &self.tokens),
-                    ToolMode::Text => prompted::assistant(text, calls, raw.as_deref(), &self.tokens),
+                    ToolMode::Constrained => {
+                        constrained::assistant(text, calls, raw.as_deref(), &self.tokens)
+                    }
+                    ToolMode::Text => {
+                        prompted::assistant(text, calls, raw.as_deref(), &self.tokens)
+                    }
                 };
                 self.append(&json);
             }
-            Message::ToolResult { call, name, text, .. } if native => {
+            Message::ToolResult {
+                call, name, text, ..
+            } if native => {
                 self.append(&native::tool_result(call, name, text, &self.tokens));
             }
-            Message::ToolResult { name, text, is_error, .. } => self.push_user(&constrained::tool_result(name, text, *is_error), None),
+            Message::ToolResult {
+                name,
+                text,
+                is_error,
+                ..
+            } => self.push_user(&constrained::tool_result(name, text, *is_error), None),
         }
     }
 
@@ -216,7 +251,8 @@ impl Prompt {
         &self.tokens
     }
 
-    /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's tokens, about four bytes each.
+    /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's
+    /// tokens, about four bytes each.
     pub fn n_bytes(&self) -> usize {
         self.head().len()
     }
@@ -226,7 +262,8 @@ impl Prompt {
         self.ids.contains(id)
     }
 
-    /// Returns the beginning of a request: `{"tools":[...],"messages":[...`, without the closing bracket. It is a prefix of the next one.
+    /// Returns the beginning of a request: `{"tools":[...],"messages":[...`, without the closing
+    /// bracket. It is a prefix of the next one.
     pub fn head(&self) -> String {
         match &self.tools_json {
             Some(tools) => format!("{{\"tools\":{tools},\"messages\":{}", self.messages),
@@ -234,7 +271,8 @@ impl Prompt {
         }
     }
 
-    /// Notes that a request carries all messages so far. Whoever rebuilds a conversation from a log says it where the log does.
+    /// Notes that a request carries all messages so far. Whoever rebuilds a conversation from a log
+    /// says it where the log does.
     pub fn sent(&self) {
         self.n_sent.fetch_max(self.n_messages, Ordering::Relaxed);
     }
@@ -270,7 +308,11 @@ pub(super) mod tests {
     use podbay_event::ToolCall;
 
     pub(in super::super) fn tools() -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object", "properties": {}}) }]
+        vec![ToolSpec {
+            name: "bash".into(),
+            description: "Runs.".into(),
+            parameters: json!({"type": "object", "properties": {}}),
+        }]
     }
 
     pub(in super::super) fn body(prompt: &Prompt) -> Value {
@@ -278,19 +320,38 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn result(text: &str) -> Message {
-        Message::ToolResult { call: "c1".into(), name: "bash".into(), text: text.into(), is_error: false }
+        Message::ToolResult {
+            call: "c1".into(),
+            name: "bash".into(),
+            text: text.into(),
+            is_error: false,
+        }
     }
 
     pub(in super::super) fn call(arguments: &str) -> Message {
-        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
-        Message::Assistant { text: String::new(), thinking: "hm".into(), calls: vec![call], raw: None }
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "bash".into(),
+            arguments: arguments.into(),
+        };
+        Message::Assistant {
+            text: String::new(),
+            thinking: "hm".into(),
+            calls: vec![call],
+            raw: None,
+        }
     }
 
     #[test]
     fn a_native_conversation_is_what_openai_expects() {
         let mut prompt = Prompt::new("Be good.", &tools(), ToolMode::Native);
-        for message in [Message::user("Hi"), call("{\"command\":\"ls\"}"), result("a.txt"), call("{\"command\":"), result("bad arguments")]
-        {
+        for message in [
+            Message::user("Hi"),
+            call("{\"command\":\"ls\"}"),
+            result("a.txt"),
+            call("{\"command\":"),
+            result("bad arguments"),
+        ] {
             prompt.push(&message);
         }
         let calls = |arguments: &str| json!([{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": arguments}}]);
@@ -313,11 +374,15 @@ pub(super) mod tests {
     #[test]
     fn a_constrained_conversation_has_only_texts_and_its_roles_alternate() {
         let mut prompt = Prompt::new("Be good.", &[], ToolMode::Constrained);
-        for message in [Message::user("Hi"), call("{}"), result("a.txt"), Message::user("Wrap up.")] {
+        for message in [
+            Message::user("Hi"),
+            call("{}"),
+            result("a.txt"),
+            Message::user("Wrap up."),
+        ] {
             prompt.push(&message);
         }
-        let system =
-            "Be good.\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\nReply with {\"answer\": \"your text\"}.";
+        let system = "Be good.\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\nReply with {\"answer\": \"your text\"}.";
         assert_eq!(
             body(&prompt),
             json!({"messages": [
@@ -340,11 +405,17 @@ pub(super) mod tests {
             let messages = body["messages"].as_array().expect("messages");
             let text = messages[0]["content"].as_str().expect("a text");
             assert_eq!((messages.len(), &messages[0]["role"]), (1, &json!("user")));
-            assert!(text.starts_with("Be good.") && text.ends_with("\n\nHi"), "{text}");
+            assert!(
+                text.starts_with("Be good.") && text.ends_with("\n\nHi"),
+                "{text}"
+            );
         }
         let mut prompt = Prompt::new("Be good.", &[], ToolMode::Native).with_system_folded(true);
         prompt.push(&Message::assistant("I was here."));
-        assert_eq!(body(&prompt)["messages"][0], json!({"role": "user", "content": "Be good."}));
+        assert_eq!(
+            body(&prompt)["messages"][0],
+            json!({"role": "user", "content": "Be good."})
+        );
     }
 
     #[test]

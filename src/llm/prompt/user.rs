@@ -9,7 +9,8 @@ use crate::format::native;
 use crate::format::prompted;
 use podbay_event::ToolMode;
 
-/// Stands between two user messages where the model never answered the first: many templates insist that roles alternate.
+/// Stands between two user messages where the model never answered the first: many templates insist
+/// that roles alternate.
 const NO_ANSWER: &str = "(no answer)";
 
 #[derive(Clone, Debug)]
@@ -26,7 +27,12 @@ impl Prompt {
     pub(super) fn push_user(&mut self, text: &str, image: Option<&String>) {
         let mut text = self.tokens.neutralise(text).into_owned();
         let mut images = Vec::new();
-        if let Some(LastUser { text: last, images: shown, begin }) = self.last_user.take() {
+        if let Some(LastUser {
+            text: last,
+            images: shown,
+            begin,
+        }) = self.last_user.take()
+        {
             if self.n_messages > *self.n_sent.get_mut() {
                 self.messages.truncate(begin);
                 self.n_messages -= 1;
@@ -35,7 +41,9 @@ impl Prompt {
             } else {
                 let json = match self.mode {
                     ToolMode::Native => native::assistant(NO_ANSWER, None, &[], &self.tokens),
-                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None, &self.tokens),
+                    ToolMode::Constrained => {
+                        constrained::assistant(NO_ANSWER, &[], None, &self.tokens)
+                    }
                     ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None, &self.tokens),
                 };
                 self.append(&json);
@@ -47,7 +55,11 @@ impl Prompt {
         let begin = self.messages.len();
         images.extend(image.map(|url| part(url)));
         self.append(&user(&text, &images));
-        self.last_user = Some(LastUser { text, images, begin });
+        self.last_user = Some(LastUser {
+            text,
+            images,
+            begin,
+        });
     }
 }
 
@@ -57,10 +69,14 @@ fn user(text: &str, images: &[String]) -> String {
         return Wire::new("user", text).json();
     }
     let text = json!({"type": "text", "text": text}).to_string();
-    format!("{{\"content\":[{text},{}],\"role\":\"user\"}}", images.join(","))
+    format!(
+        "{{\"content\":[{text},{}],\"role\":\"user\"}}",
+        images.join(",")
+    )
 }
 
-/// Returns an image as a part of a message. It is written once: megabytes that every further image writes anew make a message of many slow.
+/// Returns an image as a part of a message. It is written once: megabytes that every further image
+/// writes anew make a message of many slow.
 fn part(url: &str) -> String {
     json!({"image_url": {"url": url}, "type": "image_url"}).to_string()
 }
@@ -82,9 +98,20 @@ mod tests {
         let before = prompt.head();
         prompt.push(&Message::System { text: "c".into() });
         assert!(prompt.head().starts_with(&before));
-        let texts: Vec<String> =
-            body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
-        assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
+        let texts: Vec<String> = body(&prompt)["messages"]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(|m| format!("{}: {}", m["role"], m["content"]))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                r#""user": "a\n\nb""#,
+                r#""assistant": "(no answer)""#,
+                r#""user": "c""#
+            ]
+        );
     }
 
     #[test]
@@ -101,11 +128,20 @@ mod tests {
                 prompt.push(&message);
             }
             let body = body(&prompt);
-            let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
-            assert_eq!(last["content"][1], json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}));
+            let last = body["messages"]
+                .as_array()
+                .and_then(|messages| messages.last())
+                .expect("a message");
+            assert_eq!(
+                last["content"][1],
+                json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}})
+            );
             let text = last["content"][0]["text"].as_str().expect("a text");
             assert!(text.ends_with("a.png\n\nWell?"), "{text}");
-            assert_eq!(text.contains("Tool bash returned"), mode == ToolMode::Constrained);
+            assert_eq!(
+                text.contains("Tool bash returned"),
+                mode == ToolMode::Constrained
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Puts tool calls together from their pieces, and makes order of what servers get wrong about ids and indices.
+//! Puts tool calls together from their pieces, and makes order of what servers get wrong about ids
+//! and indices.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -77,7 +78,10 @@ impl Calls {
     /// Takes a piece; returns the name of a call that it begins.
     pub(crate) fn take(&mut self, piece: Piece) -> Option<String> {
         // What has a name begins a call; more of one may say by its id which.
-        let known_id = piece.id.as_deref().filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
+        let known_id = piece
+            .id
+            .as_deref()
+            .filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
         let by_id = || known_id.and_then(|id| self.list.iter().position(|call| call.id == id));
         let known = match piece.index {
             Some(index) => self.by_index.get(&index).copied(),
@@ -86,20 +90,32 @@ impl Calls {
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
         let text = piece.arguments.text();
-        // Some servers say a call once more when it is whole: in its place, or by its id where they tell no place.
-        let is_again = |call: &Call| name == call.name && call.arguments.is_whole() && call.arguments.repeats(text);
-        let in_place = known.map(|at| &self.list[at]).filter(|call| id.is_empty() || id == call.id);
-        let by_id = self.list.iter().filter(|call| piece.index.is_none() && !id.is_empty() && id == call.id);
+        // Some servers say a call once more when it is whole: in its place, or by its id where they
+        // tell no place.
+        let is_again = |call: &Call| {
+            name == call.name && call.arguments.is_whole() && call.arguments.repeats(text)
+        };
+        let in_place = known
+            .map(|at| &self.list[at])
+            .filter(|call| id.is_empty() || id == call.id);
+        let by_id = self
+            .list
+            .iter()
+            .filter(|call| piece.index.is_none() && !id.is_empty() && id == call.id);
         if in_place.into_iter().chain(by_id).any(is_again) {
             return None;
         }
-        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call, and
-        // so is a name with an object behind a whole one.
+        // Some servers give every call the index 0, or none at all: a new id with a name, or a
+        // second name after arguments, is a new call, and so is a name with an object behind a
+        // whole one.
         let at = known.filter(|&at| {
             let call = &self.list[at];
             let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
             let begins_object = text.trim_start().starts_with('{');
-            let is_another = !name.is_empty() && begins_object && call.arguments.is_whole() && !call.arguments.says_nothing();
+            let is_another = !name.is_empty()
+                && begins_object
+                && call.arguments.is_whole()
+                && !call.arguments.says_nothing();
             // All of it so far, with its name again each time.
             let is_more = name == call.name && call.arguments.is_begun_by(text);
             let is_named_anew = !name.is_empty() && !call.arguments.text().is_empty() && !is_more;
@@ -113,12 +129,16 @@ impl Calls {
             at
         } else {
             if self.list.len() == MAX_CALLS {
-                // An index that is seen for the first time with a name is a call; the rest is more of one that was dropped.
+                // An index that is seen for the first time with a name is a call; the rest is more
+                // of one that was dropped.
                 self.n_dropped += usize::from(!name.is_empty());
                 self.dropping = true;
                 return None;
             }
-            self.list.push(Call { index: piece.index, ..Call::default() });
+            self.list.push(Call {
+                index: piece.index,
+                ..Call::default()
+            });
             self.list.len() - 1
         };
         if let Some(index) = piece.index {
@@ -134,48 +154,79 @@ impl Calls {
         }
         let arguments = call.joint.join(&piece.arguments);
         let n_before = call.arguments.len();
-        let room = MAX_ARGUMENTS.min(MAX_TOTAL.saturating_sub(self.n_bytes) + call.arguments.text().len());
+        let room =
+            MAX_ARGUMENTS.min(MAX_TOTAL.saturating_sub(self.n_bytes) + call.arguments.text().len());
         self.too_long |= !call.arguments.push(&arguments, room);
         self.n_bytes = self.n_bytes - n_before + call.arguments.len();
         begins.then(|| call.name.clone())
     }
 
-    /// Returns the next call that is complete, once; none before all that come before it: where one comes whose index leaves a gap, the call
-    /// that is missing may come still, and no more are told.
+    /// Returns the next call that is complete, once; none before all that come before it: where one
+    /// comes whose index leaves a gap, the call that is missing may come still, and no more are
+    /// told.
     ///
-    /// It will have this id and name whatever comes still, unless another call of the conversation has the id.
+    /// It will have this id and name whatever comes still, unless another call of the conversation
+    /// has the id.
     pub(crate) fn next_ready(&mut self) -> Option<ToolCall> {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
-        let next = before.last().map_or(0, |last| last.index.map_or(0, |index| index.saturating_add(1)));
+        let next = before.last().map_or(0, |last| {
+            last.index.map_or(0, |index| index.saturating_add(1))
+        });
         let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
         // One that says another once more may get an id of its own still.
         let is_again = |call: &Call| {
-            before.iter().any(|other| other.name == call.name && call.may_be(&other.id) && call.arguments.repeats(other.arguments.text()))
+            before.iter().any(|other| {
+                other.name == call.name
+                    && call.may_be(&other.id)
+                    && call.arguments.repeats(other.arguments.text())
+            })
         };
-        let call =
-            rest.first_mut().filter(|call| !call.name.is_empty() && call.arguments.is_whole() && is_next(call) && !is_again(call))?;
-        let is_free = is_good_id(&call.id) && before.iter().all(|other| other.told.as_ref() != Some(&call.id));
-        let id = if is_free { call.id.clone() } else { random_id() };
+        let call = rest.first_mut().filter(|call| {
+            !call.name.is_empty() && call.arguments.is_whole() && is_next(call) && !is_again(call)
+        })?;
+        let is_free = is_good_id(&call.id)
+            && before
+                .iter()
+                .all(|other| other.told.as_ref() != Some(&call.id));
+        let id = if is_free {
+            call.id.clone()
+        } else {
+            random_id()
+        };
         call.told = Some(id.clone());
         self.n_ready += 1;
-        Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.text().to_owned() })
+        Some(ToolCall {
+            id,
+            name: call.name.clone(),
+            arguments: call.arguments.text().to_owned(),
+        })
     }
 
-    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns name and arguments of the last one.
+    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns
+    /// name and arguments of the last one.
     pub(crate) fn take_half(&mut self) -> Option<(String, String)> {
         let half = |call: &Call| match call.arguments.settle(true) {
             // Arguments that are something else than an object are whole where they are JSON.
             Settled::One(text) if serde_json::from_str::<IgnoredAny>(&text).is_err() => Some(text),
             Settled::One(_) | Settled::Several(_) | Settled::Growing => None,
         };
-        let last = self.list.iter().rev().find_map(|call| Some((call.name.clone(), half(call)?)))?;
+        let last = self
+            .list
+            .iter()
+            .rev()
+            .find_map(|call| Some((call.name.clone(), half(call)?)))?;
         self.list.retain(|call| half(call).is_none());
         Some(last)
     }
 
-    /// Returns the calls in the order of their indices, each with an id that no other call of the conversation has, and what was cut or
-    /// cannot be told apart. `is_cut` says that the answer has no end.
-    pub(crate) fn finish(mut self, is_cut: bool, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    /// Returns the calls in the order of their indices, each with an id that no other call of the
+    /// conversation has, and what was cut or cannot be told apart. `is_cut` says that the answer
+    /// has no end.
+    pub(crate) fn finish(
+        mut self,
+        is_cut: bool,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> (Vec<ToolCall>, Option<String>) {
         // Indices of which some are missing or the same say nothing of the order.
         let indices: HashSet<u64> = self.list.iter().filter_map(|call| call.index).collect();
         if indices.len() == self.list.len() {
@@ -200,11 +251,15 @@ impl Calls {
                     continue;
                 }
             };
-            // What has no name, or the same, and no id of its own says another call once more, under whatever index.
+            // What has no name, or the same, and no id of its own says another call once more,
+            // under whatever index.
             let is_again = |text: &str| {
                 let mut others = calls.iter().zip(&said);
-                let is_named_so = |name: &str| call.name == name || call.name.is_empty() && call.id.is_empty();
-                others.any(|(other, (name, id))| is_named_so(name) && call.may_be(id) && is_same_text(&other.arguments, text))
+                let is_named_so =
+                    |name: &str| call.name == name || call.name.is_empty() && call.id.is_empty();
+                others.any(|(other, (name, id))| {
+                    is_named_so(name) && call.may_be(id) && is_same_text(&other.arguments, text)
+                })
             };
             let texts: Vec<String> = texts.into_iter().filter(|text| !is_again(text)).collect();
             let given_id = call.id.clone();
@@ -220,11 +275,18 @@ impl Calls {
                 }
                 seen.insert(id.clone());
                 said.push((call.name.clone(), given_id.clone()));
-                calls.push(ToolCall { id, name: call.name.clone(), arguments });
+                calls.push(ToolCall {
+                    id,
+                    name: call.name.clone(),
+                    arguments,
+                });
             }
         }
         if self.n_dropped > 0 {
-            faults.push(format!("At most {MAX_CALLS} tool calls fit in one reply; the other {} were dropped.", self.n_dropped));
+            faults.push(format!(
+                "At most {MAX_CALLS} tool calls fit in one reply; the other {} were dropped.",
+                self.n_dropped
+            ));
         }
         if self.too_long {
             faults.push(format!("The arguments of a tool call were cut: they may be {MAX_ARGUMENTS} bytes long at most."));
@@ -233,7 +295,8 @@ impl Calls {
     }
 }
 
-/// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name with each piece say nothing new.
+/// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name
+/// with each piece say nothing new.
 fn more_of_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         piece.clone_into(name);
@@ -252,7 +315,10 @@ fn random_id() -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0_u8; 9];
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes once it has booted");
-    bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+    bytes
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -261,7 +327,12 @@ mod tests {
 
     fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> Piece {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Piece { index, id: text(id), name: text(name), arguments: arguments.to_owned().into() }
+        Piece {
+            index,
+            id: text(id),
+            name: text(name),
+            arguments: arguments.to_owned().into(),
+        }
     }
 
     #[track_caller]
@@ -278,8 +349,19 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), calls.len(), "ids are unique");
         for (call, (id, name, arguments)) in calls.iter().zip(expected) {
-            assert_eq!((call.name.as_str(), call.arguments.as_str()), (*name, *arguments));
-            assert!(if *id == "?" { call.id.len() == 9 } else { call.id == *id }, "{}", call.id);
+            assert_eq!(
+                (call.name.as_str(), call.arguments.as_str()),
+                (*name, *arguments)
+            );
+            assert!(
+                if *id == "?" {
+                    call.id.len() == 9
+                } else {
+                    call.id == *id
+                },
+                "{}",
+                call.id
+            );
         }
     }
 
@@ -305,65 +387,147 @@ mod tests {
             calls.take(piece(Some(index), id, "read", "{}"));
             ready.extend(std::iter::from_fn(|| calls.next_ready()).map(|call| call.id));
         }
-        assert_eq!(ready, ["a"], "c must wait for b, and nobody knows then what is still to come");
+        assert_eq!(
+            ready,
+            ["a"],
+            "c must wait for b, and nobody knows then what is still to come"
+        );
         let (calls, _) = calls.finish(false, |_| false);
-        assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(
+            calls
+                .iter()
+                .map(|call| call.id.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b", "c", "d"]
+        );
         let mut calls = Calls::default();
         calls.take(piece(Some(1), "b", "read", "{}"));
         assert_eq!(calls.next_ready(), None);
         // Indices that say nothing.
-        let some = vec![piece(Some(1), "x", "a", "{}"), piece(None, "y", "b", "{}"), piece(Some(0), "z", "c", "{}")];
-        check(some, &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")]);
-        let same = vec![piece(Some(1), "x", "a", "{}"), piece(Some(1), "y", "b", "{}"), piece(Some(0), "z", "c", "{}")];
-        check(same, &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")]);
+        let some = vec![
+            piece(Some(1), "x", "a", "{}"),
+            piece(None, "y", "b", "{}"),
+            piece(Some(0), "z", "c", "{}"),
+        ];
+        check(
+            some,
+            &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")],
+        );
+        let same = vec![
+            piece(Some(1), "x", "a", "{}"),
+            piece(Some(1), "y", "b", "{}"),
+            piece(Some(0), "z", "c", "{}"),
+        ];
+        check(
+            same,
+            &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")],
+        );
     }
 
     #[test]
     fn an_object_that_stands_for_nothing_yet_gives_way_to_the_real_one() {
         for begin in ["{}", " {} "] {
-            let pieces = vec![piece(Some(0), "a", "bash", begin), piece(Some(0), "", "", "{\"c\":"), piece(Some(0), "", "", "1}")];
+            let pieces = vec![
+                piece(Some(0), "a", "bash", begin),
+                piece(Some(0), "", "", "{\"c\":"),
+                piece(Some(0), "", "", "1}"),
+            ];
             check(pieces, &[("a", "bash", "{\"c\":1}")]);
         }
-        check(vec![piece(Some(0), "a", "git_status", "{}"), piece(Some(0), "", "", "")], &[("a", "git_status", "{}")]);
+        check(
+            vec![
+                piece(Some(0), "a", "git_status", "{}"),
+                piece(Some(0), "", "", ""),
+            ],
+            &[("a", "git_status", "{}")],
+        );
     }
 
     #[test]
     fn missing_equal_and_taken_ids_are_replaced() {
         check(
-            vec![piece(Some(0), "", "a", "{}"), piece(Some(1), "x", "b", "{}"), piece(Some(2), "x", "c", "{}")],
+            vec![
+                piece(Some(0), "", "a", "{}"),
+                piece(Some(1), "x", "b", "{}"),
+                piece(Some(2), "x", "c", "{}"),
+            ],
             &[("?", "a", "{}"), ("x", "b", "{}"), ("?", "c", "{}")],
         );
-        check(vec![piece(Some(0), "taken", "a", "{}"), piece(Some(1), "bad id\n", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
+        check(
+            vec![
+                piece(Some(0), "taken", "a", "{}"),
+                piece(Some(1), "bad id\n", "b", "{}"),
+            ],
+            &[("?", "a", "{}"), ("?", "b", "{}")],
+        );
     }
 
     #[test]
     fn calls_without_or_with_equal_indices_are_told_apart() {
         check(
-            vec![piece(None, "x", "a", "{}"), piece(None, "y", "b", "{"), piece(None, "", "", "}")],
+            vec![
+                piece(None, "x", "a", "{}"),
+                piece(None, "y", "b", "{"),
+                piece(None, "", "", "}"),
+            ],
             &[("x", "a", "{}"), ("y", "b", "{}")],
         );
-        check(vec![piece(None, "", "a", "{}"), piece(None, "", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
-        check(vec![piece(Some(0), "x", "a", "{}"), piece(Some(0), "y", "b", "{}")], &[("x", "a", "{}"), ("y", "b", "{}")]);
+        check(
+            vec![piece(None, "", "a", "{}"), piece(None, "", "b", "{}")],
+            &[("?", "a", "{}"), ("?", "b", "{}")],
+        );
+        check(
+            vec![
+                piece(Some(0), "x", "a", "{}"),
+                piece(Some(0), "y", "b", "{}"),
+            ],
+            &[("x", "a", "{}"), ("y", "b", "{}")],
+        );
         let whole = |arguments: &str| piece(Some(0), "", "a", arguments);
-        check(vec![whole("{\"p\":1}"), whole("{\"p\":2}")], &[("?", "a", "{\"p\":1}"), ("?", "a", "{\"p\":2}")]);
-        check(vec![whole("{\"p\":1}"), whole("{\"p\":1}"), whole("")], &[("?", "a", "{\"p\":1}")]);
+        check(
+            vec![whole("{\"p\":1}"), whole("{\"p\":2}")],
+            &[("?", "a", "{\"p\":1}"), ("?", "a", "{\"p\":2}")],
+        );
+        check(
+            vec![whole("{\"p\":1}"), whole("{\"p\":1}"), whole("")],
+            &[("?", "a", "{\"p\":1}")],
+        );
         let again = || piece(Some(0), "x", "a", "{\"p\":1}");
         check(vec![again(), again()], &[("x", "a", "{\"p\":1}")]);
         for index in [Some(0), None] {
             let so_far = |arguments: &str| piece(index, "", "a", arguments);
-            check(vec![so_far("{\"p\""), so_far("{\"p\":1"), so_far("{\"p\":1}")], &[("?", "a", "{\"p\":1}")]);
+            check(
+                vec![so_far("{\"p\""), so_far("{\"p\":1"), so_far("{\"p\":1}")],
+                &[("?", "a", "{\"p\":1}")],
+            );
         }
     }
 
     #[test]
     fn a_call_that_is_said_again_under_another_index_counts_once() {
-        let first = || vec![piece(Some(0), "x", "read", "{\"path\":"), piece(Some(0), "", "", "\"a\",\"limit\":5}")];
+        let first = || {
+            vec![
+                piece(Some(0), "x", "read", "{\"path\":"),
+                piece(Some(0), "", "", "\"a\",\"limit\":5}"),
+            ]
+        };
         let expected = [("x", "read", "{\"path\":\"a\",\"limit\":5}")];
         for again in [
             vec![piece(Some(1), "", "read", "{\"path\":\"a\",\"limit\":5}")],
-            vec![piece(Some(1), "x", "read", "{ \"limit\": 5.0, \"path\": \"a\" }")],
-            vec![piece(Some(7), "", "read", "{\"path\":"), piece(Some(7), "", "", "\"a\",\"limit\":5}")],
-            vec![piece(Some(1), "x", "read", ""), piece(Some(1), "", "", "{\"limit\":5,\"path\":\"a\"}")],
+            vec![piece(
+                Some(1),
+                "x",
+                "read",
+                "{ \"limit\": 5.0, \"path\": \"a\" }",
+            )],
+            vec![
+                piece(Some(7), "", "read", "{\"path\":"),
+                piece(Some(7), "", "", "\"a\",\"limit\":5}"),
+            ],
+            vec![
+                piece(Some(1), "x", "read", ""),
+                piece(Some(1), "", "", "{\"limit\":5,\"path\":\"a\"}"),
+            ],
             vec![piece(None, "", "read", "{\"path\":\"a\",\"limit\":5.0}")],
         ] {
             let mut calls = Calls::default();
@@ -375,7 +539,14 @@ mod tests {
             assert_eq!(ready.len(), 1, "it is told of once");
             let (calls, fault) = calls.finish(false, |_| false);
             assert_eq!((calls.len(), fault), (1, None), "{calls:?}");
-            assert_eq!((calls[0].id.as_str(), calls[0].name.as_str(), calls[0].arguments.as_str()), expected[0]);
+            assert_eq!(
+                (
+                    calls[0].id.as_str(),
+                    calls[0].name.as_str(),
+                    calls[0].arguments.as_str()
+                ),
+                expected[0]
+            );
         }
         // Another id, another name and other arguments are another call.
         for other in [
@@ -385,8 +556,14 @@ mod tests {
             piece(Some(1), "", "read", "{\"path\":\"a\",\"limit\":\"5\"}"),
         ] {
             let arguments = other.arguments.text().to_owned();
-            let (id, name) = (other.id.clone().unwrap_or("?".to_owned()), other.name.clone().expect("has one"));
-            check(first().into_iter().chain([other]).collect(), &[expected[0], (&id, &name, &arguments)]);
+            let (id, name) = (
+                other.id.clone().unwrap_or("?".to_owned()),
+                other.name.clone().expect("has one"),
+            );
+            check(
+                first().into_iter().chain([other]).collect(),
+                &[expected[0], (&id, &name, &arguments)],
+            );
         }
     }
 
@@ -394,14 +571,37 @@ mod tests {
     fn a_name_in_pieces_is_put_together() {
         let named = |name: &str, arguments: &str| piece(Some(0), "x", name, arguments);
         let expected = [("x", "read_file", "{}")];
-        check(vec![named("read_", ""), named("file", ""), named("", "{}")], &expected);
-        check(vec![named("read_", ""), piece(Some(0), "", "fi", ""), piece(Some(0), "", "le", "{}")], &expected);
+        check(
+            vec![named("read_", ""), named("file", ""), named("", "{}")],
+            &expected,
+        );
+        check(
+            vec![
+                named("read_", ""),
+                piece(Some(0), "", "fi", ""),
+                piece(Some(0), "", "le", "{}"),
+            ],
+            &expected,
+        );
         // All of it so far each time, or all of it with each piece.
-        check(vec![named("read", ""), named("read_file", ""), named("", "{}")], &expected);
-        check(vec![named("read_file", ""), named("read_file", "{"), named("read_file", "}")], &expected);
+        check(
+            vec![named("read", ""), named("read_file", ""), named("", "{}")],
+            &expected,
+        );
+        check(
+            vec![
+                named("read_file", ""),
+                named("read_file", "{"),
+                named("read_file", "}"),
+            ],
+            &expected,
+        );
         // Behind arguments it is no name any more.
         check(vec![named("read_file", "{"), named("file", "}")], &expected);
-        check(vec![named(&"n".repeat(200), ""), named(&"m".repeat(200), "")], &[("x", &("n".repeat(200) + &"m".repeat(56)), "")]);
+        check(
+            vec![named(&"n".repeat(200), ""), named(&"m".repeat(200), "")],
+            &[("x", &("n".repeat(200) + &"m".repeat(56)), "")],
+        );
     }
 
     #[test]
@@ -421,26 +621,61 @@ mod tests {
             calls.take(piece(Some(index), id, name, arguments));
             ready.extend(std::iter::from_fn(|| calls.next_ready()));
         }
-        let told: Vec<(&str, &str)> = ready.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
-        assert_eq!(told, [("grep", "{\"pattern\": \"}\"}"), ("read", "{\"path\": \"a\"}"), ("read", "{}")]);
-        assert!(ready[0].id == "late" && ready[1].id == "x" && ready[2].id.len() == 9, "{ready:?}");
+        let told: Vec<(&str, &str)> = ready
+            .iter()
+            .map(|call| (call.name.as_str(), call.arguments.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("grep", "{\"pattern\": \"}\"}"),
+                ("read", "{\"path\": \"a\"}"),
+                ("read", "{}")
+            ]
+        );
+        assert!(
+            ready[0].id == "late" && ready[1].id == "x" && ready[2].id.len() == 9,
+            "{ready:?}"
+        );
         let (calls, _) = calls.finish(false, |_| false);
-        assert!(calls[0] == ready[0] && calls[2] == ready[2], "they are the same in the end: {calls:?}");
-        assert_eq!((calls[1].id.as_str(), calls[1].arguments.as_str()), ("x", "{\"path\": \"a\"} "), "unless something was added");
+        assert!(
+            calls[0] == ready[0] && calls[2] == ready[2],
+            "they are the same in the end: {calls:?}"
+        );
+        assert_eq!(
+            (calls[1].id.as_str(), calls[1].arguments.as_str()),
+            ("x", "{\"path\": \"a\"} "),
+            "unless something was added"
+        );
     }
 
     #[test]
     fn half_a_call_is_taken_out_and_what_is_whole_stays() {
         let mut calls = Calls::default();
-        for (index, name, arguments) in
-            [(0, "read", "{\"path\": \"a\"}"), (1, "odd", "\"{}\""), (2, "none", ""), (3, "write", "{\"path\": \"b\", \"content\": \"x")]
-        {
+        for (index, name, arguments) in [
+            (0, "read", "{\"path\": \"a\"}"),
+            (1, "odd", "\"{}\""),
+            (2, "none", ""),
+            (3, "write", "{\"path\": \"b\", \"content\": \"x"),
+        ] {
             calls.take(piece(Some(index), "", name, arguments));
         }
-        assert_eq!(calls.take_half().map(|(name, _)| name).as_deref(), Some("write"));
+        assert_eq!(
+            calls.take_half().map(|(name, _)| name).as_deref(),
+            Some("write")
+        );
         assert_eq!(calls.take_half(), None);
         let (calls, fault) = calls.finish(false, |_| false);
-        assert_eq!((calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), fault), (vec!["read", "odd"], None));
+        assert_eq!(
+            (
+                calls
+                    .iter()
+                    .map(|call| call.name.as_str())
+                    .collect::<Vec<_>>(),
+                fault
+            ),
+            (vec!["read", "odd"], None)
+        );
     }
 
     #[test]
@@ -450,7 +685,13 @@ mod tests {
             calls.take(piece(Some(index), "", "a", &format!("{{\"n\":{index}}}")));
         }
         let (list, fault) = calls.finish(false, |_| false);
-        assert_eq!((list.len(), fault.as_deref()), (64, Some("At most 64 tool calls fit in one reply; the other 936 were dropped.")));
+        assert_eq!(
+            (list.len(), fault.as_deref()),
+            (
+                64,
+                Some("At most 64 tool calls fit in one reply; the other 936 were dropped.")
+            )
+        );
 
         let mut calls = Calls::default();
         for _ in 0..20 {
@@ -458,7 +699,12 @@ mod tests {
         }
         calls.take(piece(Some(1), "", &"n".repeat(10_000), ""));
         let (list, fault) = calls.finish(false, |_| false);
-        assert_eq!(list.iter().map(|call| (call.name.len(), call.arguments.len())).collect::<Vec<_>>(), [(1, MAX_ARGUMENTS), (256, 0)]);
+        assert_eq!(
+            list.iter()
+                .map(|call| (call.name.len(), call.arguments.len()))
+                .collect::<Vec<_>>(),
+            [(1, MAX_ARGUMENTS), (256, 0)]
+        );
         assert!(fault.expect("a fault").contains("were cut"));
     }
 }

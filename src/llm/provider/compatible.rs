@@ -26,17 +26,25 @@ const STUDIO: Duration = Duration::from_secs(1);
 pub(crate) struct Compatible;
 
 impl Provider for Compatible {
-    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    fn probe<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
         async move {
             let wanted = options.model.as_deref();
             let models = match asking.of_api("/models").await {
                 Ok(models) => models,
-                // Some gateways list nothing, and where the model is named nothing of the list is needed.
-                Err(Error::Status { code: 403 | 404 | 405 | 501, .. } | Error::NotJson { .. } | Error::Reported { .. })
-                    if wanted.is_some() =>
-                {
-                    Value::Null
-                }
+                // Some gateways list nothing, and where the model is named nothing of the list is
+                // needed.
+                Err(
+                    Error::Status {
+                        code: 403 | 404 | 405 | 501,
+                        ..
+                    }
+                    | Error::NotJson { .. }
+                    | Error::Reported { .. },
+                ) if wanted.is_some() => Value::Null,
                 Err(error) => return Err(error),
             };
             let probed = read(&models, wanted);
@@ -62,10 +70,15 @@ impl Provider for Compatible {
     }
 
     fn extras(&self, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
-        if manner.asks_cost { vec![("usage", "{\"include\":true}".to_owned())] } else { Vec::new() }
+        if manner.asks_cost {
+            vec![("usage", "{\"include\":true}".to_owned())]
+        } else {
+            Vec::new()
+        }
     }
 
-    /// LM Studio ends the stream in good order, with a reason too, when the prompt does not fit, and other servers just hang up.
+    /// LM Studio ends the stream in good order, with a reason too, when the prompt does not fit,
+    /// and other servers just hang up.
     fn may_be_silent(&self, _: bool) -> bool {
         false
     }
@@ -85,24 +98,42 @@ impl Provider for Compatible {
 
 /// Adds what LM Studio's own API alone tells: which of its models is loaded, and with which window.
 async fn as_loaded(asking: &Asking<'_>, probed: Probed, wanted: Option<&str>) -> Probed {
-    let Ok(Ok(models)) = tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await else { return probed };
+    let Ok(Ok(models)) =
+        tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await
+    else {
+        return probed;
+    };
     let listed = match wanted {
         Some(_) => Listed::find(&models, wanted),
         None => Listed::find_loaded(&models),
     };
-    Probed { model: wanted.map(str::to_owned).or_else(|| listed.name()).unwrap_or(probed.model), context: listed.loaded(), ..probed }
+    Probed {
+        model: wanted
+            .map(str::to_owned)
+            .or_else(|| listed.name())
+            .unwrap_or(probed.model),
+        context: listed.loaded(),
+        ..probed
+    }
 }
 
 fn read(models: &Value, wanted: Option<&str>) -> Probed {
     let listed = Listed::find(models, wanted);
     Probed {
-        model: wanted.map(str::to_owned).or_else(|| listed.name()).unwrap_or_else(|| "unknown".to_owned()),
+        model: wanted
+            .map(str::to_owned)
+            .or_else(|| listed.name())
+            .unwrap_or_else(|| "unknown".to_owned()),
         context: listed.context(),
         n_slots: None,
         n_busy: None,
         tools: ToolMode::Native,
         reason: "the server does not tell what its model's template can do".to_owned(),
-        server: if listed.is_of(vllm::OWNER) { Server::Vllm } else { Server::Other },
+        server: if listed.is_of(vllm::OWNER) {
+            Server::Vllm
+        } else {
+            Server::Other
+        },
         images: listed.sees(),
         tokens: Tokens::default(),
     }

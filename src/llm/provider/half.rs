@@ -1,5 +1,6 @@
-//! Halves of characters: JSON writes one beyond U+FFFF as two escapes, and a server that cuts its answer by units of UTF-16 cuts between
-//! them. A reader of JSON refuses such a text as a whole; here the halves are joined, and one that stays alone becomes U+FFFD.
+//! Halves of characters: JSON writes one beyond U+FFFF as two escapes, and a server that cuts its
+//! answer by units of UTF-16 cuts between them. A reader of JSON refuses such a text as a whole;
+//! here the halves are joined, and one that stays alone becomes U+FFFD.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,10 +22,16 @@ impl Halved {
         let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
         let alone = alone(inner);
         let low = alone.first().filter(|half| half.at == 0 && !half.is_high());
-        let high = alone.last().filter(|half| half.at + ESCAPE == inner.len() && half.is_high());
+        let high = alone
+            .last()
+            .filter(|half| half.at + ESCAPE == inner.len() && half.is_high());
         let text = &inner[low.map_or(0, |_| ESCAPE)..high.map_or(inner.len(), |half| half.at)];
         let text = serde_json::from_str(&format!("\"{}\"", mended(text))).ok()?;
-        Some(Self { low: low.map(|half| half.unit), text, high: high.map(|half| half.unit) })
+        Some(Self {
+            low: low.map(|half| half.unit),
+            text,
+            high: high.map(|half| half.unit),
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -51,7 +58,11 @@ impl Halved {
 
 impl From<String> for Halved {
     fn from(text: String) -> Self {
-        Self { low: None, text, high: None }
+        Self {
+            low: None,
+            text,
+            high: None,
+        }
     }
 }
 
@@ -67,7 +78,12 @@ impl Joint {
         }
         let begin = match (self.0.take(), piece.low) {
             (None, None) => None,
-            (Some(high), Some(low)) => Some(char::decode_utf16([high, low]).next().and_then(Result::ok).unwrap_or(LOST)),
+            (Some(high), Some(low)) => Some(
+                char::decode_utf16([high, low])
+                    .next()
+                    .and_then(Result::ok)
+                    .unwrap_or(LOST),
+            ),
             (Some(_), None) | (None, Some(_)) => Some(LOST),
         };
         self.0 = piece.high;
@@ -118,12 +134,17 @@ fn alone(json: &str) -> Vec<Alone> {
     while let Some(next) = json[at..].find('\\') {
         at += next;
         match unit(&bytes[at..]) {
-            Some(0xD800..0xDC00) if unit(&bytes[at + ESCAPE..]).is_some_and(|next| LOW.contains(&next)) => at += 2 * ESCAPE,
+            Some(0xD800..0xDC00)
+                if unit(&bytes[at + ESCAPE..]).is_some_and(|next| LOW.contains(&next)) =>
+            {
+                at += 2 * ESCAPE
+            }
             Some(unit @ 0xD800..0xE000) => {
                 found.push(Alone { at, unit });
                 at += ESCAPE;
             }
-            // A backslash and one ASCII character; what else there is will be refused by whoever reads the whole.
+            // A backslash and one ASCII character; what else there is will be refused by whoever
+            // reads the whole.
             _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
@@ -133,7 +154,9 @@ fn alone(json: &str) -> Vec<Alone> {
 /// Returns the number in an escape that bytes begin with.
 fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
-    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | u16::try_from(char::from(*digit).to_digit(16)?).ok()?))
+    digits.iter().try_fold(0, |unit, digit| {
+        Some(unit << 4 | u16::try_from(char::from(*digit).to_digit(16)?).ok()?)
+    })
 }
 
 #[cfg(test)]
@@ -143,24 +166,38 @@ mod tests {
     #[track_caller]
     fn check(pieces: &[&str], expected: &str) {
         let mut joint = Joint::default();
-        let mut text: String =
-            pieces.iter().map(|piece| joint.join(&Halved::of_json(&format!("\"{piece}\"")).expect("a JSON string"))).collect();
+        let mut text: String = pieces
+            .iter()
+            .map(|piece| {
+                joint.join(&Halved::of_json(&format!("\"{piece}\"")).expect("a JSON string"))
+            })
+            .collect();
         text.push_str(&joint.end());
         assert_eq!(text, expected, "{pieces:?}");
         let mut all = Halved::default();
         for piece in pieces {
             all.push(Halved::of_json(&format!("\"{piece}\"")).expect("a JSON string"));
         }
-        assert_eq!(joint.join(&all) + &joint.end(), expected, "{pieces:?} as one");
+        assert_eq!(
+            joint.join(&all) + &joint.end(),
+            expected,
+            "{pieces:?} as one"
+        );
     }
 
     #[test]
     fn halves_are_joined_wherever_the_pieces_are_cut() {
         check(&[r"a \ud83d\ude00 b"], "a \u{1f600} b");
         check(&[r"a \ud83d", r"\uDE00 b"], "a \u{1f600} b");
-        check(&[r"a \ud83d", "", r"\ude00", r"\ud83d", r"\ude00"], "a \u{1f600}\u{1f600}");
+        check(
+            &[r"a \ud83d", "", r"\ude00", r"\ud83d", r"\ude00"],
+            "a \u{1f600}\u{1f600}",
+        );
         check(&[r"\ude00 \ud83d", "b"], "\u{fffd} \u{fffd}b");
-        check(&[r"\ud83d", r"\ud83d", r"\ude00\ude00"], "\u{fffd}\u{1f600}\u{fffd}");
+        check(
+            &[r"\ud83d", r"\ud83d", r"\ude00\ude00"],
+            "\u{fffd}\u{1f600}\u{fffd}",
+        );
         check(&[r"a\ud83db\ude00c"], "a\u{fffd}b\u{fffd}c");
         check(&[r"a\ud83d"], "a\u{fffd}");
     }
@@ -173,6 +210,9 @@ mod tests {
         assert_eq!(Halved::of_json(r#""\"#), None);
         assert_eq!(Halved::of_json(r#""\é""#), None);
         assert_eq!(Halved::of_json("7"), None);
-        assert_eq!(mended(r#"{"a\ud83d": "\ude00\\ude00"}"#), "{\"a\u{fffd}\": \"\u{fffd}\\\\ude00\"}");
+        assert_eq!(
+            mended(r#"{"a\ud83d": "\ude00\\ude00"}"#),
+            "{\"a\u{fffd}\": \"\u{fffd}\\\\ude00\"}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What comes in the place of an answer of the API: a page for people, or something packed that nobody asked for.
+//! What comes in the place of an answer of the API: a page for people, or something packed that
+//! nobody asked for.
 
 use std::fmt;
 
@@ -27,10 +28,17 @@ impl Instead {
     /// Recognises by its head and its first bytes what came.
     pub(crate) fn of(body: &[u8], packed: Option<&'static str>, is_html: bool) -> Self {
         const MAGIC: [(&[u8], &str); 2] = [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")];
-        let packed = packed.or_else(|| MAGIC.iter().find(|(magic, _)| body.starts_with(magic)).map(|(_, name)| *name));
+        let packed = packed.or_else(|| {
+            MAGIC
+                .iter()
+                .find(|(magic, _)| body.starts_with(magic))
+                .map(|(_, name)| *name)
+        });
         match packed {
             Some(with) => Self::Packed { with },
-            None if is_html || body.trim_ascii_start().starts_with(b"<") => Self::Page { title: title(body).unwrap_or_default() },
+            None if is_html || body.trim_ascii_start().starts_with(b"<") => Self::Page {
+                title: title(body).unwrap_or_default(),
+            },
             None if body.trim_ascii().is_empty() => Self::Nothing,
             None => Self::Other,
         }
@@ -42,7 +50,9 @@ impl fmt::Display for Instead {
         match self {
             Self::Page { title } if title.is_empty() => f.write_str("a web page"),
             Self::Page { title } => write!(f, "a web page (\"{title}\")"),
-            Self::Packed { with } => write!(f, "something packed with {with}, which was not asked for"),
+            Self::Packed { with } => {
+                write!(f, "something packed with {with}, which was not asked for")
+            }
             Self::Nothing => f.write_str("nothing at all"),
             Self::Other => f.write_str("something else"),
         }
@@ -61,7 +71,8 @@ pub(crate) fn packing(header: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the first bytes of an answer begin a stream, `None` where they are too few to say; `is_document` is what its head says.
+/// Returns whether the first bytes of an answer begin a stream, `None` where they are too few to
+/// say; `is_document` is what its head says.
 ///
 /// What its lines begin like is believed more than what the server calls it.
 pub(crate) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
@@ -71,7 +82,10 @@ pub(crate) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
         return None;
     }
     let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
-    if [&b"{"[..], b"<", b"\x1f\x8b"].iter().any(|begin| head.starts_with(begin)) {
+    if [&b"{"[..], b"<", b"\x1f\x8b"]
+        .iter()
+        .any(|begin| head.starts_with(begin))
+    {
         return Some(false);
     }
     if LINES.iter().any(|line| head.starts_with(line)) {
@@ -89,7 +103,10 @@ fn title(body: &[u8]) -> Option<String> {
     let at = head.to_ascii_lowercase().find("<title")?;
     let (_, text) = head[at..].split_once('>')?;
     let (text, _) = text.split_once('<')?;
-    Some(plain(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE))
+    Some(plain(
+        &text.split_whitespace().collect::<Vec<_>>().join(" "),
+        MAX_TITLE,
+    ))
 }
 
 #[cfg(test)]
@@ -104,10 +121,21 @@ mod tests {
     #[test]
     fn a_stream_is_known_by_its_lines_whatever_it_is_called() {
         for is_document in [false, true] {
-            for head in [&b"data: {"[..], b"\r\n\ndata:", b": ping", b"event: error", b"id:1", b"retry: 5", b"\xEF\xBB\xBFdata:"] {
+            for head in [
+                &b"data: {"[..],
+                b"\r\n\ndata:",
+                b": ping",
+                b"event: error",
+                b"id:1",
+                b"retry: 5",
+                b"\xEF\xBB\xBFdata:",
+            ] {
                 assert_eq!(is_stream(head, is_document), Some(true), "{head:?}");
                 for end in 0..head.iter().position(|byte| *byte == b':').expect("a colon") {
-                    assert!(is_stream(&head[..end], is_document).unwrap_or(true), "{head:?} cut at {end}");
+                    assert!(
+                        is_stream(&head[..end], is_document).unwrap_or(true),
+                        "{head:?} cut at {end}"
+                    );
                 }
             }
             for head in [&b"{"[..], b" \n{\"a\"", b"<html", b"\x1f\x8b\x08"] {
@@ -117,22 +145,43 @@ mod tests {
                 assert_eq!(is_stream(head, is_document), None, "{head:?}");
             }
         }
-        assert_eq!((is_stream(b"OK", true), is_stream(b"date", false)), (Some(false), Some(true)));
+        assert_eq!(
+            (is_stream(b"OK", true), is_stream(b"date", false)),
+            (Some(false), Some(true))
+        );
     }
 
     #[test]
     fn what_came_is_called_by_its_name() {
         check(b"<!DOCTYPE html><h1>It works!</h1>", "a web page");
-        check(b" <html><head><TITLE lang=en>\n Sign in\x1b[2J </TITLE>", "a web page (\"Sign in [2J\")");
-        check(format!("<title>{}</title>", "x".repeat(500)).as_bytes(), &format!("a web page (\"{}\u{2026}\")", "x".repeat(80)));
+        check(
+            b" <html><head><TITLE lang=en>\n Sign in\x1b[2J </TITLE>",
+            "a web page (\"Sign in [2J\")",
+        );
+        check(
+            format!("<title>{}</title>", "x".repeat(500)).as_bytes(),
+            &format!("a web page (\"{}\u{2026}\")", "x".repeat(80)),
+        );
         check(b"<title>no end", "a web page");
-        check("<title>\u{130}</title>".as_bytes(), "a web page (\"\u{130}\")");
-        check(b"\x1f\x8b\x08\0", "something packed with gzip, which was not asked for");
+        check(
+            "<title>\u{130}</title>".as_bytes(),
+            "a web page (\"\u{130}\")",
+        );
+        check(
+            b"\x1f\x8b\x08\0",
+            "something packed with gzip, which was not asked for",
+        );
         check(b"OK", "something else");
         check(b"", "nothing at all");
         check(b" \r\n", "nothing at all");
-        assert_eq!(Instead::of(b"", packing(" GZIP"), true).to_string(), "something packed with gzip, which was not asked for");
-        assert_eq!(Instead::of(b"", packing("identity"), true).to_string(), "a web page");
+        assert_eq!(
+            Instead::of(b"", packing(" GZIP"), true).to_string(),
+            "something packed with gzip, which was not asked for"
+        );
+        assert_eq!(
+            Instead::of(b"", packing("identity"), true).to_string(),
+            "a web page"
+        );
         assert_eq!(packing("aes128gcm"), Some("something unknown"));
     }
 }

@@ -19,7 +19,9 @@ impl<'a> Listed<'a> {
         let list = models.get("data").and_then(Value::as_array);
         let Some(list) = list else { return Self(None) };
         Self(match wanted {
-            Some(wanted) => list.iter().find(|entry| entry.get("id").and_then(Value::as_str) == Some(wanted)),
+            Some(wanted) => list
+                .iter()
+                .find(|entry| entry.get("id").and_then(Value::as_str) == Some(wanted)),
             None => list.iter().find(|entry| chats(entry)).or(list.first()),
         })
     }
@@ -27,7 +29,9 @@ impl<'a> Listed<'a> {
     /// Finds the first model that LM Studio says is loaded and no embedding.
     pub(super) fn find_loaded(models: &'a Value) -> Self {
         let list = models.get("data").and_then(Value::as_array);
-        let is_loaded = |entry: &&Value| chats(entry) && entry.get("state").and_then(Value::as_str) == Some("loaded");
+        let is_loaded = |entry: &&Value| {
+            chats(entry) && entry.get("state").and_then(Value::as_str) == Some("loaded")
+        };
         Self(list.and_then(|list| list.iter().find(is_loaded)))
     }
 
@@ -40,7 +44,9 @@ impl<'a> Listed<'a> {
         let Some(entry) = self.0 else { return false };
         let at = |path: &str| entry.pointer(path).unwrap_or(&Value::Null);
         let takes = |path: &str| has(at(path), "image");
-        let modality = at("/architecture/modality").as_str().and_then(|modality| modality.split_once("->"));
+        let modality = at("/architecture/modality")
+            .as_str()
+            .and_then(|modality| modality.split_once("->"));
         takes("/architecture/input_modalities")
             || takes("/input_modalities")
             || takes("/supported_input_modalities")
@@ -53,8 +59,15 @@ impl<'a> Listed<'a> {
 
     /// Returns how many tokens it reads at once, by any of the names that servers have for it.
     pub(super) fn context(self) -> Option<u64> {
-        let names = ["max_model_len", "loaded_context_length", "context_length", "context_window"];
-        names.iter().find_map(|key| self.0?.get(key).and_then(window))
+        let names = [
+            "max_model_len",
+            "loaded_context_length",
+            "context_length",
+            "context_window",
+        ];
+        names
+            .iter()
+            .find_map(|key| self.0?.get(key).and_then(window))
     }
 
     /// Returns how many tokens it reads at once as it is loaded, which may be fewer than it could.
@@ -64,27 +77,42 @@ impl<'a> Listed<'a> {
 
     /// Returns whether llama.cpp's server wrote the list.
     pub(super) fn is_of(self, owner: &str) -> bool {
-        self.0.and_then(|entry| entry.get("owned_by")).and_then(Value::as_str) == Some(owner)
+        self.0
+            .and_then(|entry| entry.get("owned_by"))
+            .and_then(Value::as_str)
+            == Some(owner)
     }
 }
 
-/// Returns whether a model of a list may be one that answers: those that make vectors of texts are listed among them.
+/// Returns whether a model of a list may be one that answers: those that make vectors of texts are
+/// listed among them.
 fn chats(entry: &Value) -> bool {
-    let says = |key: &str| entry.get(key).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("embed"));
+    let says = |key: &str| {
+        entry
+            .get(key)
+            .and_then(Value::as_str)
+            .is_some_and(|text| text.to_ascii_lowercase().contains("embed"))
+    };
     !says("type") && !says("id")
 }
 
 /// Returns whether a list of texts has this one.
 fn has(list: &Value, word: &str) -> bool {
-    list.as_array().is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(word)))
+    list.as_array()
+        .is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(word)))
 }
 
 /// Returns a name that can be shown.
 pub(super) fn name(value: Option<&Value>) -> Option<String> {
-    value.and_then(Value::as_str).map(|name| plain(name, MAX_NAME)).filter(|name| !name.is_empty())
+    value
+        .and_then(Value::as_str)
+        .map(|name| plain(name, MAX_NAME))
+        .filter(|name| !name.is_empty())
 }
 
 /// Returns a window that can be true.
 pub(super) fn window(value: &Value) -> Option<u64> {
-    value.as_u64().filter(|tokens| (1..=MAX_CONTEXT).contains(tokens))
+    value
+        .as_u64()
+        .filter(|tokens| (1..=MAX_CONTEXT).contains(tokens))
 }

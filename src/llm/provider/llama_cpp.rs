@@ -1,7 +1,7 @@
 //! llama.cpp's own server.
 //!
-//! It says in `/props` how large a slot's window is and what its chat template can do. That decides how tools are told: a template that
-//! cannot show them makes it drop them without a word.
+//! It says in `/props` how large a slot's window is and what its chat template can do. That decides
+//! how tools are told: a template that cannot show them makes it drop them without a word.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ use podbay_event::ToolMode;
 const LOADING: Duration = Duration::from_millis(500);
 /// How long it may take to say what it is: it answers that at once, also while it loads.
 const PROPS: Duration = Duration::from_secs(5);
-/// How long it may take to say what its slots do: one that reads a long prompt answers only between two pieces of it.
+/// How long it may take to say what its slots do: one that reads a long prompt answers only between
+/// two pieces of it.
 const SLOTS: Duration = Duration::from_secs(1);
 /// As its list of models names it.
 const OWNER: &str = "llamacpp";
@@ -40,15 +41,21 @@ const MAX_SLOTS: u32 = 1024;
 pub(crate) struct LlamaCpp;
 
 impl Provider for LlamaCpp {
-    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    fn probe<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
         async move {
             let props = match props(asking).await {
                 Ok(Some(props)) => props,
                 Ok(None) => return Ok(None),
-                // Some gateways answer so to every page that they do not have. This server tells of its models without a key.
+                // Some gateways answer so to every page that they do not have. This server tells of
+                // its models without a key.
                 Err(refused @ Error::Unauthorized { .. }) => {
                     let models = asking.of_api("/models").await.unwrap_or_default();
-                    let is_other = models.get("data").is_some() && !Listed::find(&models, None).is_of(OWNER);
+                    let is_other =
+                        models.get("data").is_some() && !Listed::find(&models, None).is_of(OWNER);
                     return if is_other { Ok(None) } else { Err(refused) };
                 }
                 Err(error) => return Err(error),
@@ -60,7 +67,10 @@ impl Provider for LlamaCpp {
                 Err(_) => Value::Null,
             };
             let probed = read(&props, &models, options.model.as_deref());
-            Ok(Some(Probed { n_busy: busy(asking, &props).await?, ..probed }))
+            Ok(Some(Probed {
+                n_busy: busy(asking, &props).await?,
+                ..probed
+            }))
         }
         .boxed()
     }
@@ -73,13 +83,31 @@ impl Provider for LlamaCpp {
         .boxed()
     }
 
-    fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
+    fn count_prompt<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        prompt: &'a Prompt,
+    ) -> BoxFuture<'a, Option<u64>> {
         async move {
             let head = prompt.head();
-            match asking.post("/apply-template", format!("{head}]}}")).await.as_ref().map(|answer| answer["prompt"].as_str()) {
-                // As it reads a prompt itself: with the token that begins a text, and control tokens as what they are.
-                Ok(Some(text)) => tokens(asking, json!({"content": text, "add_special": true, "parse_special": true}).to_string()).await,
-                // Older than that page, or a template that refuses: the JSON is more or less as long.
+            match asking
+                .post("/apply-template", format!("{head}]}}"))
+                .await
+                .as_ref()
+                .map(|answer| answer["prompt"].as_str())
+            {
+                // As it reads a prompt itself: with the token that begins a text, and control
+                // tokens as what they are.
+                Ok(Some(text)) => {
+                    tokens(
+                        asking,
+                        json!({"content": text, "add_special": true, "parse_special": true})
+                            .to_string(),
+                    )
+                    .await
+                }
+                // Older than that page, or a template that refuses: the JSON is more or less as
+                // long.
                 _ => self.count(asking, &head).await,
             }
         }
@@ -118,24 +146,38 @@ impl Provider for LlamaCpp {
 /// Returns how many tokens `/tokenize` makes of what is sent to it.
 async fn tokens(asking: &Asking<'_>, body: String) -> Option<u64> {
     let answer = asking.post("/tokenize", body).await.ok()?;
-    answer.get("tokens")?.as_array().map(|tokens| tokens.len() as u64)
+    answer
+        .get("tokens")?
+        .as_array()
+        .map(|tokens| tokens.len() as u64)
 }
 
-/// Returns what `/props` says, once the model is loaded; `None` from another kind of server, or one that does not say it soon: what it would say
-/// is a help, and others answer without it.
+/// Returns what `/props` says, once the model is loaded; `None` from another kind of server, or one
+/// that does not say it soon: what it would say is a help, and others answer without it.
 async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
     let mut is_loading = false;
     loop {
-        let most = if is_loading { asking.left() } else { PROPS.min(asking.left() / 2) };
+        let most = if is_loading {
+            asking.left()
+        } else {
+            PROPS.min(asking.left() / 2)
+        };
         let Ok(answer) = tokio::time::timeout(most, asking.page("/props")).await else {
-            return if is_loading { Err(asking.late()) } else { Ok(None) };
+            return if is_loading {
+                Err(asking.late())
+            } else {
+                Ok(None)
+            };
         };
         match answer {
             Ok(value) => return Ok(Some(value).filter(is_props)),
             Err(Error::ModelLoading { endpoint, .. }) => {
                 is_loading = true;
                 asking.pause(LOADING).await.map_err(|error| match error {
-                    Error::Timeout { .. } => Error::ModelLoading { endpoint, waited: asking.waited() },
+                    Error::Timeout { .. } => Error::ModelLoading {
+                        endpoint,
+                        waited: asking.waited(),
+                    },
                     other => other,
                 })?;
             }
@@ -154,7 +196,8 @@ async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
     }
 }
 
-/// Returns how many slots have work; `None` where the server does not say (`--no-slots`), or not soon.
+/// Returns how many slots have work; `None` where the server does not say (`--no-slots`), or not
+/// soon.
 async fn busy(asking: &Asking<'_>, props: &Value) -> Result<Option<u32>, Error> {
     if props.get("is_sleeping").and_then(Value::as_bool) == Some(true) {
         // It has nothing to do, and this question would wake it, unlike the others.
@@ -170,25 +213,56 @@ async fn busy(asking: &Asking<'_>, props: &Value) -> Result<Option<u32>, Error> 
 /// Takes nothing else from `/slots`: older servers show what others ask there.
 fn n_busy(slots: &Value) -> Option<u32> {
     let is_busy = |slot: &Value| slot.get("is_processing").and_then(Value::as_bool);
-    let busy = slots.as_array()?.iter().map(is_busy).collect::<Option<Vec<bool>>>()?;
+    let busy = slots
+        .as_array()?
+        .iter()
+        .map(is_busy)
+        .collect::<Option<Vec<bool>>>()?;
     u32::try_from(busy.into_iter().filter(|is_busy| *is_busy).count()).ok()
 }
 
 fn is_props(value: &Value) -> bool {
-    ["default_generation_settings", "chat_template", "chat_template_caps", "total_slots"].iter().any(|key| value.get(key).is_some())
+    [
+        "default_generation_settings",
+        "chat_template",
+        "chat_template_caps",
+        "total_slots",
+    ]
+    .iter()
+    .any(|key| value.get(key).is_some())
 }
 
 fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
     let listed = Listed::find(models, wanted);
-    let file = |path: &str| plain(path.rsplit(['/', '\\']).next().unwrap_or(path).trim_end_matches(".gguf"), MAX_NAME);
+    let file = |path: &str| {
+        plain(
+            path.rsplit(['/', '\\'])
+                .next()
+                .unwrap_or(path)
+                .trim_end_matches(".gguf"),
+            MAX_NAME,
+        )
+    };
     let model = wanted
         .map(str::to_owned)
         .or_else(|| listed::name(props.get("model_alias")))
-        .or_else(|| props.get("model_path").and_then(Value::as_str).map(file).filter(|name| !name.is_empty()))
+        .or_else(|| {
+            props
+                .get("model_path")
+                .and_then(Value::as_str)
+                .map(file)
+                .filter(|name| !name.is_empty())
+        })
         .or_else(|| listed.name())
         .unwrap_or_else(|| "unknown".to_owned());
-    let context = props.pointer("/default_generation_settings/n_ctx").and_then(listed::window).or_else(|| listed.context());
-    let n_slots = props.get("total_slots").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let context = props
+        .pointer("/default_generation_settings/n_ctx")
+        .and_then(listed::window)
+        .or_else(|| listed.context());
+    let n_slots = props
+        .get("total_slots")
+        .and_then(Value::as_u64)
+        .and_then(|n| u32::try_from(n).ok());
     let (tools, reason) = tool_mode(props);
     Probed {
         model,
@@ -210,15 +284,36 @@ fn tokens_of(props: &Value) -> Tokens {
 }
 
 fn tool_mode(props: &Value) -> (ToolMode, &'static str) {
-    let capability = |name: &str| props.get("chat_template_caps").and_then(|caps| caps.get(name)).and_then(Value::as_bool);
-    match (capability("supports_tools"), capability("supports_tool_calls")) {
-        (Some(false), _) | (_, Some(false)) => (ToolMode::Constrained, "the model's chat template has no tools"),
-        (Some(true), _) | (_, Some(true)) => (ToolMode::Native, "the model's chat template has tools"),
+    let capability = |name: &str| {
+        props
+            .get("chat_template_caps")
+            .and_then(|caps| caps.get(name))
+            .and_then(Value::as_bool)
+    };
+    match (
+        capability("supports_tools"),
+        capability("supports_tool_calls"),
+    ) {
+        (Some(false), _) | (_, Some(false)) => (
+            ToolMode::Constrained,
+            "the model's chat template has no tools",
+        ),
+        (Some(true), _) | (_, Some(true)) => {
+            (ToolMode::Native, "the model's chat template has tools")
+        }
         // Servers before `chat_template_caps` show the template itself.
         (None, None) => match props.get("chat_template").and_then(Value::as_str) {
-            Some(template) if template.contains("tools") => (ToolMode::Native, "the model's chat template mentions tools"),
-            Some(_) => (ToolMode::Constrained, "the model's chat template does not mention tools"),
-            None => (ToolMode::Constrained, "the server does not show its model's chat template"),
+            Some(template) if template.contains("tools") => {
+                (ToolMode::Native, "the model's chat template mentions tools")
+            }
+            Some(_) => (
+                ToolMode::Constrained,
+                "the model's chat template does not mention tools",
+            ),
+            None => (
+                ToolMode::Constrained,
+                "the server does not show its model's chat template",
+            ),
         },
     }
 }
@@ -233,7 +328,10 @@ mod tests {
 
     #[test]
     fn llama_server_says_it_all() {
-        let props = props(&json!(8192), &json!({"supports_tools": true, "supports_tool_calls": true}));
+        let props = props(
+            &json!(8192),
+            &json!({"supports_tools": true, "supports_tool_calls": true}),
+        );
         let expected = Probed {
             model: "qwen".into(),
             context: Some(8192),
@@ -251,37 +349,73 @@ mod tests {
     #[test]
     fn the_template_decides_how_tools_are_told() {
         let mode = |props: &Value| tool_mode(props).0;
-        let caps = |tools: bool, calls: bool| props(&json!(1), &json!({"supports_tools": tools, "supports_tool_calls": calls}));
+        let caps = |tools: bool, calls: bool| {
+            props(
+                &json!(1),
+                &json!({"supports_tools": tools, "supports_tool_calls": calls}),
+            )
+        };
         assert_eq!(mode(&caps(true, true)), ToolMode::Native);
         assert_eq!(mode(&caps(false, false)), ToolMode::Constrained);
         assert_eq!(mode(&caps(true, false)), ToolMode::Constrained);
-        assert_eq!(mode(&json!({"chat_template": "{% if tools %}"})), ToolMode::Native);
-        assert_eq!(mode(&json!({"chat_template": "{{ x }}"})), ToolMode::Constrained);
+        assert_eq!(
+            mode(&json!({"chat_template": "{% if tools %}"})),
+            ToolMode::Native
+        );
+        assert_eq!(
+            mode(&json!({"chat_template": "{{ x }}"})),
+            ToolMode::Constrained
+        );
     }
 
     #[test]
     fn the_template_and_the_tokenizer_say_which_tokens_there_are() {
         let said = json!({"chat_template": "{{ '<user>' + content }}", "bos_token": "<@begin@>", "eos_token": "the end", "total_slots": 1});
         let tokens = read(&said, &Value::Null, None).tokens;
-        assert_eq!(tokens.neutralise("<user> <@begin@> the end"), "<\u{200b}user> <\u{200b}@begin@> the end");
+        assert_eq!(
+            tokens.neutralise("<user> <@begin@> the end"),
+            "<\u{200b}user> <\u{200b}@begin@> the end"
+        );
         let odd = json!({"chat_template": ["<user>"], "bos_token": null, "total_slots": 1});
         assert_eq!(read(&odd, &Value::Null, None).tokens, Tokens::default());
     }
 
     #[test]
     fn what_slots_do_is_believed_only_where_each_says_it() {
-        assert_eq!(n_busy(&json!([{"id": 0, "is_processing": true, "prompt": "x"}, {"id": 1, "is_processing": false}])), Some(1));
+        assert_eq!(
+            n_busy(
+                &json!([{"id": 0, "is_processing": true, "prompt": "x"}, {"id": 1, "is_processing": false}])
+            ),
+            Some(1)
+        );
         assert_eq!(n_busy(&json!([])), Some(0));
-        for other in [json!(null), json!({"status": "ok"}), json!([{"id": 0, "state": 1}]), json!([{"is_processing": 1}]), json!([[true]])]
-        {
+        for other in [
+            json!(null),
+            json!({"status": "ok"}),
+            json!([{"id": 0, "state": 1}]),
+            json!([{"is_processing": 1}]),
+            json!([[true]]),
+        ] {
             assert_eq!(n_busy(&other), None, "{other}");
         }
     }
 
     #[test]
     fn hostile_values_are_not_believed() {
-        for n_ctx in [json!(0), json!(-1), json!(1_u64 << 63), json!("8192"), json!(1e300), json!(null), json!([8192])] {
-            assert_eq!(read(&props(&n_ctx, &Value::Null), &Value::Null, None).context, None, "{n_ctx}");
+        for n_ctx in [
+            json!(0),
+            json!(-1),
+            json!(1_u64 << 63),
+            json!("8192"),
+            json!(1e300),
+            json!(null),
+            json!([8192]),
+        ] {
+            assert_eq!(
+                read(&props(&n_ctx, &Value::Null), &Value::Null, None).context,
+                None,
+                "{n_ctx}"
+            );
         }
         let name = |alias: &str, path: &str| {
             let props = json!({"model_alias": alias, "model_path": path, "total_slots": 1e9});

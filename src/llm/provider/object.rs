@@ -1,4 +1,5 @@
-/// Watches a JSON object come, piece by piece, and knows when its last brace has. Whether what stands between them is JSON it does not ask.
+/// Watches a JSON object come, piece by piece, and knows when its last brace has. Whether what
+/// stands between them is JSON it does not ask.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     depth: u32,
@@ -25,7 +26,9 @@ impl Object {
 
     /// Returns whether another object may begin within it here, or it is none at all.
     pub(super) fn may_hold_object(&self) -> bool {
-        !self.has_begun || self.in_string || self.depth > 0 && matches!(self.last, b':' | b'[' | b',')
+        !self.has_begun
+            || self.in_string
+            || self.depth > 0 && matches!(self.last, b':' | b'[' | b',')
     }
 
     /// Returns whether one last brace is all that is missing.

@@ -1,5 +1,6 @@
-//! The arguments of one call as their pieces come: mostly each piece goes on where the one before ended. Some servers send all so far with
-//! each piece, some say the whole once more at the end, and some lose the last brace. What is said twice counts once.
+//! The arguments of one call as their pieces come: mostly each piece goes on where the one before
+//! ended. Some servers send all so far with each piece, some say the whole once more at the end,
+//! and some lose the last brace. What is said twice counts once.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -31,7 +32,8 @@ pub(super) enum Settled {
     One(String),
     /// Objects that differ: so many calls.
     Several(Vec<String>),
-    /// Objects of which each is more of the one before: nothing tells whether they are one call or several.
+    /// Objects of which each is more of the one before: nothing tells whether they are one call or
+    /// several.
     Growing,
 }
 
@@ -61,7 +63,8 @@ impl ArgumentPieces {
         !self.is_whole() && extends(piece, &self.text)
     }
 
-    /// Adds the next piece, of which at most so many bytes are kept; returns whether that was all of it.
+    /// Adds the next piece, of which at most so many bytes are kept; returns whether that was all
+    /// of it.
     pub(super) fn push(&mut self, piece: &str, room: usize) -> bool {
         if piece.is_empty() {
             return true;
@@ -75,7 +78,8 @@ impl ArgumentPieces {
         if self.before.len() < MAX_OBJECTS && self.begins_anew(piece) {
             let old = std::mem::take(&mut self.text);
             self.object = Object::default();
-            let is_less = (self.has_snapshots() || extends(piece, &old)) && read(&old).is_none() || old.trim() == "{}";
+            let is_less = (self.has_snapshots() || extends(piece, &old)) && read(&old).is_none()
+                || old.trim() == "{}";
             if !is_less {
                 self.before.push(old);
             }
@@ -87,7 +91,8 @@ impl ArgumentPieces {
         taken.len() == piece.len()
     }
 
-    /// Returns whether a piece cannot go on where the text ends, so that it is the object from its beginning on.
+    /// Returns whether a piece cannot go on where the text ends, so that it is the object from its
+    /// beginning on.
     fn begins_anew(&self, piece: &str) -> bool {
         if !piece.trim_start().starts_with('{') || self.text.trim().is_empty() {
             return false;
@@ -115,7 +120,10 @@ impl ArgumentPieces {
         if self.before.is_empty() && read(&self.text).is_some() {
             return as_it_is();
         }
-        let snapshot = self.snapshot.as_ref().filter(|_| self.has_snapshots() && self.before.is_empty());
+        let snapshot = self
+            .snapshot
+            .as_ref()
+            .filter(|_| self.has_snapshots() && self.before.is_empty());
         if let Some(whole) = snapshot.and_then(|snapshot| closed(snapshot, is_cut)) {
             return Settled::One(whole);
         }
@@ -129,7 +137,11 @@ impl ArgumentPieces {
                 }
                 continue;
             };
-            if half.take_if(|half| found.first().is_some_and(|(whole, _)| extends(whole, half))).is_none() && half.is_some() {
+            if half
+                .take_if(|half| found.first().is_some_and(|(whole, _)| extends(whole, half)))
+                .is_none()
+                && half.is_some()
+            {
                 return as_it_is();
             }
             objects.extend(found);
@@ -139,15 +151,22 @@ impl ArgumentPieces {
         {
             return as_it_is();
         }
-        let has_more = objects.iter().any(|(_, value)| value.as_object().is_some_and(|fields| !fields.is_empty()));
+        let has_more = objects
+            .iter()
+            .any(|(_, value)| value.as_object().is_some_and(|fields| !fields.is_empty()));
         let mut different: Vec<(String, Value)> = Vec::new();
         for (text, value) in objects {
-            let is_placeholder = has_more && value.as_object().is_some_and(serde_json::Map::is_empty);
+            let is_placeholder =
+                has_more && value.as_object().is_some_and(serde_json::Map::is_empty);
             if !is_placeholder && !different.iter().any(|(_, other)| is_same(other, &value)) {
                 different.push((text, value));
             }
         }
-        if different.len() > 1 && different.windows(2).all(|pair| grows(&pair[0].1, &pair[1].1)) {
+        if different.len() > 1
+            && different
+                .windows(2)
+                .all(|pair| grows(&pair[0].1, &pair[1].1))
+        {
             return Settled::Growing;
         }
         let mut texts: Vec<String> = different.into_iter().map(|(text, _)| text).collect();
@@ -161,10 +180,13 @@ impl ArgumentPieces {
 
 /// Reads one JSON object.
 fn read(text: &str) -> Option<Value> {
-    serde_json::from_str::<Value>(text).ok().filter(Value::is_object)
+    serde_json::from_str::<Value>(text)
+        .ok()
+        .filter(Value::is_object)
 }
 
-/// Reads the objects that a text is a sequence of, the last one of which may have lost its last braces; `None` where it is anything else.
+/// Reads the objects that a text is a sequence of, the last one of which may have lost its last
+/// braces; `None` where it is anything else.
 fn objects_in(text: &str, is_cut: bool) -> Option<Vec<(String, Value)>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -184,7 +206,8 @@ fn objects_in(text: &str, is_cut: bool) -> Option<Vec<(String, Value)>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Returns a whole object; one that lacks nothing but its last braces gets them. Behind a number or within a text nobody knows what was lost.
+/// Returns a whole object; one that lacks nothing but its last braces gets them. Behind a number or
+/// within a text nobody knows what was lost.
 fn closed(text: &str, is_cut: bool) -> Option<String> {
     let text = text.trim();
     if read(text).is_some() {
@@ -192,7 +215,10 @@ fn closed(text: &str, is_cut: bool) -> Option<String> {
     }
     let mut object = Object::default();
     object.feed(text);
-    let ends_with_value = text.ends_with(['"', '}', ']']) || ["true", "false", "null"].iter().any(|word| text.ends_with(word));
+    let ends_with_value = text.ends_with(['"', '}', ']'])
+        || ["true", "false", "null"]
+            .iter()
+            .any(|word| text.ends_with(word));
     if is_cut || !ends_with_value {
         return None;
     }
@@ -203,8 +229,12 @@ fn closed(text: &str, is_cut: bool) -> Option<String> {
 /// Returns whether an object has all that another one has, and each text in it goes on from there.
 fn grows(less: &Value, more: &Value) -> bool {
     match (less, more) {
-        (Value::Object(less), Value::Object(more)) => less.iter().all(|(key, value)| more.get(key).is_some_and(|more| grows(value, more))),
-        (Value::Array(less), Value::Array(more)) => less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| grows(less, more)),
+        (Value::Object(less), Value::Object(more)) => less
+            .iter()
+            .all(|(key, value)| more.get(key).is_some_and(|more| grows(value, more))),
+        (Value::Array(less), Value::Array(more)) => {
+            less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| grows(less, more))
+        }
         (Value::String(less), Value::String(more)) => more.starts_with(less.as_str()),
         (less, more) => is_same(less, more),
     }
@@ -232,7 +262,9 @@ fn significant(text: &str) -> impl Iterator<Item = u8> {
 
 /// Returns whether JSON may begin so.
 fn may_begin_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).err().is_none_or(|error| error.classify() == Category::Eof)
+    serde_json::from_str::<IgnoredAny>(text)
+        .err()
+        .is_none_or(|error| error.classify() == Category::Eof)
 }
 
 #[cfg(test)]
@@ -250,16 +282,25 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[&str], expected: &str) {
-        assert_eq!(settled(pieces, false), Settled::One(expected.to_owned()), "{pieces:?}");
+        assert_eq!(
+            settled(pieces, false),
+            Settled::One(expected.to_owned()),
+            "{pieces:?}"
+        );
     }
 
     #[test]
     fn arguments_that_are_said_twice_count_once() {
         let whole = r#"{"path":"o.txt","content":"hé\n"}"#;
-        // The whole once more, with other blanks, with its names in another order, after an empty object, all in one piece.
+        // The whole once more, with other blanks, with its names in another order, after an empty
+        // object, all in one piece.
         for pieces in [
             vec![r#"{"path":"#, r#""o.txt","content":"#, r#""hé\n"}"#, whole],
-            vec![r#"{"path":"o.txt","#, r#""content":"hé\n"}"#, r#"{ "path": "o.txt", "content": "hé\n" }"#],
+            vec![
+                r#"{"path":"o.txt","#,
+                r#""content":"hé\n"}"#,
+                r#"{ "path": "o.txt", "content": "hé\n" }"#,
+            ],
             vec![whole, r#"{"content":"hé\n","#, r#""path":"o.txt"}"#],
             vec!["{}", whole],
             vec![whole, "{}", whole],
@@ -267,7 +308,11 @@ mod tests {
             check(&pieces, whole);
             check(&[&pieces.concat()], whole);
         }
-        for again in [r#"{"limit": 5.0}"#, r#"{"limit":5e0}"#, r#"{"limit":50e-1}"#] {
+        for again in [
+            r#"{"limit": 5.0}"#,
+            r#"{"limit":5e0}"#,
+            r#"{"limit":50e-1}"#,
+        ] {
             check(&[r#"{"limit":5}"#, again], r#"{"limit":5}"#);
         }
         check(&["{}", "{}"], "{}");
@@ -278,39 +323,92 @@ mod tests {
     fn pieces_that_are_all_so_far_are_one_object() {
         for pieces in [
             vec![r#"{"path"#, r#"{"path":"a"#, r#"{"path":"a","limit":1}"#],
-            vec!["{", r#"{""#, r#"{"path":"#, r#"{"path":"#, r#"{"path":"a","limit":1"#, r#"{"path":"a","limit":1}"#],
-            vec![r#"{"path":"#, r#"{"path":"a","#, r#"{"path":"a","limit":"#, r#"{"path":"a","limit":1}"#],
+            vec![
+                "{",
+                r#"{""#,
+                r#"{"path":"#,
+                r#"{"path":"#,
+                r#"{"path":"a","limit":1"#,
+                r#"{"path":"a","limit":1}"#,
+            ],
+            vec![
+                r#"{"path":"#,
+                r#"{"path":"a","#,
+                r#"{"path":"a","limit":"#,
+                r#"{"path":"a","limit":1}"#,
+            ],
             vec![r#"{ "path""#, r#"{"path":"a""#, r#"{"path":"a","limit":1}"#],
             vec![r#"{"path":"#, r#"{"path":"a","limit":1}"#],
         ] {
             check(&pieces, r#"{"path":"a","limit":1}"#);
         }
-        check(&[r#"{"a":"{"#, r#"{"a":"{b"#, r#"{"a":"{b}""#, r#"{"a":"{b}"}"#], r#"{"a":"{b}"}"#);
+        check(
+            &[
+                r#"{"a":"{"#,
+                r#"{"a":"{b"#,
+                r#"{"a":"{b}""#,
+                r#"{"a":"{b}"}"#,
+            ],
+            r#"{"a":"{b}"}"#,
+        );
     }
 
     #[test]
     fn a_last_brace_that_is_missing_is_added_where_nothing_else_is() {
         check(&[r#"{"path":"a""#], r#"{"path":"a"}"#);
-        check(&[r#"{"edits":["#, r#"{"path":"a"}]"#], r#"{"edits":[{"path":"a"}]}"#);
+        check(
+            &[r#"{"edits":["#, r#"{"path":"a"}]"#],
+            r#"{"edits":[{"path":"a"}]}"#,
+        );
         check(&[r#"{"path":"a""#, r#"{"path": "a"}"#], r#"{"path": "a"}"#);
-        check(&[r#"{"path":"a","#, r#""append":true"#, r#"{"path":"a","append":true"#], r#"{"path":"a","append":true}"#);
+        check(
+            &[
+                r#"{"path":"a","#,
+                r#""append":true"#,
+                r#"{"path":"a","append":true"#,
+            ],
+            r#"{"path":"a","append":true}"#,
+        );
         check(&[r#"{"path":"a"#, r#"{"path":"a"}"#], r#"{"path":"a"}"#);
         // A number may go on, a text was cut, and of a list nobody knows what else was in it.
-        for text in [r#"{"limit":1"#, r#"{"path":"a"#, r#"{"path":"a","#, r#"{"edits":["a""#, r#"{"path":"#] {
+        for text in [
+            r#"{"limit":1"#,
+            r#"{"path":"a"#,
+            r#"{"path":"a","#,
+            r#"{"edits":["a""#,
+            r#"{"path":"#,
+        ] {
             check(&[text], text);
         }
         // Where the answer was cut it has no end.
-        assert_eq!(settled(&[r#"{"path":"a""#], true), Settled::One(r#"{"path":"a""#.to_owned()));
+        assert_eq!(
+            settled(&[r#"{"path":"a""#], true),
+            Settled::One(r#"{"path":"a""#.to_owned())
+        );
     }
 
     #[test]
     fn objects_that_differ_are_not_made_one() {
         let two = |a: &str, b: &str| Settled::Several(vec![a.to_owned(), b.to_owned()]);
-        for pieces in [vec![r#"{"a":1}"#, r#"{"b":2}"#], vec![r#"{"a":1}{"#, r#""b":2}"#], vec![r#"{"a":1}{"b":2}{"a": 1}"#]] {
-            assert_eq!(settled(&pieces, false), two(r#"{"a":1}"#, r#"{"b":2}"#), "{pieces:?}");
+        for pieces in [
+            vec![r#"{"a":1}"#, r#"{"b":2}"#],
+            vec![r#"{"a":1}{"#, r#""b":2}"#],
+            vec![r#"{"a":1}{"b":2}{"a": 1}"#],
+        ] {
+            assert_eq!(
+                settled(&pieces, false),
+                two(r#"{"a":1}"#, r#"{"b":2}"#),
+                "{pieces:?}"
+            );
         }
-        assert_eq!(settled(&[r#"{"a":1}"#, r#"{"a":2"#, "}"], false), two(r#"{"a":1}"#, r#"{"a":2}"#));
-        for pieces in [[r#"{"path":"a"}"#, r#"{"path":"ab"}"#], [r#"{"path":"a"}"#, r#"{"path":"a","content":"b"}"#]] {
+        assert_eq!(
+            settled(&[r#"{"a":1}"#, r#"{"a":2"#, "}"], false),
+            two(r#"{"a":1}"#, r#"{"a":2}"#)
+        );
+        for pieces in [
+            [r#"{"path":"a"}"#, r#"{"path":"ab"}"#],
+            [r#"{"path":"a"}"#, r#"{"path":"a","content":"b"}"#],
+        ] {
             assert_eq!(settled(&pieces, false), Settled::Growing, "{pieces:?}");
         }
     }

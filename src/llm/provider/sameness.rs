@@ -8,10 +8,17 @@ pub fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => is_same_number(one, other),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| is_same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| is_same(value, other)))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|other| is_same(value, other)))
         }
         (one, other) => one == other,
     }
@@ -20,7 +27,9 @@ pub fn is_same(one: &Value, other: &Value) -> bool {
 /// Returns whether two texts are JSON that says the same.
 pub(super) fn is_same_text(one: &str, other: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
-    read(one).zip(read(other)).is_some_and(|(one, other)| is_same(&one, &other))
+    read(one)
+        .zip(read(other))
+        .is_some_and(|(one, other)| is_same(&one, &other))
 }
 
 /// A whole number is compared as such: two large ones may have the same floating point.
@@ -38,7 +47,10 @@ fn whole(number: &Number) -> Option<i128> {
     if let Some(whole) = number.as_i128() {
         return Some(whole);
     }
-    number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT).map(|float| float as i128)
+    number
+        .as_f64()
+        .filter(|float| float.fract() == 0.0 && float.abs() <= EXACT)
+        .map(|float| float as i128)
 }
 
 #[cfg(test)]
@@ -47,7 +59,11 @@ mod tests {
 
     #[track_caller]
     fn check(one: &str, other: &str, expected: bool) {
-        assert_eq!((is_same_text(one, other), is_same_text(other, one)), (expected, expected), "{one} {other}");
+        assert_eq!(
+            (is_same_text(one, other), is_same_text(other, one)),
+            (expected, expected),
+            "{one} {other}"
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Tells apart `<think>…</think>` at the beginning of an answer, for servers that leave it in the text.
+//! Tells apart `<think>…</think>` at the beginning of an answer, for servers that leave it in the
+//! text.
 //!
-//! Only at the beginning, and behind a thought at the beginning of a line, outside of code, where it has an end: a model that writes *about*
-//! the tag later on must not lose its words. And where a thought holds another beginning, what stands behind the first end waits for a second
-//! one: only that tells a thought within a thought from a word about the tag.
+//! Only at the beginning, and behind a thought at the beginning of a line, outside of code, where
+//! it has an end: a model that writes *about* the tag later on must not lose its words. And where a
+//! thought holds another beginning, what stands behind the first end waits for a second one: only
+//! that tells a thought within a thought from a word about the tag.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -22,7 +24,8 @@ pub(crate) enum Part {
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     state: State,
-    /// What may still become a tag, or space that may turn out to surround one; at most a few bytes beyond blanks.
+    /// What may still become a tag, or space that may turn out to surround one; at most a few bytes
+    /// beyond blanks.
     held: String,
     /// Beginnings within the thought that have no end yet.
     n_open: usize,
@@ -58,7 +61,8 @@ enum End {
 
 impl Splitter {
     pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(Part)) {
-        // What is held is looked through and moved for each tag in it, so it stays short however long the piece is.
+        // What is held is looked through and moved for each tag in it, so it stays short however
+        // long the piece is.
         let mut rest = piece;
         while !rest.is_empty() {
             let (part, behind) = rest.split_at(rest.ceil_char_boundary(PART.min(rest.len())));
@@ -84,15 +88,24 @@ impl Splitter {
                 }
                 State::Thinking => {
                     let close = self.held.find(CLOSE);
-                    if let Some(at) = self.held.find(OPEN).filter(|at| close.is_none_or(|close| *at < close)) {
+                    if let Some(at) = self
+                        .held
+                        .find(OPEN)
+                        .filter(|at| close.is_none_or(|close| *at < close))
+                    {
                         self.n_open += 1;
                         let rest = self.held.split_off(at + OPEN.len());
                         emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
                     } else if let Some(at) = close {
                         self.end_thought(at, on);
                     } else {
-                        let begins = |tag: &str, n: usize| tag.get(..n).is_some_and(|begin| self.held.ends_with(begin));
-                        let kept = (1..CLOSE.len()).rev().find(|&n| begins(CLOSE, n) || n < OPEN.len() && begins(OPEN, n)).unwrap_or(0);
+                        let begins = |tag: &str, n: usize| {
+                            tag.get(..n).is_some_and(|begin| self.held.ends_with(begin))
+                        };
+                        let kept = (1..CLOSE.len())
+                            .rev()
+                            .find(|&n| begins(CLOSE, n) || n < OPEN.len() && begins(OPEN, n))
+                            .unwrap_or(0);
                         let rest = self.held.split_off(self.held.len() - kept);
                         return emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
                     }
@@ -134,7 +147,8 @@ impl Splitter {
         }
     }
 
-    /// Gives out text up to a line that may begin a thought; returns whether it begins with the tag.
+    /// Gives out text up to a line that may begin a thought; returns whether it begins with the
+    /// tag.
     fn take_text(&mut self, on: &mut impl FnMut(Part)) -> bool {
         let mut at = 0;
         let is_thought = loop {
@@ -151,7 +165,12 @@ impl Splitter {
                 break true;
             }
             let is_fence = FENCES.iter().any(|fence| line.starts_with(fence));
-            if !is_fence && [OPEN, FENCES[0], FENCES[1]].iter().any(|mark| mark.starts_with(line)) && self.held.len() - at < 256 {
+            if !is_fence
+                && [OPEN, FENCES[0], FENCES[1]]
+                    .iter()
+                    .any(|mark| mark.starts_with(line))
+                && self.held.len() - at < 256
+            {
                 break false;
             }
             self.is_code ^= is_fence;
@@ -167,7 +186,9 @@ impl Splitter {
 
     /// Looks for the end of a thought in what is held, in so many bytes however they came.
     fn find_end(&mut self) -> End {
-        let from = self.held.floor_char_boundary(self.searched.saturating_sub(CLOSE.len()));
+        let from = self
+            .held
+            .floor_char_boundary(self.searched.saturating_sub(CLOSE.len()));
         self.searched = self.held.len();
         match self.held[from..].find(CLOSE).map(|at| from + at) {
             Some(at) if at <= MAX_HELD => End::At(at),
@@ -183,7 +204,11 @@ impl Splitter {
         emit(std::mem::replace(&mut self.held, rest), Part::Thinking, on);
         self.searched = 0;
         (self.is_thinker, self.is_within_line) = (true, false);
-        self.state = if self.n_open > 0 { State::Between } else { State::Gap };
+        self.state = if self.n_open > 0 {
+            State::Between
+        } else {
+            State::Gap
+        };
         self.n_open = self.n_open.saturating_sub(1);
     }
 
@@ -192,7 +217,11 @@ impl Splitter {
         if self.state == State::Between {
             self.held = self.held.trim_start().to_owned();
         }
-        let part = if self.state == State::Thinking { Part::Thinking } else { Part::Text };
+        let part = if self.state == State::Thinking {
+            Part::Thinking
+        } else {
+            Part::Text
+        };
         emit(std::mem::take(&mut self.held), part, &mut on);
     }
 }
@@ -226,42 +255,93 @@ mod tests {
         let expected = (thinking.to_owned(), text.to_owned());
         assert_eq!(split([answer]), expected);
         let single: Vec<String> = answer.chars().map(String::from).collect();
-        assert_eq!(split(single.iter().map(String::as_str)), expected, "character by character");
+        assert_eq!(
+            split(single.iter().map(String::as_str)),
+            expected,
+            "character by character"
+        );
     }
 
     #[test]
     fn thinking_is_told_from_text() {
         check("<think>\nhm</think>\n\nyes", "\nhm", "yes");
-        check(" <think>a </thi b</think>c<think>d", "a </thi b", "c<think>d");
+        check(
+            " <think>a </thi b</think>c<think>d",
+            "a </thi b",
+            "c<think>d",
+        );
         check("<think>for ever", "for ever", "");
         check("<think></think>", "", "");
     }
 
     #[test]
     fn a_thought_within_a_thought_ends_only_itself() {
-        check("<think>a <think>b</think> c</think>\nd", "a <think>b c", "d");
-        check("<think>a<think>b<think>c</think>d</think>e</think>f", "a<think>b<think>cde", "f");
-        check("<think>The tag <think> is odd.</think>\nSo it is.", "The tag <think> is odd.", "So it is.");
+        check(
+            "<think>a <think>b</think> c</think>\nd",
+            "a <think>b c",
+            "d",
+        );
+        check(
+            "<think>a<think>b<think>c</think>d</think>e</think>f",
+            "a<think>b<think>cde",
+            "f",
+        );
+        check(
+            "<think>The tag <think> is odd.</think>\nSo it is.",
+            "The tag <think> is odd.",
+            "So it is.",
+        );
         let long = "x".repeat(MAX_HELD + 1);
-        check(&format!("<think>a<think>b</think>\n{long}"), "a<think>b", &long);
+        check(
+            &format!("<think>a<think>b</think>\n{long}"),
+            "a<think>b",
+            &long,
+        );
     }
 
     #[test]
     fn a_thinker_may_think_again() {
         check("<think>a</think>\n<think>b</think>\n\nc", "ab", "c");
         check("<think></think>\n\n<think>for ever", "for ever", "");
-        check("<think>a</think>One.\n  <think>b</think>\nTwo.\n<think>c</think>", "abc", "One.\nTwo.\n");
-        check("<think>a</think>One.\n<think> is a tag.\nTwo.", "a", "One.\n<think> is a tag.\nTwo.");
-        check("<think>a</think>```\n<think>b</think>\n```\n<think>c</think>d", "ac", "```\n<think>b</think>\n```\nd");
-        check("One.\n<think>b</think>\nTwo.", "", "One.\n<think>b</think>\nTwo.");
+        check(
+            "<think>a</think>One.\n  <think>b</think>\nTwo.\n<think>c</think>",
+            "abc",
+            "One.\nTwo.\n",
+        );
+        check(
+            "<think>a</think>One.\n<think> is a tag.\nTwo.",
+            "a",
+            "One.\n<think> is a tag.\nTwo.",
+        );
+        check(
+            "<think>a</think>```\n<think>b</think>\n```\n<think>c</think>d",
+            "ac",
+            "```\n<think>b</think>\n```\nd",
+        );
+        check(
+            "One.\n<think>b</think>\nTwo.",
+            "",
+            "One.\n<think>b</think>\nTwo.",
+        );
         let long = format!("x\n<think>{}", "y\n".repeat(MAX_HELD));
-        check(&format!("<think>a</think>{long}</think>"), "a", &format!("{long}</think>"));
+        check(
+            &format!("<think>a</think>{long}</think>"),
+            "a",
+            &format!("{long}</think>"),
+        );
     }
 
     /// With the rest of it looked through for each tag, these would take minutes.
     #[test]
     fn a_megabyte_of_tags_in_one_piece_is_read_in_little_time() {
-        for tags in ["<think>", "</think>", "<think></think>", "<think></think>\n", "<think>a</think>b\n", "<think><think></think>"] {
+        for tags in [
+            "<think>",
+            "</think>",
+            "<think></think>",
+            "<think></think>\n",
+            "<think>a</think>b\n",
+            "<think><think></think>",
+        ] {
             let text = tags.repeat((1 << 20) / tags.len());
             let (thinking, rest) = split([text.as_str()]);
             assert!(thinking.len() + rest.len() <= text.len(), "{tags}");
@@ -270,7 +350,11 @@ mod tests {
 
     #[test]
     fn text_without_the_tag_in_front_is_left_alone() {
-        check("Use <think> like </think> this.", "", "Use <think> like </think> this.");
+        check(
+            "Use <think> like </think> this.",
+            "",
+            "Use <think> like </think> this.",
+        );
         check("  indented", "", "  indented");
         check("<thi", "", "<thi");
         check("", "", "");

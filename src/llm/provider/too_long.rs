@@ -1,5 +1,6 @@
-//! Refusals that say the conversation is longer than the model's window. Servers have many words for it, so they are read by what they
-//! mean: first the status and the name of the error, then its words.
+//! Refusals that say the conversation is longer than the model's window. Servers have many words
+//! for it, so they are read by what they mean: first the status and the name of the error, then its
+//! words.
 
 use serde_json::Value;
 
@@ -14,11 +15,15 @@ pub(crate) struct Sizes {
 
 impl From<Sizes> for Error {
     fn from(sizes: Sizes) -> Self {
-        Self::ContextExceeded { prompt: sizes.prompt, context: sizes.context }
+        Self::ContextExceeded {
+            prompt: sizes.prompt,
+            context: sizes.context,
+        }
     }
 }
 
-/// Statuses of those who may not ask, do not pay or ask too often: no shorter request is answered otherwise.
+/// Statuses of those who may not ask, do not pay or ask too often: no shorter request is answered
+/// otherwise.
 const OTHER_STATUSES: [u16; 6] = [401, 402, 403, 404, 408, 429];
 
 /// Names of errors are parted into what they are about and what is wrong with it.
@@ -44,7 +49,15 @@ const WINDOW: [&str; 13] = [
     "total tokens",
 ];
 /// What else it may be about, where it also speaks of a length.
-const SUBJECTS: [&str; 7] = ["prompt", "input", "context", "conversation", "message", "sequence", "request"];
+const SUBJECTS: [&str; 7] = [
+    "prompt",
+    "input",
+    "context",
+    "conversation",
+    "message",
+    "sequence",
+    "request",
+];
 const MEASURES: [&str; 7] = ["length", "long", "token", "size", "large", "big", "window"];
 /// What is wrong with it.
 const RELATIONS: [&str; 19] = [
@@ -94,29 +107,48 @@ const OTHERS: [&str; 20] = [
     "output tokens",
 ];
 
-/// Units of what is sent, which is no number of tokens, by themselves or right behind a number (`4MB`).
-const SIZES: [&str; 13] = ["byte", "octet", "b", "kb", "kib", "mb", "mib", "gb", "gib", "kilobyte", "megabyte", "mebibyte", "gigabyte"];
+/// Units of what is sent, which is no number of tokens, by themselves or right behind a number
+/// (`4MB`).
+const SIZES: [&str; 13] = [
+    "byte", "octet", "b", "kb", "kib", "mb", "mib", "gb", "gib", "kilobyte", "megabyte",
+    "mebibyte", "gigabyte",
+];
 /// What else is counted, right behind its number.
-const COUNTED: [&str; 9] = ["character", "char", "letter", "word", "line", "page", "pixel", "message", "second"];
+const COUNTED: [&str; 9] = [
+    "character",
+    "char",
+    "letter",
+    "word",
+    "line",
+    "page",
+    "pixel",
+    "message",
+    "second",
+];
 
 /// Returns whether a text measures something in another unit than tokens.
 fn has_other_unit(text: &str) -> bool {
     let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
     let mut is_behind_number = false;
-    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).any(|word| {
-        let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_counted = is_behind_number || unit.len() < word.len();
-        is_behind_number = unit.is_empty();
-        let unit = singular(unit);
-        // A single letter is a unit of a number alone.
-        SIZES.contains(&unit.as_str()) && (is_counted || unit.len() > 1) || is_counted && COUNTED.contains(&unit.as_str())
-    })
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .any(|word| {
+            let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_counted = is_behind_number || unit.len() < word.len();
+            is_behind_number = unit.is_empty();
+            let unit = singular(unit);
+            // A single letter is a unit of a number alone.
+            SIZES.contains(&unit.as_str()) && (is_counted || unit.len() > 1)
+                || is_counted && COUNTED.contains(&unit.as_str())
+        })
 }
 
-/// Returns the sizes of a conversation that is refused as too long; `None` where the refusal says something else.
+/// Returns the sizes of a conversation that is refused as too long; `None` where the refusal says
+/// something else.
 pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
     let lower = without_commas(&message.to_ascii_lowercase());
-    let is_so = is_named(error) || !OTHER_STATUSES.contains(&code) && lower.split(is_end).any(says_so);
+    let is_so =
+        is_named(error) || !OTHER_STATUSES.contains(&code) && lower.split(is_end).any(says_so);
     is_so.then(|| told(error, &without_status(&lower, code)))
 }
 
@@ -124,41 +156,65 @@ pub(crate) fn sizes(error: &Value, code: u16, message: &str) -> Option<Sizes> {
 fn without_status(text: &str, code: u16) -> String {
     let code = code.to_string();
     let is_digit = |c: char| c.is_ascii_digit();
-    let mut parted =
-        text.match_indices(&code).filter(|(at, _)| !text[..*at].ends_with(is_digit) && !text[at + code.len()..].starts_with(is_digit));
+    let mut parted = text.match_indices(&code).filter(|(at, _)| {
+        !text[..*at].ends_with(is_digit) && !text[at + code.len()..].starts_with(is_digit)
+    });
     match parted.next() {
         Some((at, _)) => format!("{}{}", &text[..at], &text[at + code.len()..]),
         None => text.to_owned(),
     }
 }
 
-/// Returns whether words may speak of a length, so that nobody knows whether a shorter conversation would be answered.
+/// Returns whether words may speak of a length, so that nobody knows whether a shorter conversation
+/// would be answered.
 pub(crate) fn may_be(message: &str) -> bool {
     let lower = message.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let says_nothing = lower == "no explanation" || !lower.contains(|c: char| c.is_ascii_alphabetic());
+    let says_nothing =
+        lower == "no explanation" || !lower.contains(|c: char| c.is_ascii_alphabetic());
     says_nothing || has(&MEASURES) || has(&["exceed", "context", "limit", "maximum"])
 }
 
-/// Returns two numbers of which a conversation may have been the larger one and its window the other.
+/// Returns two numbers of which a conversation may have been the larger one and its window the
+/// other.
 pub(crate) fn two_sizes(message: &str) -> Option<(u64, u64)> {
-    let mut numbers = if has_other_unit(&message.to_ascii_lowercase()) { Vec::new() } else { numbers(message) };
+    let mut numbers = if has_other_unit(&message.to_ascii_lowercase()) {
+        Vec::new()
+    } else {
+        numbers(message)
+    };
     numbers.retain(|number| *number >= LEAST_SIZE);
     numbers.sort_unstable();
     numbers.dedup();
-    if let [less, more] = numbers[..] { Some((more, less)) } else { None }
+    if let [less, more] = numbers[..] {
+        Some((more, less))
+    } else {
+        None
+    }
 }
 
 /// No window is smaller.
 const LEAST_SIZE: u64 = 256;
 
 fn is_named(error: &Value) -> bool {
-    let names = ["code", "type", "status"].into_iter().filter_map(|key| error.get(key));
-    let mut names = names.filter_map(|name| name.as_str().map(str::to_owned).or_else(|| name.as_u64().map(|name| name.to_string())));
+    let names = ["code", "type", "status"]
+        .into_iter()
+        .filter_map(|key| error.get(key));
+    let mut names = names.filter_map(|name| {
+        name.as_str()
+            .map(str::to_owned)
+            .or_else(|| name.as_u64().map(|name| name.to_string()))
+    });
     names.any(|name| {
-        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let name: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect::<String>()
+            .to_ascii_lowercase();
         let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-        CODES.contains(&name.as_str()) || has(&ABOUT) && has(&WRONG) || name.contains("maxprompttokens")
+        CODES.contains(&name.as_str())
+            || has(&ABOUT) && has(&WRONG)
+            || name.contains("maxprompttokens")
     })
 }
 
@@ -173,7 +229,10 @@ fn says_so(sentence: &str) -> bool {
         if has(&WINDOW) {
             return has(&RELATIONS) || has(&WINDOW_RELATIONS);
         }
-        has(&SUBJECTS) && has(&MEASURES) && has(&RELATIONS) && !OTHERS.iter().any(|other| has_word(sentence, other))
+        has(&SUBJECTS)
+            && has(&MEASURES)
+            && has(&RELATIONS)
+            && !OTHERS.iter().any(|other| has_word(sentence, other))
     })
 }
 
@@ -192,8 +251,11 @@ fn is_letter(c: char) -> bool {
 /// Returns the sizes that a refusal names.
 fn told(error: &Value, lower: &str) -> Sizes {
     let number = |key: &str| error.get(key).and_then(Value::as_u64);
-    // What the conversation is by itself, where the sum with the answer is too much: vLLM's and `OpenAI`'s words for it.
-    let own = before(lower, " in the messages").or_else(|| before(lower, " input tokens")).or_else(|| before(lower, " in your prompt"));
+    // What the conversation is by itself, where the sum with the answer is too much: vLLM's and
+    // `OpenAI`'s words for it.
+    let own = before(lower, " in the messages")
+        .or_else(|| before(lower, " input tokens"))
+        .or_else(|| before(lower, " in your prompt"));
     let numbers = tokens(lower);
     let only = after(lower, "context length is only ").or_else(|| after(lower, "n_ctx ("));
     let own = own.or_else(|| after(lower, "n_keep ("));
@@ -207,19 +269,30 @@ fn told(error: &Value, lower: &str) -> Sizes {
         (_, [context]) if lower.contains("reached context length of") => (None, Some(*context)),
         _ => two_sizes(lower).map_or((None, None), |(more, less)| (Some(more), Some(less))),
     };
-    Sizes { prompt: number("n_prompt_tokens").or(prompt), context: number("n_ctx").or(context) }
+    Sizes {
+        prompt: number("n_prompt_tokens").or(prompt),
+        context: number("n_ctx").or(context),
+    }
 }
 
 /// Returns the number that stands right before these words.
 fn before(message: &str, words: &str) -> Option<u64> {
     let head = message.split_once(words)?.0;
-    head[head.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
+    head[head
+        .rfind(|c: char| !c.is_ascii_digit())
+        .map_or(0, |at| at + 1)..]
+        .parse()
+        .ok()
 }
 
 /// Returns the number that stands right behind these words.
 fn after(message: &str, words: &str) -> Option<u64> {
     let rest = message.split_once(words)?.1;
-    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+    rest[..rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len())]
+        .parse()
+        .ok()
 }
 
 /// Returns the first two numbers that stand before the word "tokens" or "maximum".
@@ -227,7 +300,10 @@ fn tokens(message: &str) -> Vec<u64> {
     let other_unit = has_other_unit(message);
     let mut before = "";
     let mut found = Vec::new();
-    for word in message.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in message
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         if (word == "tokens" || word == "maximum" && !other_unit)
             && let Ok(number) = before.parse()
         {
@@ -241,15 +317,25 @@ fn tokens(message: &str) -> Vec<u64> {
 
 /// Returns all numbers of a text, also those whose digits are parted by commas.
 fn numbers(text: &str) -> Vec<u64> {
-    without_commas(text).split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+    without_commas(text)
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect()
 }
 
 /// Returns a text without the commas between digits.
 fn without_commas(text: &str) -> String {
     let bytes = text.as_bytes();
-    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    let parts = |at: usize| bytes[at] == b',' && is_digit(at.checked_sub(1)) && is_digit(Some(at + 1));
-    text.char_indices().filter(|(at, _)| !parts(*at)).map(|(_, c)| c).collect()
+    let is_digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    let parts =
+        |at: usize| bytes[at] == b',' && is_digit(at.checked_sub(1)) && is_digit(Some(at + 1));
+    text.char_indices()
+        .filter(|(at, _)| !parts(*at))
+        .map(|(_, c)| c)
+        .collect()
 }
 
 #[cfg(test)]
@@ -258,7 +344,12 @@ mod tests {
     use crate::provider::failure::Failure;
 
     fn read(code: u16, body: &str) -> Error {
-        Failure { endpoint: "http://h/v1", code, ..Failure::default() }.of_body(body.as_bytes())
+        Failure {
+            endpoint: "http://h/v1",
+            code,
+            ..Failure::default()
+        }
+        .of_body(body.as_bytes())
     }
 
     #[test]
@@ -294,8 +385,16 @@ mod tests {
                 Some(9000),
                 Some(8192),
             ),
-            (r#"{"error":"Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"}"#, Some(9000), Some(4096)),
-            (r#"{"error":{"code":500,"message":"context shift is disabled","type":"server_error"}}"#, None, None),
+            (
+                r#"{"error":"Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"}"#,
+                Some(9000),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"code":500,"message":"context shift is disabled","type":"server_error"}}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again."}}"#,
                 None,
@@ -307,20 +406,36 @@ mod tests {
                 Some(4096),
             ),
             (r#"{"error":"Context size has been exceeded."}"#, None, None),
-            (r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#, None, None),
+            (
+                r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"The input (5000 tokens) is longer than the model's context length (4096 tokens)."}}"#,
                 Some(5000),
                 Some(4096),
             ),
-            (r#"{"error":{"message":"too long","code":"model_max_prompt_tokens_exceeded"}}"#, None, None),
+            (
+                r#"{"error":{"message":"too long","code":"model_max_prompt_tokens_exceeded"}}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}"#,
                 Some(5000),
                 Some(4096),
             ),
-            (r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#, None, None),
-            (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),
+            (
+                r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."}}"#,
                 None,
@@ -348,7 +463,13 @@ mod tests {
             ),
         ] {
             for code in [200, 400, 422, 500] {
-                let Error::ContextExceeded { prompt: p, context: c } = read(code, body) else { panic!("{body}") };
+                let Error::ContextExceeded {
+                    prompt: p,
+                    context: c,
+                } = read(code, body)
+                else {
+                    panic!("{body}")
+                };
                 assert_eq!((p, c), (prompt, context), "{body}");
             }
         }
@@ -363,9 +484,21 @@ mod tests {
                 Some(140_211),
                 Some(131_072),
             ),
-            (r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#, None, None),
-            (r#"{"error":{"code":1261,"message":"输入过长"}}"#, None, None),
-            (r#"{"error":{"message":"Range of input length should be [1, 30720]","code":"invalid_parameter_error"}}"#, None, None),
+            (
+                r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"code":1261,"message":"输入过长"}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"Range of input length should be [1, 30720]","code":"invalid_parameter_error"}}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"Prompt contains 40,000 tokens and 0 draft tokens, too large for model with 32,768 maximum context length"}}"#,
                 Some(40_000),
@@ -376,21 +509,55 @@ mod tests {
                 Some(280_000),
                 Some(272_000),
             ),
-            (r#"{"error":{"message":"Please reduce the length of the messages or completion."}}"#, None, None),
+            (
+                r#"{"error":{"message":"Please reduce the length of the messages or completion."}}"#,
+                None,
+                None,
+            ),
             (
                 r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again"}}"#,
                 None,
                 None,
             ),
-            (r#"{"message":"invalid params, context window exceeds limit (2013)","type":"bad_request"}"#, None, None),
-            (r#"{"error":{"message":"No.","type":"context_window_exceeded_error"}}"#, None, None),
-            (r#"{"error":{"message":"No.","code":"prompt_too_long"}}"#, None, None),
-            (r#"{"detail":"The conversation is too long for this model"}"#, None, None),
-            (r#"{"error":{"message":"Please shorten your prompt: it has 9000 tokens of 8192."}}"#, Some(9000), Some(8192)),
-            (r#"{"error":{"message":"Total tokens exceed what this model takes"}}"#, None, None),
+            (
+                r#"{"message":"invalid params, context window exceeds limit (2013)","type":"bad_request"}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"No.","type":"context_window_exceeded_error"}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"No.","code":"prompt_too_long"}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"detail":"The conversation is too long for this model"}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"Please shorten your prompt: it has 9000 tokens of 8192."}}"#,
+                Some(9000),
+                Some(8192),
+            ),
+            (
+                r#"{"error":{"message":"Total tokens exceed what this model takes"}}"#,
+                None,
+                None,
+            ),
             ("The prompt is too long.", None, None),
         ] {
-            let Error::ContextExceeded { prompt: p, context: c } = read(400, body) else { panic!("{body}: {:?}", read(400, body)) };
+            let Error::ContextExceeded {
+                prompt: p,
+                context: c,
+            } = read(400, body)
+            else {
+                panic!("{body}: {:?}", read(400, body))
+            };
             assert_eq!((p, c), (prompt, context), "{body}");
         }
     }
@@ -411,14 +578,33 @@ mod tests {
             for code in [400, 413] {
                 let body = serde_json::json!({ "error": { "message": message } }).to_string();
                 let error = read(code, &body);
-                let is_unknown = matches!(error, Error::ContextExceeded { prompt: None, context: None });
-                assert!(is_unknown || code == 400 && matches!(error, Error::Status { .. }), "{code} {message}: {error:?}");
+                let is_unknown = matches!(
+                    error,
+                    Error::ContextExceeded {
+                        prompt: None,
+                        context: None
+                    }
+                );
+                assert!(
+                    is_unknown || code == 400 && matches!(error, Error::Status { .. }),
+                    "{code} {message}: {error:?}"
+                );
             }
             assert_eq!(two_sizes(message), None, "{message}");
         }
         // Beside bytes tokens are still tokens.
         let both = r#"{"error":{"message":"The prompt (36000 bytes) has 9000 tokens, which exceeds the context length of 8192 tokens"}}"#;
-        assert!(matches!(read(413, both), Error::ContextExceeded { prompt: Some(9000), context: Some(8192) }), "{:?}", read(413, both));
+        assert!(
+            matches!(
+                read(413, both),
+                Error::ContextExceeded {
+                    prompt: Some(9000),
+                    context: Some(8192)
+                }
+            ),
+            "{:?}",
+            read(413, both)
+        );
     }
 
     #[test]
@@ -436,7 +622,11 @@ mod tests {
             "Unsupported parameter: 'parallel_tool_calls'",
         ] {
             let body = serde_json::json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string();
-            assert!(matches!(read(400, &body), Error::Status { code: 400, .. }), "{message}: {:?}", read(400, &body));
+            assert!(
+                matches!(read(400, &body), Error::Status { code: 400, .. }),
+                "{message}: {:?}",
+                read(400, &body)
+            );
         }
         let often = r#"{"error":{"message":"Limit of input tokens exceeded: 5000 tokens per minute","code":"rate_limit_exceeded"}}"#;
         assert!(matches!(read(429, often), Error::Status { code: 429, .. }));
@@ -444,15 +634,26 @@ mod tests {
 
     #[test]
     fn what_may_speak_of_a_length_is_told_from_what_does_not() {
-        for message in
-            ["no explanation", "输入过长", "max_tokens is too large: 5000", "string too long", "the request exceeds what is allowed"]
-        {
+        for message in [
+            "no explanation",
+            "输入过长",
+            "max_tokens is too large: 5000",
+            "string too long",
+            "the request exceeds what is allowed",
+        ] {
             assert!(may_be(message), "{message}");
         }
-        for message in ["The value of top_k is out of range [1, 100]", "Unsupported parameter: 'logprobs'", "bad request"] {
+        for message in [
+            "The value of top_k is out of range [1, 100]",
+            "Unsupported parameter: 'logprobs'",
+            "bad request",
+        ] {
             assert!(!may_be(message), "{message}");
         }
-        assert_eq!(two_sizes("limit 131,072 (requested: 140211)"), Some((140_211, 131_072)));
+        assert_eq!(
+            two_sizes("limit 131,072 (requested: 140211)"),
+            Some((140_211, 131_072))
+        );
         for message in ["of 4096", "[1, 100]", "100000 + 4096 > 65536"] {
             assert_eq!(two_sizes(message), None, "{message}");
         }

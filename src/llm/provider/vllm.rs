@@ -21,7 +21,11 @@ pub(super) const OWNER: &str = "vllm";
 pub(crate) struct Vllm;
 
 impl Provider for Vllm {
-    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    fn probe<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
         Compatible.probe(asking, options)
     }
 
@@ -35,13 +39,23 @@ impl Provider for Vllm {
     }
 
     /// As its template writes it, tools included.
-    fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
+    fn count_prompt<'a>(
+        &'a self,
+        asking: &'a Asking<'a>,
+        prompt: &'a Prompt,
+    ) -> BoxFuture<'a, Option<u64>> {
         async move {
             let head = prompt.head();
-            let answer = asking.post("/tokenize", format!("{head}],\"add_generation_prompt\":true}}")).await;
+            let answer = asking
+                .post(
+                    "/tokenize",
+                    format!("{head}],\"add_generation_prompt\":true}}"),
+                )
+                .await;
             match answer.ok().as_ref().and_then(counted) {
                 Some(tokens) => Some(tokens),
-                // A template that refuses the conversation as it stands: the JSON is more or less as long.
+                // A template that refuses the conversation as it stands: the JSON is more or less
+                // as long.
                 None => self.count(asking, &head).await,
             }
         }

@@ -1,6 +1,7 @@
-//! The repositories around a project, whose folders are not in any box: one that the project is a folder of, and one that its file `.git` leads
-//! to, as a submodule's does. Their settings can have the person's git obey files of the project all the same, and only the host can read them.
-//! Git itself is never run for it.
+//! The repositories around a project, whose folders are not in any box: one that the project is a
+//! folder of, and one that its file `.git` leads to, as a submodule's does. Their settings can have
+//! the person's git obey files of the project all the same, and only the host can read them. Git
+//! itself is never run for it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,17 +21,22 @@ use podbay_guest::keep::git::obeyed_in_worktree;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Obeyed;
 
-/// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project because the settings of a repository
-/// around it say so: folders of hooks, and files of settings that others include.
+/// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project
+/// because the settings of a repository around it say so: folders of hooks, and files of settings
+/// that others include.
 pub fn obeyed_around(project: &Project) -> Vec<String> {
     let mut patterns = BTreeSet::new();
     for tree in project.path().ancestors() {
-        let Ok(within) = project.path().strip_prefix(tree) else { continue };
+        let Ok(within) = project.path().strip_prefix(tree) else {
+            continue;
+        };
         let obeyed = obeyed_in(tree, tree == project.path()).unwrap_or_default();
         for path in obeyed.paths.into_iter().chain(obeyed.said) {
             match path.as_path().strip_prefix(within) {
                 // Of a folder that is all of the project only the hooks count.
-                Ok(path) if path.as_os_str().is_empty() => patterns.extend(HOOKS.map(|hook| format!("/{hook}"))),
+                Ok(path) if path.as_os_str().is_empty() => {
+                    patterns.extend(HOOKS.map(|hook| format!("/{hook}")))
+                }
                 Ok(path) => drop(patterns.insert(pattern(path))),
                 Err(_) => {}
             }
@@ -39,12 +45,16 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
     patterns.into_iter().collect()
 }
 
-/// Says why there is no git in a session, where the person's git would find a repository for the project.
+/// Says why there is no git in a session, where the person's git would find a repository for the
+/// project.
 pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     if Top::of(project) != Top::None {
         return None;
     }
-    let tree = project.path().ancestors().find(|tree| fs::symlink_metadata(tree.join(".git")).is_ok())?;
+    let tree = project
+        .path()
+        .ancestors()
+        .find(|tree| fs::symlink_metadata(tree.join(".git")).is_ok())?;
     Some(if tree == project.path() {
         let named = git_folder(tree).ok().flatten()?;
         format!(
@@ -61,23 +71,31 @@ pub(crate) fn why_no_git(project: &Project) -> Option<String> {
     })
 }
 
-/// Returns what git obeys in a working tree, from its folder, by the settings of its repository. A repository at the top of a project is the
-/// keeper's to read.
+/// Returns what git obeys in a working tree, from its folder, by the settings of its repository. A
+/// repository at the top of a project is the keeper's to read.
 fn obeyed_in(tree: &Path, is_project: bool) -> Option<Obeyed> {
     let git = tree.join(".git");
     let facts = fs::symlink_metadata(&git).ok()?;
     let place = tree.as_os_str().as_bytes();
     let place = place.strip_suffix(b"/").unwrap_or(place);
     if facts.is_dir() {
-        return (!is_project).then(|| Folder::open(tree).ok()).flatten().map(|folder| obeyed(&folder, iter::empty(), place));
+        return (!is_project)
+            .then(|| Folder::open(tree).ok())
+            .flatten()
+            .map(|folder| obeyed(&folder, iter::empty(), place));
     }
-    let real = if facts.is_symlink() { git } else { tree.join(git_folder(tree).ok().flatten()?) };
+    let real = if facts.is_symlink() {
+        git
+    } else {
+        tree.join(git_folder(tree).ok().flatten()?)
+    };
     let (real, name) = repository(real);
     let (folder, real) = (Folder::open(tree).ok()?, Folder::open(&real).ok()?);
     Some(obeyed_in_worktree(&folder, &real, name.as_bytes(), place))
 }
 
-/// Returns the folder that the settings of a repository are in, and the name of the linked worktree; no worktree has none.
+/// Returns the folder that the settings of a repository are in, and the name of the linked
+/// worktree; no worktree has none.
 fn repository(real: PathBuf) -> (PathBuf, BytesPath) {
     match linked(&BytesPath::from(real.as_path())) {
         Some((common, name)) => (common.as_path().to_owned(), name),
@@ -85,8 +103,8 @@ fn repository(real: PathBuf) -> (PathBuf, BytesPath) {
     }
 }
 
-/// Returns a pattern for a path in the project and all below it. What a pattern gives a meaning to, or text cannot hold, stands for any such:
-/// one file too many is named rather than none.
+/// Returns a pattern for a path in the project and all below it. What a pattern gives a meaning to,
+/// or text cannot hold, stands for any such: one file too many is named rather than none.
 fn pattern(path: &Path) -> String {
     let mut pattern = String::from("/");
     for character in path.to_string_lossy().chars() {
@@ -114,7 +132,10 @@ mod tests {
         fn new() -> Self {
             let place = tempfile::tempdir().expect("a folder");
             let root = fs::canonicalize(place.path()).expect("a path");
-            Self { _place: place, root }
+            Self {
+                _place: place,
+                root,
+            }
         }
 
         fn write(&self, path: &str, text: &str) {
@@ -133,7 +154,8 @@ mod tests {
 
         fn project(&self, path: &str) -> Project {
             fs::create_dir_all(self.root.join(path)).expect("made");
-            Project::open(&self.root.join(path), None, Path::new("/nonexistent")).expect("a project")
+            Project::open(&self.root.join(path), None, Path::new("/nonexistent"))
+                .expect("a project")
         }
     }
 
@@ -152,30 +174,55 @@ mod tests {
             place.repository("repo/.git", settings);
             obeyed_around(&project)
         };
-        for path in ["a/sub/tools/hooks", "./a//sub/x/../tools/hooks/", &format!("{root}/repo/a/sub/tools/hooks")] {
+        for path in [
+            "a/sub/tools/hooks",
+            "./a//sub/x/../tools/hooks/",
+            &format!("{root}/repo/a/sub/tools/hooks"),
+        ] {
             assert_eq!(around(&hooks(path)), ["/tools/hooks"], "{path}");
         }
         // Whether it is there yet or not, and with what it includes itself.
         assert_eq!(around("[include]\n\tpath = ../a/sub/x.cfg\n"), ["/x.cfg"]);
         place.write("repo/a/sub/x.cfg", &hooks("a/sub/in it,\\\\[1]"));
-        assert_eq!(around("[includeIf \"onbranch:main\"]\n\tpath = ../a/sub/x.cfg\n"), ["/in?it???1?", "/x.cfg"]);
+        assert_eq!(
+            around("[includeIf \"onbranch:main\"]\n\tpath = ../a/sub/x.cfg\n"),
+            ["/in?it???1?", "/x.cfg"]
+        );
         // So do programs that they name.
-        assert_eq!(around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"), ["/tools/clean.sh"]);
+        assert_eq!(
+            around("[filter \"a\"]\n\tclean = sh a/sub/tools/clean.sh %f\n"),
+            ["/tools/clean.sh"]
+        );
         assert!(around(&hooks("a/sub")).contains(&"/pre-commit".to_owned()));
         // And what its hooks name.
-        place.write("repo/.git/hooks/pre-commit", "a/sub/tools/check && python a/sub/lint/all.py && python -m lint\n");
+        place.write(
+            "repo/.git/hooks/pre-commit",
+            "a/sub/tools/check && python a/sub/lint/all.py && python -m lint\n",
+        );
         assert_eq!(around(""), ["/lint/all.py", "/tools/check"]);
         fs::remove_file(place.root.join("repo/.git/hooks/pre-commit")).expect("removed");
-        for path in ["tools/hooks", "a/subs/hooks", "a", "/dev/null", ".git/hooks"] {
+        for path in [
+            "tools/hooks",
+            "a/subs/hooks",
+            "a",
+            "/dev/null",
+            ".git/hooks",
+        ] {
             assert_eq!(around(&hooks(path)), Vec::<String>::new(), "{path}");
         }
         let why = why_no_git(&project).expect("told");
-        assert!(why.contains(&format!("a folder of the repository {root}/repo,")), "{why}");
+        assert!(
+            why.contains(&format!("a folder of the repository {root}/repo,")),
+            "{why}"
+        );
         // Of a linked worktree as well.
         fs::remove_dir_all(place.root.join("repo/.git")).expect("removed");
         place.write("repo/.git", "gitdir: ../main/.git/worktrees/repo\n");
         place.repository("main/.git", &hooks("a/sub/all"));
-        place.write("main/.git/worktrees/repo/config.worktree", &hooks("a/sub/own"));
+        place.write(
+            "main/.git/worktrees/repo/config.worktree",
+            &hooks("a/sub/own"),
+        );
         assert_eq!(obeyed_around(&project), ["/all", "/own"]);
     }
 

@@ -21,7 +21,8 @@ const MOST: usize = 16;
 /// Where a keeper sees the folders of the session for them.
 pub(super) const BELOW: &str = "/below";
 
-/// Repositories below the top of a project that are to have a folder of the session's own each, as paths of their `.git`.
+/// Repositories below the top of a project that are to have a folder of the session's own each, as
+/// paths of their `.git`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Below {
     pub(super) gits: Vec<String>,
@@ -33,34 +34,65 @@ impl Below {
     /// Picks them from what the box is to cover: the controller looks for none itself.
     pub(super) fn of(spec: &Spec, engine: &engine::Facts) -> Self {
         let path = |git: &String| spec.project.path().join(git);
-        let mut gits: Vec<String> = spec.covers.repositories().filter(|git| is_folder(&path(git))).cloned().collect();
+        let mut gits: Vec<String> = spec
+            .covers
+            .repositories()
+            .filter(|git| is_folder(&path(git)))
+            .cloned()
+            .collect();
         let mut notes = Vec::new();
         let mut note = |gits: &[String], why: &str| {
             if !gits.is_empty() {
-                notes.push(format!("git can only read in this session at {}: {why}", gits.join(", ")));
+                notes.push(format!(
+                    "git can only read in this session at {}: {why}",
+                    gits.join(", ")
+                ));
             }
         };
         // The engine is told a path on its machine, where that is what it seems to be.
         if !engine.local || engine.desktop {
-            note(&gits, "an engine on another machine, or in a virtual one, cannot be given a folder of the session's for it");
-            return Self { gits: Vec::new(), notes };
+            note(
+                &gits,
+                "an engine on another machine, or in a virtual one, cannot be given a folder of the session's for it",
+            );
+            return Self {
+                gits: Vec::new(),
+                notes,
+            };
         }
-        let (held, movable): (Vec<String>, Vec<String>) = gits.into_iter().partition(|git| spec.covers.is_held(git));
-        note(&movable, "the folders above could be moved away: there are more such folders than can be held in place");
+        let (held, movable): (Vec<String>, Vec<String>) =
+            gits.into_iter().partition(|git| spec.covers.is_held(git));
+        note(
+            &movable,
+            "the folders above could be moved away: there are more such folders than can be held in place",
+        );
         gits = held;
         let left = gits.split_off(gits.len().min(MOST));
-        note(&left, &format!("no more than {MOST} repositories below the top have a folder in a session"));
+        note(
+            &left,
+            &format!("no more than {MOST} repositories below the top have a folder in a session"),
+        );
         Self { gits, notes }
     }
 
     /// What is held back waits with one folder, that of the repository at the top.
     pub(super) fn of_review(spec: &Spec) -> Self {
-        let gits: Vec<&str> =
-            spec.covers.repositories().filter(|git| is_folder(&spec.project.path().join(git))).map(String::as_str).collect();
+        let gits: Vec<&str> = spec
+            .covers
+            .repositories()
+            .filter(|git| is_folder(&spec.project.path().join(git)))
+            .map(String::as_str)
+            .collect();
         let words = || {
-            format!("git can only read in this session at {}: what is held back waits for the repository at the top alone", gits.join(", "))
+            format!(
+                "git can only read in this session at {}: what is held back waits for the repository at the top alone",
+                gits.join(", ")
+            )
         };
-        Self { gits: Vec::new(), notes: (!gits.is_empty()).then(words).into_iter().collect() }
+        Self {
+            gits: Vec::new(),
+            notes: (!gits.is_empty()).then(words).into_iter().collect(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -83,7 +115,11 @@ impl Below {
 
 /// What the keeper sees of the volume with their folders.
 pub(super) fn mount(id: &str, imports: bool) -> Mount {
-    Mount::Volume { name: volume::name_of_below(id), target: BELOW.to_owned(), read_only: imports }
+    Mount::Volume {
+        name: volume::name_of_below(id),
+        target: BELOW.to_owned(),
+        read_only: imports,
+    }
 }
 
 /// A repository below the top in a box: the session's folder, in the place of the real one.
@@ -101,15 +137,37 @@ pub(super) struct LentBelow {
 
 impl LentBelow {
     /// Returns one by its number, if it is there; `folder`: where the volume is.
-    pub(super) fn of(project: &Project, git: &str, at: usize, prepared: &PreparedGit, folder: &str) -> Option<Self> {
+    pub(super) fn of(
+        project: &Project,
+        git: &str,
+        at: usize,
+        prepared: &PreparedGit,
+        folder: &str,
+    ) -> Option<Self> {
         let real = project.path().join(git);
-        let facts = fs::symlink_metadata(&real).ok().filter(fs::Metadata::is_dir)?;
-        let objects = Objects::of(project, git, &real.join("objects"), &lent_at(at + 1), prepared)?;
-        Some(Self { git: git.to_owned(), source: format!("{folder}/{at}"), real, identity: (facts.dev(), facts.ino()), objects })
+        let facts = fs::symlink_metadata(&real)
+            .ok()
+            .filter(fs::Metadata::is_dir)?;
+        let objects = Objects::of(
+            project,
+            git,
+            &real.join("objects"),
+            &lent_at(at + 1),
+            prepared,
+        )?;
+        Some(Self {
+            git: git.to_owned(),
+            source: format!("{folder}/{at}"),
+            real,
+            identity: (facts.dev(), facts.ino()),
+            objects,
+        })
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        way::walk(&self.real, self.identity).map_err(|_| Error::Uncovered { path: self.git.clone() })?;
+        way::walk(&self.real, self.identity).map_err(|_| Error::Uncovered {
+            path: self.git.clone(),
+        })?;
         self.objects.check()
     }
 
@@ -118,7 +176,11 @@ impl LentBelow {
     }
 
     pub(super) fn mount(&self) -> Mount {
-        Mount::OfVolume { source: self.source.clone(), target: self.target(), read_only: false }
+        Mount::OfVolume {
+            source: self.source.clone(),
+            target: self.target(),
+            read_only: false,
+        }
     }
 
     pub(super) fn target(&self) -> String {

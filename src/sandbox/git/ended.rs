@@ -55,12 +55,14 @@ impl Ended {
         self.settled.is_settled
     }
 
-    /// What its commits hold that may run on the person's machine, because of which nothing was taken over.
+    /// What its commits hold that may run on the person's machine, because of which nothing was
+    /// taken over.
     pub fn held(&self) -> &Named<MayRun> {
         &self.settled.held
     }
 
-    /// What was committed, stashed or staged that may run on the person's machine later, also where no file shows it.
+    /// What was committed, stashed or staged that may run on the person's machine later, also where
+    /// no file shows it.
     pub fn may_run(&self) -> &Named<MayRun> {
         &self.settled.may_run
     }
@@ -68,25 +70,46 @@ impl Ended {
     /// Returns one with what may run, for tests.
     #[doc(hidden)]
     pub fn holding(may_run: Named<MayRun>) -> Self {
-        Self { settled: SettledGit { may_run, ..SettledGit::default() }, ..Self::default() }
+        Self {
+            settled: SettledGit {
+                may_run,
+                ..SettledGit::default()
+            },
+            ..Self::default()
+        }
     }
 
-    /// The same in words, without what the filter leaves out; those that are only counted are there in any case.
+    /// The same in words, without what the filter leaves out; those that are only counted are there
+    /// in any case.
     pub fn may_run_words(&self, is_wanted: impl Fn(&MayRun) -> bool) -> Vec<String> {
         let may_run = self.may_run();
-        let words = |file: &MayRun| format!("{}: {} (it is in what was done with git)", file.path, file.why);
-        let mut told: Vec<String> = may_run.first.iter().filter(|file| is_wanted(file)).map(words).collect();
+        let words = |file: &MayRun| {
+            format!(
+                "{}: {} (it is in what was done with git)",
+                file.path, file.why
+            )
+        };
+        let mut told: Vec<String> = may_run
+            .first
+            .iter()
+            .filter(|file| is_wanted(file))
+            .map(words)
+            .collect();
         told.extend(more(may_run.n.saturating_sub(may_run.first.len() as u64)));
         told
     }
 
-    /// Says of a session that nobody reports on any more what of it may run on the person's machine.
+    /// Says of a session that nobody reports on any more what of it may run on the person's
+    /// machine.
     pub fn told_what_may_run(&self) -> Option<Kind> {
         let mut words = self.may_run_words(|_| true);
         let n_more = words.len().saturating_sub(MOST_TOLD) as u64;
         words.truncate(MOST_TOLD);
         words.extend(more(n_more));
-        let message = format!("what an earlier session did with git holds what may run on your machine: {}", words.join("; "));
+        let message = format!(
+            "what an earlier session did with git holds what may run on your machine: {}",
+            words.join("; ")
+        );
         (!words.is_empty()).then_some(Kind::Warning { message })
     }
 
@@ -100,62 +123,126 @@ impl Ended {
     fn not_taken_words(&self, most: usize) -> Vec<String> {
         let of = |one: &ImportedRepository| -> Vec<String> {
             let place = place(&one.path);
-            one.not_imported.iter().map(|left| format!("{}{place}: {}", left.what, left.why)).take(most).collect()
+            one.not_imported
+                .iter()
+                .map(|left| format!("{}{place}: {}", left.what, left.why))
+                .take(most)
+                .collect()
         };
-        self.settled.imported.repositories.iter().flat_map(of).take(most).collect()
+        self.settled
+            .imported
+            .repositories
+            .iter()
+            .flat_map(of)
+            .take(most)
+            .collect()
     }
 
     fn n_not_taken(&self) -> u64 {
-        self.settled.imported.repositories.iter().map(|one| one.not_imported.len() as u64 + one.n_more.not_imported).sum()
+        self.settled
+            .imported
+            .repositories
+            .iter()
+            .map(|one| one.not_imported.len() as u64 + one.n_more.not_imported)
+            .sum()
     }
 
     /// Names the volumes in which something stays.
     fn volumes(&self) -> Vec<String> {
-        let left = self.settled.imported.repositories.iter().filter(|one| !one.is_whole());
-        let (top, below): (Vec<_>, Vec<_>) =
-            left.partition(|one| one.path.as_bytes() == b".git" || one.path.as_bytes().starts_with(b".git/"));
-        let named = [(&self.volume, top.is_empty()), (&self.volume_of_below, below.is_empty())];
-        named.into_iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| format!("`{name}`")).collect()
+        let left = self
+            .settled
+            .imported
+            .repositories
+            .iter()
+            .filter(|one| !one.is_whole());
+        let (top, below): (Vec<_>, Vec<_>) = left.partition(|one| {
+            one.path.as_bytes() == b".git" || one.path.as_bytes().starts_with(b".git/")
+        });
+        let named = [
+            (&self.volume, top.is_empty()),
+            (&self.volume_of_below, below.is_empty()),
+        ];
+        named
+            .into_iter()
+            .filter(|(_, is_empty)| !is_empty)
+            .map(|(name, _)| format!("`{name}`"))
+            .collect()
     }
 
     /// Where repositories were that the session made, and where each is now.
     pub fn moved_aside(&self) -> Vec<String> {
         let moved = &self.settled.aside.moved;
-        let mut words: Vec<String> = moved.first.iter().map(|aside| self.aside_words(aside, ToString::to_string)).collect();
+        let mut words: Vec<String> = moved
+            .first
+            .iter()
+            .map(|aside| self.aside_words(aside, ToString::to_string))
+            .collect();
         words.extend(more(moved.n.saturating_sub(words.len() as u64)));
         words
     }
 
     /// `shown`: a path, as it is to be read.
     fn aside_words(&self, aside: &Aside, shown: impl Fn(&BytesPath) -> String) -> String {
-        let mut now = match (&aside.kept, aside.left.as_ref().map(&shown), &aside.waits, &aside.problem) {
-            (Some(kept), None, ..) => format!("is now {}", self.aside.join(kept.as_path()).display()),
-            (Some(kept), Some(left), ..) => {
-                format!("is now {}, and what could not be removed of it is now {left}", self.aside.join(kept.as_path()).display())
+        let mut now = match (
+            &aside.kept,
+            aside.left.as_ref().map(&shown),
+            &aside.waits,
+            &aside.problem,
+        ) {
+            (Some(kept), None, ..) => {
+                format!("is now {}", self.aside.join(kept.as_path()).display())
             }
-            (None, Some(left), _, None) => format!("is more than is copied at once and is now {left}"),
+            (Some(kept), Some(left), ..) => {
+                format!(
+                    "is now {}, and what could not be removed of it is now {left}",
+                    self.aside.join(kept.as_path()).display()
+                )
+            }
+            (None, Some(left), _, None) => {
+                format!("is more than is copied at once and is now {left}")
+            }
             (None, Some(left), ..) => format!("could not be copied and is now {left}"),
             (None, None, Some(waits), _) => {
-                format!("is now {} and waits there for the next session, as there was no more time", shown(waits))
+                format!(
+                    "is now {} and waits there for the next session, as there was no more time",
+                    shown(waits)
+                )
             }
             (None, None, None, _) => "could not be moved".to_owned(),
         };
         if let Some(problem) = &aside.problem {
             now = format!("{now} ({problem})");
         }
-        let restored = if aside.is_restored { ", and what stood there before is back" } else { "" };
+        let restored = if aside.is_restored {
+            ", and what stood there before is back"
+        } else {
+            ""
+        };
         if aside.parts.is_empty() {
             return format!("{} {now}{restored}", shown(&aside.path));
         }
         let mut parts: Vec<String> = aside.parts.first.iter().map(ToString::to_string).collect();
         parts.extend(more(aside.parts.n.saturating_sub(parts.len() as u64)));
-        let folder = if aside.path.is_empty() { "the project's own folder".to_owned() } else { shown(&aside.path) };
-        format!("what made {folder} one ({}) {now}, and all else in there stays where it is", parts.join(", "))
+        let folder = if aside.path.is_empty() {
+            "the project's own folder".to_owned()
+        } else {
+            shown(&aside.path)
+        };
+        format!(
+            "what made {folder} one ({}) {now}, and all else in there stays where it is",
+            parts.join(", ")
+        )
     }
 
     /// Says of so many that not each can be named where they are.
     fn rest_of_aside(&self) -> Option<String> {
-        let AsideGit { moved, n_left, n_waiting, n_stuck, .. } = &self.settled.aside;
+        let AsideGit {
+            moved,
+            n_left,
+            n_waiting,
+            n_stuck,
+            ..
+        } = &self.settled.aside;
         let n_more = moved.n.checked_sub(MOST_TOLD as u64).filter(|n| *n > 0)?;
         let n_kept = moved.n.saturating_sub(n_left + n_waiting + n_stuck);
         let places = [
@@ -164,7 +251,11 @@ impl Ended {
             (*n_waiting, "in the project under names that begin with `.podbay-aside-`, and wait there for the next session".to_owned()),
             (*n_stuck, "still where they were".to_owned()),
         ];
-        let places: Vec<String> = places.iter().filter(|(n, _)| *n > 0).map(|(n, place)| format!("{n} are {place}")).collect();
+        let places: Vec<String> = places
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, place)| format!("{n} are {place}"))
+            .collect();
         Some(format!(
             "{n_more} more repositories than are named here were made in this session, or put in another's place; of all {}, {}",
             moved.n,
@@ -174,33 +265,63 @@ impl Ended {
 
     /// Tells it, as events.
     pub fn told(&self) -> Vec<Kind> {
-        let mut told: Vec<Kind> = self.taken().map(|one| taken(one, self.review.is_some())).collect();
+        let mut told: Vec<Kind> = self
+            .taken()
+            .map(|one| taken(one, self.review.is_some()))
+            .collect();
         let mut warn = |message: String| told.push(Kind::Warning { message });
         let mut not_taken = self.not_taken_words(MOST_TOLD);
         if self.n_not_taken() > 0 {
-            not_taken.extend(more(self.n_not_taken().saturating_sub(not_taken.len() as u64)));
+            not_taken.extend(more(
+                self.n_not_taken().saturating_sub(not_taken.len() as u64),
+            ));
             let volumes = self.volumes().join(" and ");
             let stays = match &self.review {
-                Some(id) => format!("it waits in the volume {volumes}, and `podbay review discard {id}` drops it"),
+                Some(id) => format!(
+                    "it waits in the volume {volumes}, and `podbay review discard {id}` drops it"
+                ),
                 None if self.settled.goes_on => {
-                    format!("it waits in the volume {volumes}, and the next session in this project goes on with it")
+                    format!(
+                        "it waits in the volume {volumes}, and the next session in this project goes on with it"
+                    )
                 }
-                None => format!("it stays in the volume {volumes}, and docs/guides/git.md says how to look at it and how to let it go"),
+                None => format!(
+                    "it stays in the volume {volumes}, and docs/guides/git.md says how to look at it and how to let it go"
+                ),
             };
-            warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; ")));
+            warn(format!(
+                "not everything that the session did with git was taken over: {}; {stays}",
+                not_taken.join("; ")
+            ));
         }
         let repositories = &self.settled.imported.repositories;
-        let notes: Vec<String> =
-            repositories.iter().flat_map(|one| one.notes.iter().map(|note| format!("git{}: {note}", place(&one.path)))).collect();
-        let n_notes = notes.len() as u64 + repositories.iter().map(|one| one.n_more.notes).sum::<u64>();
+        let notes: Vec<String> = repositories
+            .iter()
+            .flat_map(|one| {
+                one.notes
+                    .iter()
+                    .map(|note| format!("git{}: {note}", place(&one.path)))
+            })
+            .collect();
+        let n_notes =
+            notes.len() as u64 + repositories.iter().map(|one| one.n_more.notes).sum::<u64>();
         notes.into_iter().take(MOST_TOLD).for_each(&mut warn);
         if let Some(more) = more(n_notes.saturating_sub(MOST_TOLD as u64)) {
             warn(format!("git: {more} such notes"));
         }
         if self.settled.imported.n_more > 0 {
-            warn(format!("git: {} more repositories are not named here", self.settled.imported.n_more));
+            warn(format!(
+                "git: {} more repositories are not named here",
+                self.settled.imported.n_more
+            ));
         }
-        let AsideGit { moved, whole, is_late, is_unsure, .. } = &self.settled.aside;
+        let AsideGit {
+            moved,
+            whole,
+            is_late,
+            is_unsure,
+            ..
+        } = &self.settled.aside;
         for aside in moved.first.iter().take(MOST_TOLD) {
             let words = self.aside_words(aside, short_path);
             warn(if has_our_name(&aside.path) {
@@ -237,7 +358,11 @@ impl Ended {
 
     /// Says that it could not even be tried.
     pub(crate) fn failed(volume: &str, error: &Error) -> Kind {
-        let cause = if matches!(error, Error::Cancelled) { "there was no more time for it".to_owned() } else { with_causes(error) };
+        let cause = if matches!(error, Error::Cancelled) {
+            "there was no more time for it".to_owned()
+        } else {
+            with_causes(error)
+        };
         let message = format!(
             "what the session did with git was not taken over ({cause}); the next session in this project tries it again (`{volume}`)"
         );
@@ -245,14 +370,22 @@ impl Ended {
     }
 }
 
-/// Whether it was found by a name that an earlier session gave to a repository, or that a command gave to anything.
+/// Whether it was found by a name that an earlier session gave to a repository, or that a command
+/// gave to anything.
 fn has_our_name(path: &BytesPath) -> bool {
-    path.as_bytes().rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(ON_ITS_WAY.as_bytes()))
+    path.as_bytes()
+        .rsplit(|byte| *byte == b'/')
+        .next()
+        .is_some_and(|name| name.starts_with(ON_ITS_WAY.as_bytes()))
 }
 
 fn taken(one: &ImportedRepository, waited: bool) -> Kind {
     Kind::GitTaken {
-        repository: if one.path.as_bytes() == b".git" { None } else { Some(one.path.to_string()) },
+        repository: if one.path.as_bytes() == b".git" {
+            None
+        } else {
+            Some(one.path.to_string())
+        },
         branches: one.moved.iter().map(branch).collect(),
         n_more: u32::try_from(one.n_more.moved).unwrap_or(u32::MAX),
         stashes: one.stashes.clone(),
@@ -266,7 +399,10 @@ fn taken(one: &ImportedRepository, waited: bool) -> Kind {
 fn branch(moved: &MovedRef) -> String {
     let commit = |object: &str| object.chars().take(7).collect::<String>();
     let name = moved.name.to_string();
-    let from = moved.old.as_deref().map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
+    let from = moved
+        .old
+        .as_deref()
+        .map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
     format!("{} {from}{}", short(&name), commit(&moved.new))
 }
 
@@ -274,7 +410,8 @@ fn more(n: u64) -> Option<String> {
     (n > 0).then(|| format!("and {n} more"))
 }
 
-/// Returns a path as it can be read in a line: the middle of a long one is left out, so that its name is there.
+/// Returns a path as it can be read in a line: the middle of a long one is left out, so that its
+/// name is there.
 fn short_path(path: &BytesPath) -> String {
     let text = path.to_string();
     let n_chars = text.chars().count();
@@ -287,7 +424,11 @@ fn short_path(path: &BytesPath) -> String {
 }
 
 fn place(path: &BytesPath) -> String {
-    if path.as_bytes() == b".git" { String::new() } else { format!(" of {path}") }
+    if path.as_bytes() == b".git" {
+        String::new()
+    } else {
+        format!(" of {path}")
+    }
 }
 
 #[cfg(test)]
@@ -300,13 +441,22 @@ mod tests {
 
     #[test]
     fn what_is_the_persons_now_and_what_is_not_is_told_apart() {
-        let moved =
-            |name: &str, old: Option<&str>| MovedRef { name: name.into(), old: old.map(|digit| digit.repeat(40)), new: "2".repeat(40) };
+        let moved = |name: &str, old: Option<&str>| MovedRef {
+            name: name.into(),
+            old: old.map(|digit| digit.repeat(40)),
+            new: "2".repeat(40),
+        };
         let top = ImportedRepository {
             path: ".git".into(),
-            moved: vec![moved("refs/heads/main", Some("1")), moved("refs/tags/v1", None)],
+            moved: vec![
+                moved("refs/heads/main", Some("1")),
+                moved("refs/tags/v1", None),
+            ],
             index: IndexImport::Taken,
-            not_imported: vec![NotImported { what: "refs/heads/side".into(), why: "was moved here meanwhile".to_owned() }],
+            not_imported: vec![NotImported {
+                what: "refs/heads/side".into(),
+                why: "was moved here meanwhile".to_owned(),
+            }],
             ..ImportedRepository::default()
         };
         let module = ImportedRepository {
@@ -317,11 +467,21 @@ mod tests {
         let mut aside = Aside::at(&"new/.git".into());
         aside.kept = Some("s-0".into());
         let mut parts = Aside::at(&"lib".into());
-        (parts.kept, parts.parts) = (Some("s-1".into()), ["HEAD", "refs"].map(BytesPath::from).into_iter().collect());
+        (parts.kept, parts.parts) = (
+            Some("s-1".into()),
+            ["HEAD", "refs"].map(BytesPath::from).into_iter().collect(),
+        );
         let ended = Ended {
             settled: SettledGit {
-                imported: ImportedGit { repositories: vec![module, top], n_more: 0 },
-                aside: AsideGit { moved: [aside, parts].into_iter().collect(), whole: true, ..AsideGit::default() },
+                imported: ImportedGit {
+                    repositories: vec![module, top],
+                    n_more: 0,
+                },
+                aside: AsideGit {
+                    moved: [aside, parts].into_iter().collect(),
+                    whole: true,
+                    ..AsideGit::default()
+                },
                 is_settled: false,
                 goes_on: false,
                 held: Named::default(),
@@ -333,27 +493,62 @@ mod tests {
             review: None,
         };
         let told = ended.told();
-        let Kind::GitTaken { repository: None, branches, staged: true, head: None, .. } = &told[0] else { panic!("{told:?}") };
+        let Kind::GitTaken {
+            repository: None,
+            branches,
+            staged: true,
+            head: None,
+            ..
+        } = &told[0]
+        else {
+            panic!("{told:?}")
+        };
         assert_eq!(branches, &["main 1111111..2222222", "tags/v1 new, 2222222"]);
-        let words: Vec<&str> =
-            told[1..].iter().map(|kind| if let Kind::Warning { message } = kind { message.as_str() } else { "" }).collect();
-        assert!(words[0].contains("refs/heads/side: was moved here meanwhile; it stays in the volume `podbay-git-s`"), "{words:?}");
+        let words: Vec<&str> = told[1..]
+            .iter()
+            .map(|kind| {
+                if let Kind::Warning { message } = kind {
+                    message.as_str()
+                } else {
+                    ""
+                }
+            })
+            .collect();
+        assert!(
+            words[0].contains(
+                "refs/heads/side: was moved here meanwhile; it stays in the volume `podbay-git-s`"
+            ),
+            "{words:?}"
+        );
         assert_eq!(words[1], "git of .git/modules/sub: x was deleted");
-        assert!(words[2].contains("new/.git is now /state/aside/s/s-0; git on your machine"), "{words:?}");
-        let going_on = Ended { settled: SettledGit { goes_on: true, ..ended.settled.clone() }, ..ended.clone() };
-        let Kind::Warning { message } = &going_on.told()[1] else { panic!("{going_on:?}") };
+        assert!(
+            words[2].contains("new/.git is now /state/aside/s/s-0; git on your machine"),
+            "{words:?}"
+        );
+        let going_on = Ended {
+            settled: SettledGit {
+                goes_on: true,
+                ..ended.settled.clone()
+            },
+            ..ended.clone()
+        };
+        let Kind::Warning { message } = &going_on.told()[1] else {
+            panic!("{going_on:?}")
+        };
         assert!(
             message.ends_with("it waits in the volume `podbay-git-s`, and the next session in this project goes on with it"),
             "{message}"
         );
-        let parts =
-            "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
+        let parts = "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
         assert!(words[3].contains(parts), "{words:?}");
         assert_eq!(words.len(), 4);
         check_many(&ended);
         let mut ended = ended;
         ended.settled.imported.repositories[0].path = "sub/.git".into();
-        ended.settled.imported.repositories[0].not_imported = vec![NotImported { what: "HEAD".into(), why: "x".to_owned() }];
+        ended.settled.imported.repositories[0].not_imported = vec![NotImported {
+            what: "HEAD".into(),
+            why: "x".to_owned(),
+        }];
         assert_eq!(ended.volumes(), ["`podbay-git-s`", "`podbay-below-s`"]);
     }
 
@@ -363,15 +558,36 @@ mod tests {
             let mut aside = Aside::at(&path.into());
             aside.kept = Some("s-0".into());
             let moved = [aside].into_iter().collect();
-            let settled = SettledGit { aside: AsideGit { moved, whole: true, ..AsideGit::default() }, ..SettledGit::default() };
-            match (Ended { settled, ..Ended::default() }).told().as_slice() {
+            let settled = SettledGit {
+                aside: AsideGit {
+                    moved,
+                    whole: true,
+                    ..AsideGit::default()
+                },
+                ..SettledGit::default()
+            };
+            match (Ended {
+                settled,
+                ..Ended::default()
+            })
+            .told()
+            .as_slice()
+            {
                 [Kind::Warning { message }] => message.clone(),
                 other => panic!("{other:?}"),
             }
         };
-        assert!(said("deep/.podbay-aside-x").starts_with("something had a name that repositories get"), "{}", said("deep/.podbay-aside-x"));
+        assert!(
+            said("deep/.podbay-aside-x").starts_with("something had a name that repositories get"),
+            "{}",
+            said("deep/.podbay-aside-x")
+        );
         for path in ["lib/.git", ".podbay-aside-x/.git"] {
-            assert!(said(path).starts_with("a repository was made in this session"), "{}", said(path));
+            assert!(
+                said(path).starts_with("a repository was made in this session"),
+                "{}",
+                said(path)
+            );
         }
     }
 
@@ -380,22 +596,57 @@ mod tests {
     fn check_many(ended: &Ended) {
         let mut ended = ended.clone();
         let place = vec!["deep".repeat(50); 18].join("/");
-        let one =
-            |n: usize| Aside { kept: Some(format!("s-{n}").as_str().into()), ..Aside::at(&format!("{place}/{n}/.git").as_str().into()) };
+        let one = |n: usize| Aside {
+            kept: Some(format!("s-{n}").as_str().into()),
+            ..Aside::at(&format!("{place}/{n}/.git").as_str().into())
+        };
         let mut first: Vec<Aside> = (0..200).map(one).collect();
-        (first[0].kept, first[0].left) = (None, Some(format!("{place}/0/.podbay-left-s-0").as_str().into()));
+        (first[0].kept, first[0].left) = (
+            None,
+            Some(format!("{place}/0/.podbay-left-s-0").as_str().into()),
+        );
         (first[1].kept, first[1].problem) = (None, Some("not permitted".to_owned()));
         let moved = Named { n: 5000, first };
-        ended.settled.aside = AsideGit { moved, n_left: 1, n_stuck: 1, n_waiting: 10, whole: true, is_late: true, is_unsure: true };
+        ended.settled.aside = AsideGit {
+            moved,
+            n_left: 1,
+            n_stuck: 1,
+            n_waiting: 10,
+            whole: true,
+            is_late: true,
+            is_unsure: true,
+        };
         let top = &mut ended.settled.imported.repositories[1];
         top.not_imported = vec![top.not_imported[0].clone(); 150];
         top.notes = vec!["y was deleted".to_owned(); 150];
-        top.n_more = MoreImported { moved: 40, not_imported: 800, notes: 50 };
+        top.n_more = MoreImported {
+            moved: 40,
+            not_imported: 800,
+            notes: 50,
+        };
         let told = ended.told();
-        let words: Vec<&str> =
-            told.iter().filter_map(|kind| if let Kind::Warning { message } = kind { Some(message.as_str()) } else { None }).collect();
-        assert!(words.len() <= 3 * MOST_TOLD && words.concat().len() < 30_000, "{} lines, {} bytes", words.len(), words.concat().len());
-        let has = |part: &str| assert!(words.iter().any(|line| line.contains(part)), "{part}: {words:#?}");
+        let words: Vec<&str> = told
+            .iter()
+            .filter_map(|kind| {
+                if let Kind::Warning { message } = kind {
+                    Some(message.as_str())
+                } else {
+                    None
+                }
+            })
+            .collect();
+        assert!(
+            words.len() <= 3 * MOST_TOLD && words.concat().len() < 30_000,
+            "{} lines, {} bytes",
+            words.len(),
+            words.concat().len()
+        );
+        let has = |part: &str| {
+            assert!(
+                words.iter().any(|line| line.contains(part)),
+                "{part}: {words:#?}"
+            )
+        };
         has("; and 930 more; it stays in the volume `podbay-git-s`");
         has("git: and 181 more such notes");
         has("…");
@@ -407,25 +658,49 @@ mod tests {
         );
         has("1 are still where they were");
         has("the next session in it goes on with that");
-        let Kind::GitTaken { branches, n_more: 40, .. } = &told[0] else { panic!("{told:?}") };
+        let Kind::GitTaken {
+            branches,
+            n_more: 40,
+            ..
+        } = &told[0]
+        else {
+            panic!("{told:?}")
+        };
         assert_eq!(branches.len(), 2);
         let (moved, not_taken) = (ended.moved_aside(), ended.not_taken());
         assert_eq!(
-            (moved.len(), moved[200].as_str(), not_taken.len(), not_taken[150].as_str()),
+            (
+                moved.len(),
+                moved[200].as_str(),
+                not_taken.len(),
+                not_taken[150].as_str()
+            ),
             (201, "and 4800 more", 151, "and 800 more")
         );
-        assert!(moved[0].contains(&place), "all of it is in the report for scripts");
+        assert!(
+            moved[0].contains(&place),
+            "all of it is in the report for scripts"
+        );
     }
     #[test]
     fn what_may_run_of_an_earlier_session_is_said_and_the_rest_counted() {
         assert_eq!(Ended::default().told_what_may_run(), None);
-        let of =
-            |n: usize| MayRun { path: format!("{n}/Makefile").as_str().into(), why: "a build runs it".to_owned(), when: When::ByItself };
+        let of = |n: usize| MayRun {
+            path: format!("{n}/Makefile").as_str().into(),
+            why: "a build runs it".to_owned(),
+            when: When::ByItself,
+        };
         let said = |n: usize| match Ended::holding((0..n).map(of).collect()).told_what_may_run() {
             Some(Kind::Warning { message }) => message,
             other => panic!("{other:?}"),
         };
         assert!(said(1).ends_with("may run on your machine: 0/Makefile: a build runs it (it is in what was done with git)"), "{}", said(1));
-        assert!(said(30).ends_with("19/Makefile: a build runs it (it is in what was done with git); and 10 more"), "{}", said(30));
+        assert!(
+            said(30).ends_with(
+                "19/Makefile: a build runs it (it is in what was done with git); and 10 more"
+            ),
+            "{}",
+            said(30)
+        );
     }
 }

@@ -15,9 +15,13 @@ pub struct LeftGit {
     pub path: Option<String>,
 }
 
-/// Lists them. What a review holds that still waits is part of it, and what another machine has made cannot be judged.
+/// Lists them. What a review holds that still waits is part of it, and what another machine has
+/// made cannot be judged.
 #[boxed]
-pub async fn left(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<LeftGit>, engine::Error> {
+pub async fn left(
+    engine: &Engine,
+    cancel: &CancellationToken,
+) -> Result<Vec<LeftGit>, engine::Error> {
     Ok(left_of(&engine.volumes(cancel).await?))
 }
 
@@ -28,10 +32,18 @@ fn left_of(volumes: &[Leftover]) -> Vec<LeftGit> {
             _ => None,
         })
     };
-    let waits = |session| of_role(Role::Review).any(|(_, labels)| labels.session.is_some() && labels.session == session);
+    let waits = |session| {
+        of_role(Role::Review)
+            .any(|(_, labels)| labels.session.is_some() && labels.session == session)
+    };
     of_role(Role::Git)
-        .filter(|(_, labels)| labels.owner.as_ref().is_some_and(Owner::is_gone) && !waits(labels.session.clone()))
-        .map(|(name, labels)| LeftGit { volume: name.clone(), path: labels.path.clone() })
+        .filter(|(_, labels)| {
+            labels.owner.as_ref().is_some_and(Owner::is_gone) && !waits(labels.session.clone())
+        })
+        .map(|(name, labels)| LeftGit {
+            volume: name.clone(),
+            path: labels.path.clone(),
+        })
         .collect()
 }
 
@@ -44,11 +56,17 @@ mod tests {
     #[test]
     fn only_what_nobody_waits_for_is_left() {
         let [over, reviewed, running] = [(); 3].map(|()| SessionId::random());
-        let volume = |name: &str, role, session: &SessionId, owner: Option<Owner>| Leftover::Volume {
-            name: name.to_owned(),
-            labels: Labels { session: Some(session.clone()), owner, path: Some("/p".to_owned()), ..Labels::new(role) },
-            created: None,
-        };
+        let volume =
+            |name: &str, role, session: &SessionId, owner: Option<Owner>| Leftover::Volume {
+                name: name.to_owned(),
+                labels: Labels {
+                    session: Some(session.clone()),
+                    owner,
+                    path: Some("/p".to_owned()),
+                    ..Labels::new(role)
+                },
+                created: None,
+            };
         let gone = || Some(Owner::ended());
         let volumes = [
             volume("over", Role::Git, &over, gone()),
@@ -60,7 +78,10 @@ mod tests {
             volume("changes", Role::Review, &reviewed, gone()),
             volume("snapshots", Role::Keep, &over, gone()),
         ];
-        let left = |volume: &str| LeftGit { volume: volume.to_owned(), path: Some("/p".to_owned()) };
+        let left = |volume: &str| LeftGit {
+            volume: volume.to_owned(),
+            path: Some("/p".to_owned()),
+        };
         assert_eq!(left_of(&volumes), [left("over"), left("over-below")]);
         assert_eq!(left_of(&volumes[..4]).len(), 4, "nothing waits there");
     }

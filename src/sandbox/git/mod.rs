@@ -1,8 +1,10 @@
-//! The git of a session: a folder of its own in a volume, which stands where `.git` is in its box and borrows the objects of the real one.
+//! The git of a session: a folder of its own in a volume, which stands where `.git` is in its box
+//! and borrows the objects of the real one.
 //!
-//! A keeper makes it before the first command and takes over what is in it after the last one; what runs in there is `guest::keep::git`.
-//! Where the session's changes are held back, what it did with git waits with them (`reviewed`).
-//! Start with [`SessionGit`]; [`Lent`] is what the box sees of it, and [`Ended`] what came of it.
+//! A keeper makes it before the first command and takes over what is in it after the last one; what
+//! runs in there is `guest::keep::git`. Where the session's changes are held back, what it did with
+//! git waits with them (`reviewed`). Start with [`SessionGit`]; [`Lent`] is what the box sees of
+//! it, and [`Ended`] what came of it.
 
 mod around;
 mod below;

@@ -1,5 +1,6 @@
-//! The repositories outside of a project that files `.git` below its top lead to, as those of linked worktrees do. No box and no keeper sees
-//! them, and what their settings have the person's git obey in the project only the host can read. Git itself is never run for it.
+//! The repositories outside of a project that files `.git` below its top lead to, as those of
+//! linked worktrees do. No box and no keeper sees them, and what their settings have the person's
+//! git obey in the project only the host can read. Git itself is never run for it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -22,10 +23,16 @@ const MOST: usize = 100;
 /// Reads what can be read of them. `gits` are the `.git` below the top, folders and files.
 pub(crate) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]>) -> Outside {
     let mut read = Outside::default();
-    let Ok(folder) = Folder::open(project.path()) else { return read };
+    let Ok(folder) = Folder::open(project.path()) else {
+        return read;
+    };
     for git in gits.take(MOST) {
         if let Some((config, obeyed)) = one(project.path(), &folder, git) {
-            Outside { read: Vec::new(), obeyed }.add_to(&mut read.obeyed);
+            Outside {
+                read: Vec::new(),
+                obeyed,
+            }
+            .add_to(&mut read.obeyed);
             read.read.push(config);
         }
     }
@@ -34,7 +41,8 @@ pub(crate) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]
     read
 }
 
-/// Reads one, if the file leads outside. No link in the project is followed on the way to the file, and in the repository none at all.
+/// Reads one, if the file leads outside. No link in the project is followed on the way to the file,
+/// and in the repository none at all.
 fn one(path: &Path, project: &Folder, git: &[u8]) -> Option<(BytesPath, Obeyed)> {
     let place = path.as_os_str().as_bytes();
     let (to, config) = leads_outside(project, git, place)?;
@@ -45,7 +53,13 @@ fn one(path: &Path, project: &Folder, git: &[u8]) -> Option<(BytesPath, Obeyed)>
         return None;
     }
     let at = split(config.as_bytes()).0;
-    let obeyed = obeyed_below(project, git, (&real, BytesPath::from_bytes(at).as_path()), name.as_bytes(), place)?;
+    let obeyed = obeyed_below(
+        project,
+        git,
+        (&real, BytesPath::from_bytes(at).as_path()),
+        name.as_bytes(),
+        place,
+    )?;
     Some((config, obeyed))
 }
 
@@ -64,8 +78,16 @@ mod tests {
         fn new() -> Self {
             let place = tempfile::tempdir().expect("a folder");
             fs::create_dir(place.path().join("project")).expect("made");
-            let project = Project::open(&place.path().join("project"), None, Path::new("/nonexistent")).expect("a project");
-            Self { _place: place, project }
+            let project = Project::open(
+                &place.path().join("project"),
+                None,
+                Path::new("/nonexistent"),
+            )
+            .expect("a project");
+            Self {
+                _place: place,
+                project,
+            }
         }
 
         /// Writes a file, from the project's folder.
@@ -86,8 +108,16 @@ mod tests {
         /// Returns which settings were read, and what is obeyed because of them.
         fn read(&self, git: &str) -> (Vec<String>, Vec<String>) {
             let Outside { read, obeyed } = outside(&self.project, [git.as_bytes()].into_iter());
-            let above = format!("{}/", self.project.path().parent().expect("a folder").display());
-            let texts = |paths: &[BytesPath]| paths.iter().map(|path| path.to_text().replace(&above, "")).collect();
+            let above = format!(
+                "{}/",
+                self.project.path().parent().expect("a folder").display()
+            );
+            let texts = |paths: &[BytesPath]| {
+                paths
+                    .iter()
+                    .map(|path| path.to_text().replace(&above, ""))
+                    .collect()
+            };
             (texts(&read), texts(&obeyed.said))
         }
     }
@@ -99,29 +129,67 @@ mod tests {
         let none = (Vec::<String>::new(), Vec::<String>::new());
         place.repository("../apart", hooks);
         place.write("a/.git", "gitdir: ../../apart\n");
-        assert_eq!(place.read("a/.git"), (vec!["apart/config".to_owned()], vec!["a/hk".to_owned(), "a/tools/clean".to_owned()]));
+        assert_eq!(
+            place.read("a/.git"),
+            (
+                vec!["apart/config".to_owned()],
+                vec!["a/hk".to_owned(), "a/tools/clean".to_owned()]
+            )
+        );
         // A linked worktree, with settings of its own.
-        place.repository("../main/.git", "[extensions]\n\tworktreeConfig = true\n[core]\n\tworktree = /elsewhere\n");
+        place.repository(
+            "../main/.git",
+            "[extensions]\n\tworktreeConfig = true\n[core]\n\tworktree = /elsewhere\n",
+        );
         let own = "../main/.git/worktrees/w";
         place.write(&format!("{own}/config.worktree"), hooks);
-        place.write("w/.git", &format!("gitdir: {}/../main/.git/worktrees/w\n", place.project.path().display()));
-        assert_eq!(place.read("w/.git"), (vec!["main/.git/config".to_owned()], vec!["w/hk".to_owned(), "w/tools/clean".to_owned()]));
-        // What says that its files are elsewhere is left to be named, and so is what cannot be read.
-        for (settings, is_read) in
-            [("[core]\nworktree = ../project/a\n", true), ("[core]\nworktree = ../project/b\n", false), ("[core\n", false)]
-        {
+        place.write(
+            "w/.git",
+            &format!(
+                "gitdir: {}/../main/.git/worktrees/w\n",
+                place.project.path().display()
+            ),
+        );
+        assert_eq!(
+            place.read("w/.git"),
+            (
+                vec!["main/.git/config".to_owned()],
+                vec!["w/hk".to_owned(), "w/tools/clean".to_owned()]
+            )
+        );
+        // What says that its files are elsewhere is left to be named, and so is what cannot be
+        // read.
+        for (settings, is_read) in [
+            ("[core]\nworktree = ../project/a\n", true),
+            ("[core]\nworktree = ../project/b\n", false),
+            ("[core\n", false),
+        ] {
             place.repository("../apart", settings);
-            assert_eq!(place.read("a/.git").0.len(), usize::from(is_read), "{settings}");
+            assert_eq!(
+                place.read("a/.git").0.len(),
+                usize::from(is_read),
+                "{settings}"
+            );
         }
         place.repository("../apart", hooks);
-        fs::rename(place.project.path().join("../apart/config"), place.project.path().join("../kept")).expect("moved");
+        fs::rename(
+            place.project.path().join("../apart/config"),
+            place.project.path().join("../kept"),
+        )
+        .expect("moved");
         assert_eq!(place.read("a/.git"), none);
-        std::os::unix::fs::symlink("../kept", place.project.path().join("../apart/config")).expect("linked");
+        std::os::unix::fs::symlink("../kept", place.project.path().join("../apart/config"))
+            .expect("linked");
         assert_eq!(place.read("a/.git"), none, "no link is followed");
         fs::remove_file(place.project.path().join("../apart/config")).expect("removed");
-        nix::unistd::mkfifo(&place.project.path().join("../apart/config"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        nix::unistd::mkfifo(
+            &place.project.path().join("../apart/config"),
+            nix::sys::stat::Mode::S_IRWXU,
+        )
+        .expect("made");
         assert_eq!(place.read("a/.git"), none, "no pipe is waited for");
-        // What lies in the project is not the host's to read, nor is anything read behind a link there.
+        // What lies in the project is not the host's to read, nor is anything read behind a link
+        // there.
         place.repository("inside", hooks);
         place.write("i/.git", "gitdir: ../inside\n");
         place.repository("../fine", hooks);

@@ -27,15 +27,18 @@ const MOST_FILTERS: usize = 100;
 /// How many bytes of rules of what git leaves alone a keeper is told of.
 const MOST_RULES: usize = 64 << 10;
 
-/// How many files of settings are read that others include, and how deep, which is as deep as git follows.
+/// How many files of settings are read that others include, and how deep, which is as deep as git
+/// follows.
 const MOST_FILES: usize = 64;
 const DEEPEST: usize = 10;
 
 /// Who commits in a session where neither the repository nor the person's settings say.
 const NOBODY: (&str, &str) = ("Podbay", "podbay@localhost");
 
-/// Returns who the person is to git, how lines end and which filters theirs has, by their own settings (`~/.gitconfig` and `git/config` in the folder of
-/// settings) and by `gitconfig` in that of the machine. Files that these include are read for filters alone: when they count is not known.
+/// Returns who the person is to git, how lines end and which filters theirs has, by their own
+/// settings (`~/.gitconfig` and `git/config` in the folder of settings) and by `gitconfig` in that
+/// of the machine. Files that these include are read for filters alone: when they count is not
+/// known.
 pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>) -> Person {
     let files = [
         home.map(|home| home.join(".gitconfig")),
@@ -44,9 +47,16 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
     ];
     let (mut name, mut email, mut excludes) = (None, None, None);
     let mut line_ends = BTreeMap::new();
-    let mut filters = Filters { home, ..Filters::default() };
+    let mut filters = Filters {
+        home,
+        ..Filters::default()
+    };
     let mut said = None;
-    for (path, text) in files.into_iter().flatten().filter_map(|path| read(&path).map(|text| (path, text))) {
+    for (path, text) in files
+        .into_iter()
+        .flatten()
+        .filter_map(|path| read(&path).map(|text| (path, text)))
+    {
         let (own_name, own_email) = identity_in(&text);
         (name, email) = (name.or(own_name), email.or(own_email));
         excludes = excludes.or_else(|| excludes_in(&text));
@@ -58,18 +68,40 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
     }
     let is_said = said.is_some();
     filters.attributes.extend(said);
-    let usual = config.filter(|_| !is_said).map(|config| config.join("git/attributes"));
-    let mut attributes: Vec<Attributes> = filters.attributes.iter().filter_map(|said| attributes_said(home, said)).collect();
+    let usual = config
+        .filter(|_| !is_said)
+        .map(|config| config.join("git/attributes"));
+    let mut attributes: Vec<Attributes> = filters
+        .attributes
+        .iter()
+        .filter_map(|said| attributes_said(home, said))
+        .collect();
     attributes.extend(usual.map(|path| attributes_at(&path, false)));
     attributes.extend(machine.map(|machine| attributes_at(&machine.join("gitattributes"), true)));
     attributes.retain(|one| !one.filters.is_empty() || !one.path.as_bytes().starts_with(b"/"));
     let has_more = filters.has_more || filters.known.len() > MOST_FILTERS;
     let known = filters.known.into_iter().take(MOST_FILTERS).collect();
-    let rules = excludes.map_or_else(|| config.map(|config| config.join("git/ignore")), |said| at(home, said));
-    let ignored = rules.and_then(|path| read(&path)).map(|rules| lines(&rules)).unwrap_or_default();
+    let rules = excludes.map_or_else(
+        || config.map(|config| config.join("git/ignore")),
+        |said| at(home, said),
+    );
+    let ignored = rules
+        .and_then(|path| read(&path))
+        .map(|rules| lines(&rules))
+        .unwrap_or_default();
     let or_nobody = |said: Option<String>, nobody: &str| said.unwrap_or_else(|| nobody.to_owned());
-    let identity = Some(Identity { name: or_nobody(name, NOBODY.0), email: or_nobody(email, NOBODY.1) });
-    Person { identity, filters: known, has_more, attributes, ignored, line_ends }
+    let identity = Some(Identity {
+        name: or_nobody(name, NOBODY.0),
+        email: or_nobody(email, NOBODY.1),
+    });
+    Person {
+        identity,
+        filters: known,
+        has_more,
+        attributes,
+        ignored,
+        line_ends,
+    }
 }
 
 /// What the person's settings say of filters, with all that they include.
@@ -86,7 +118,11 @@ struct Filters<'a> {
 impl Filters<'_> {
     /// Reads a file and what it includes, and returns where it says itself that attributes are.
     fn read(&mut self, path: &Path, text: &[u8], depth: usize) -> Option<Vec<u8>> {
-        let Filtering { filters, attributes, includes } = Filtering::of(text);
+        let Filtering {
+            filters,
+            attributes,
+            includes,
+        } = Filtering::of(text);
         self.known.extend(filters);
         for said in includes {
             let Some(included) = included(self.home, path, said) else {
@@ -94,7 +130,9 @@ impl Filters<'_> {
                 continue;
             };
             // Of one that is not there git says nothing either.
-            let Some(text) = read(&included) else { continue };
+            let Some(text) = read(&included) else {
+                continue;
+            };
             self.n_files += 1;
             if depth == DEEPEST || self.n_files > MOST_FILES {
                 self.has_more = true;
@@ -110,17 +148,27 @@ impl Filters<'_> {
 /// Returns where a file is that settings include; `None`: nobody can tell without git.
 fn included(home: Option<&Path>, by: &Path, said: Vec<u8>) -> Option<PathBuf> {
     let is_beside = !said.starts_with(b"~") && !said.starts_with(b"%(");
-    if is_beside { Some(by.parent()?.join(OsString::from_vec(said))) } else { at(home, said) }
+    if is_beside {
+        Some(by.parent()?.join(OsString::from_vec(said)))
+    } else {
+        at(home, said)
+    }
 }
 
-/// Returns what attributes say for all repositories whose place settings name. A relative one is in each of them.
+/// Returns what attributes say for all repositories whose place settings name. A relative one is in
+/// each of them.
 fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<Attributes> {
     if said.is_empty() {
         return None;
     }
-    let is_relative = !said.starts_with(b"/") && !said.starts_with(b"~") && !said.starts_with(b"%(");
+    let is_relative =
+        !said.starts_with(b"/") && !said.starts_with(b"~") && !said.starts_with(b"%(");
     if is_relative {
-        return Some(Attributes { path: BytesPath::from_bytes(said), filters: Vec::new(), is_of_machine: false });
+        return Some(Attributes {
+            path: BytesPath::from_bytes(said),
+            filters: Vec::new(),
+            is_of_machine: false,
+        });
     }
     Some(attributes_at(&at(home, said.to_vec())?, false))
 }
@@ -128,8 +176,16 @@ fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<Attributes> {
 fn attributes_at(path: &Path, is_of_machine: bool) -> Attributes {
     let text = read(path).unwrap_or_default();
     let filters: BTreeSet<&[u8]> = filters_named(&text).collect();
-    let filters = filters.into_iter().take(MOST_FILTERS).map(BytesPath::from_bytes).collect();
-    Attributes { path: BytesPath::from(path), filters, is_of_machine }
+    let filters = filters
+        .into_iter()
+        .take(MOST_FILTERS)
+        .map(BytesPath::from_bytes)
+        .collect();
+    Attributes {
+        path: BytesPath::from(path),
+        filters,
+        is_of_machine,
+    }
 }
 
 /// Returns where a path leads that settings name; `None`: nobody can tell without git.
@@ -143,7 +199,9 @@ fn at(home: Option<&Path>, said: Vec<u8>) -> Option<PathBuf> {
 
 /// Returns as many lines as a keeper is told of, without those that no text can hold.
 fn lines(rules: &[u8]) -> String {
-    let lines = rules.split_inclusive(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let lines = rules
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok());
     let mut n_bytes = 0;
     let room = |line: &&str| {
         n_bytes += line.len();
@@ -155,7 +213,11 @@ fn lines(rules: &[u8]) -> String {
 /// Reads as much of a file as is read of any.
 fn read(path: &Path) -> Option<Vec<u8>> {
     // A pipe would have everybody wait.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .ok()?;
     if !file.metadata().is_ok_and(|facts| facts.is_file()) {
         return None;
     }
@@ -174,13 +236,23 @@ mod tests {
     fn the_person_is_who_their_own_settings_say() {
         let place = tempfile::tempdir().expect("a folder");
         let said = || {
-            let identity = person(Some(place.path()), Some(place.path()), None).identity.expect("somebody");
+            let identity = person(Some(place.path()), Some(place.path()), None)
+                .identity
+                .expect("somebody");
             format!("{} <{}>", identity.name, identity.email)
         };
         assert_eq!(said(), "Podbay <podbay@localhost>");
         fs::create_dir(place.path().join("git")).expect("made");
-        fs::write(place.path().join("git/config"), "[user]\nname = Other\nemail = other@example.org\n").expect("written");
-        fs::write(place.path().join(".gitconfig"), "[user]\n\tname = \"Ann Lee\"\n[user \"x\"]\n\temail = no\n").expect("written");
+        fs::write(
+            place.path().join("git/config"),
+            "[user]\nname = Other\nemail = other@example.org\n",
+        )
+        .expect("written");
+        fs::write(
+            place.path().join(".gitconfig"),
+            "[user]\n\tname = \"Ann Lee\"\n[user \"x\"]\n\temail = no\n",
+        )
+        .expect("written");
         assert_eq!(said(), "Ann Lee <other@example.org>");
         fs::write(place.path().join(".gitconfig"), "[user\nname =").expect("written");
         assert_eq!(said(), "Other <other@example.org>");
@@ -189,10 +261,15 @@ mod tests {
     #[test]
     fn how_lines_end_comes_from_the_settings_that_say_it_first() {
         let place = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let write =
+            |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
         let said = || {
             let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
-            person.line_ends.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+            person
+                .line_ends
+                .iter()
+                .map(|(key, value)| format!("{key} {value}"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(said(), [""; 0]);
         fs::create_dir(place.path().join("git")).expect("made");
@@ -212,10 +289,22 @@ mod tests {
         fs::create_dir(place.path().join("git")).expect("made");
         fs::write(place.path().join("git/ignore"), b"*.log\n\xff\nend").expect("written");
         assert_eq!(ignored(), "*.log\nend");
-        fs::write(place.path().join("rules"), format!(".idea/\n{}", "x".repeat(MOST_RULES))).expect("written");
-        fs::write(place.path().join(".gitconfig"), "[core]\nexcludesFile = ~/rules\n").expect("written");
+        fs::write(
+            place.path().join("rules"),
+            format!(".idea/\n{}", "x".repeat(MOST_RULES)),
+        )
+        .expect("written");
+        fs::write(
+            place.path().join(".gitconfig"),
+            "[core]\nexcludesFile = ~/rules\n",
+        )
+        .expect("written");
         assert_eq!(ignored(), ".idea/\n");
-        fs::write(place.path().join(".gitconfig"), "[core]\nexcludesFile = relative\n").expect("written");
+        fs::write(
+            place.path().join(".gitconfig"),
+            "[core]\nexcludesFile = relative\n",
+        )
+        .expect("written");
         assert_eq!(ignored(), "");
     }
 
@@ -224,42 +313,109 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let known = || {
             let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
-            (person.filters.iter().map(ToString::to_string).collect::<Vec<_>>(), person.has_more)
+            (
+                person
+                    .filters
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>(),
+                person.has_more,
+            )
         };
         assert_eq!(known(), (vec![], false));
         fs::create_dir(place.path().join("git")).expect("made");
-        fs::write(place.path().join(".gitconfig"), "[filter \"crypt\"]\n\tclean = enc\n\tsmudge = dec\n").expect("written");
-        fs::write(place.path().join("git/config"), "[filter \"books\"]\nprocess = strip\n[filter \"none\"]\nclean =\nrequired\n")
-            .expect("written");
-        fs::write(place.path().join("gitconfig"), "[filter \"crypt\"]\nclean = other\n").expect("written");
-        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned()], false));
+        fs::write(
+            place.path().join(".gitconfig"),
+            "[filter \"crypt\"]\n\tclean = enc\n\tsmudge = dec\n",
+        )
+        .expect("written");
+        fs::write(
+            place.path().join("git/config"),
+            "[filter \"books\"]\nprocess = strip\n[filter \"none\"]\nclean =\nrequired\n",
+        )
+        .expect("written");
+        fs::write(
+            place.path().join("gitconfig"),
+            "[filter \"crypt\"]\nclean = other\n",
+        )
+        .expect("written");
+        assert_eq!(
+            known(),
+            (vec!["books".to_owned(), "crypt".to_owned()], false)
+        );
         // With what is included, whenever that counts; of what is not there nobody knows anything.
-        fs::write(place.path().join("gitconfig"), "[includeIf \"gitdir:~/work/\"]\npath = work\n[include]\npath = none\n")
-            .expect("written");
+        fs::write(
+            place.path().join("gitconfig"),
+            "[includeIf \"gitdir:~/work/\"]\npath = work\n[include]\npath = none\n",
+        )
+        .expect("written");
         fs::write(place.path().join("work"), "[include]\npath = ~/more\n").expect("written");
-        fs::write(place.path().join("more"), "[filter \"deep\"]\nclean = deep\n[include]\npath = ~/work\n").expect("written");
-        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()], true), "it goes round");
-        fs::write(place.path().join("more"), "[filter \"deep\"]\nclean = deep\n").expect("written");
-        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()], false));
-        fs::write(place.path().join("more"), "[include]\npath = ~somebody/more\n").expect("written");
-        assert_eq!(known(), (vec!["books".to_owned(), "crypt".to_owned()], true));
+        fs::write(
+            place.path().join("more"),
+            "[filter \"deep\"]\nclean = deep\n[include]\npath = ~/work\n",
+        )
+        .expect("written");
+        assert_eq!(
+            known(),
+            (
+                vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()],
+                true
+            ),
+            "it goes round"
+        );
+        fs::write(
+            place.path().join("more"),
+            "[filter \"deep\"]\nclean = deep\n",
+        )
+        .expect("written");
+        assert_eq!(
+            known(),
+            (
+                vec!["books".to_owned(), "crypt".to_owned(), "deep".to_owned()],
+                false
+            )
+        );
+        fs::write(
+            place.path().join("more"),
+            "[include]\npath = ~somebody/more\n",
+        )
+        .expect("written");
+        assert_eq!(
+            known(),
+            (vec!["books".to_owned(), "crypt".to_owned()], true)
+        );
     }
 
     #[test]
     fn attributes_for_all_repositories_are_read_where_the_settings_say_they_are() {
         let place = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let write =
+            |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
         let named = || {
             let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
             let told = |one: &Attributes| {
-                let path = one.path.as_path().strip_prefix(place.path()).map_or(one.path.to_string(), |path| path.display().to_string());
-                format!("{path} {:?} {}", one.filters.iter().map(ToString::to_string).collect::<Vec<_>>(), one.is_of_machine)
+                let path = one
+                    .path
+                    .as_path()
+                    .strip_prefix(place.path())
+                    .map_or(one.path.to_string(), |path| path.display().to_string());
+                format!(
+                    "{path} {:?} {}",
+                    one.filters
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect::<Vec<_>>(),
+                    one.is_of_machine
+                )
             };
             person.attributes.iter().map(told).collect::<Vec<_>>()
         };
         assert_eq!(named(), [""; 0]);
         fs::create_dir(place.path().join("git")).expect("made");
-        write("git/attributes", "*.yml filter=crypt diff=x\n* text=auto\n*.b filter=crypt\n");
+        write(
+            "git/attributes",
+            "*.yml filter=crypt diff=x\n* text=auto\n*.b filter=crypt\n",
+        );
         write("gitattributes", "*.ipynb filter=books\n");
         let of_machine = "gitattributes [\"books\"] true";
         assert_eq!(named(), ["git/attributes [\"crypt\"] false", of_machine]);
@@ -268,15 +424,22 @@ mod tests {
         write("other", "* filter=other\n");
         write("git/config", "[core]\nattributesFile = ~/other\n");
         assert_eq!(named(), ["other [\"other\"] false", of_machine]);
-        write(".gitconfig", &format!("[core]\nattributesFile = {}/own\n", place.path().display()));
+        write(
+            ".gitconfig",
+            &format!("[core]\nattributesFile = {}/own\n", place.path().display()),
+        );
         assert_eq!(named(), ["own [\"own\"] false", of_machine]);
-        write(".gitconfig", "[includeIf \"gitdir:x\"]\npath = work\n[core]\nattributesFile = in/each\n");
+        write(
+            ".gitconfig",
+            "[includeIf \"gitdir:x\"]\npath = work\n[core]\nattributesFile = in/each\n",
+        );
         write("work", "[core]\nattributesFile = ~/own\n");
         assert_eq!(named().len(), 3);
         assert_eq!(named()[0], "in/each [] false");
         // A pipe is waited for by nobody.
         fs::remove_file(place.path().join("own")).expect("removed");
-        nix::unistd::mkfifo(&place.path().join("own"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        nix::unistd::mkfifo(&place.path().join("own"), nix::sys::stat::Mode::S_IRWXU)
+            .expect("made");
         assert_eq!(named(), ["in/each [] false", of_machine]);
     }
 }

@@ -1,4 +1,5 @@
-//! The git of a session whose changes wait in a review: its folder waits with them, until a person wants it.
+//! The git of a session whose changes wait in a review: its folder waits with them, until a person
+//! wants it.
 
 use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
@@ -32,28 +33,44 @@ pub(crate) fn volume_of_below(session: &SessionId) -> String {
 }
 
 /// Returns whether the volume of the git folder is there.
-pub(crate) async fn is_there(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
+pub(crate) async fn is_there(
+    engine: &Engine,
+    session: &SessionId,
+    cancel: &CancellationToken,
+) -> Result<bool, Error> {
     let folder = engine.volume_folder(&volume_of(session), cancel).await;
-    Ok(folder.map_err(Error::engine("look for the session's git folder"))?.is_some())
+    Ok(folder
+        .map_err(Error::engine("look for the session's git folder"))?
+        .is_some())
 }
 
-/// Makes that volume for a session that is about to begin, where its project has a repository; returns whether there is one.
-pub(crate) async fn keep_for_review(engine: &Engine, spec: &Spec, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
+/// Makes that volume for a session that is about to begin, where its project has a repository;
+/// returns whether there is one.
+pub(crate) async fn keep_for_review(
+    engine: &Engine,
+    spec: &Spec,
+    session: &SessionId,
+    cancel: &CancellationToken,
+) -> Result<bool, Error> {
     if is_there(engine, session, cancel).await? {
         return Ok(true);
     }
     if Top::of(&spec.project) == Top::None {
         return Ok(false);
     }
-    let labels = Labels { session: Some(session.clone()), ..Labels::new(Role::Git) };
+    let labels = Labels {
+        session: Some(session.clone()),
+        ..Labels::new(Role::Git)
+    };
     volume::make(engine, spec, &labels, (&volume_of(session), false), cancel).await?;
     Ok(true)
 }
 
-/// Takes over what the session of a review did with git. If it was all, that is noted in the review, which is over where no path waits.
+/// Takes over what the session of a review did with git. If it was all, that is noted in the
+/// review, which is over where no path waits.
 ///
-/// `spec` is that of the project itself. With `with_auto_run` commits come, too, that hold what may run on the person's machine, and it is named.
-/// Killed at any point it can be begun again.
+/// `spec` is that of the project itself. With `with_auto_run` commits come, too, that hold what may
+/// run on the person's machine, and it is named. Killed at any point it can be begun again.
 #[boxed]
 pub async fn take_over(
     engine: &Engine,
@@ -65,15 +82,44 @@ pub async fn take_over(
 ) -> Result<Ended, Error> {
     let id = git_of_review(session.as_str());
     let has_folder = is_there(engine, session, cancel).await?;
-    let labels = Labels { owner: Some(Owner::current()), session: Some(session.clone()), ..Labels::new(Role::Keeper) };
-    let again = format!("podbay review apply {session}{}", if with_auto_run { " --commits" } else { "" });
-    let cut = Error::cut(&format!("what was being taken over of the git of review {session}, after its files,"), &again);
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        session: Some(session.clone()),
+        ..Labels::new(Role::Keeper)
+    };
+    let again = format!(
+        "podbay review apply {session}{}",
+        if with_auto_run { " --commits" } else { "" }
+    );
+    let cut = Error::cut(
+        &format!("what was being taken over of the git of review {session}, after its files,"),
+        &again,
+    );
     let left = Left {
         id: &id,
-        top: if has_folder { Top::of(&spec.project) } else { Top::None },
+        top: if has_folder {
+            Top::of(&spec.project)
+        } else {
+            Top::None
+        },
         has_folder,
         is_top_theirs: None,
-        review: Some(OfReview { name: session.to_string(), how: ReviewedGit { auto_run: sandbox.auto_run.clone(), with_auto_run } }),
+        review: Some(OfReview {
+            name: session.to_string(),
+            how: ReviewedGit {
+                auto_run: sandbox.auto_run.clone(),
+                with_auto_run,
+            },
+        }),
     };
-    settle::settle(engine, spec, &labels, options, left, sandbox.start_timeout.duration()).await.map_err(cut)
+    settle::settle(
+        engine,
+        spec,
+        &labels,
+        options,
+        left,
+        sandbox.start_timeout.duration(),
+    )
+    .await
+    .map_err(cut)
 }

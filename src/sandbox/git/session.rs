@@ -79,18 +79,32 @@ struct Seen {
 
 impl Seen {
     fn of(spec: &Spec) -> Self {
-        Self { hidden: spec.covers.hidden().to_vec(), repositories: spec.covers.repositories().cloned().collect() }
+        Self {
+            hidden: spec.covers.hidden().to_vec(),
+            repositories: spec.covers.repositories().cloned().collect(),
+        }
     }
 }
 
 impl SessionGit {
     pub(crate) fn new(session: &SessionId, options: Options) -> Self {
-        Self { id: format!("{session}-{}", InstanceId::random()), review: None, options, state: Mutex::default() }
+        Self {
+            id: format!("{session}-{}", InstanceId::random()),
+            review: None,
+            options,
+            state: Mutex::default(),
+        }
     }
 
-    /// The git of a session whose changes are held back. Going on in its review it goes on in the same folder.
+    /// The git of a session whose changes are held back. Going on in its review it goes on in the
+    /// same folder.
     pub(crate) fn of_review(session: &SessionId, options: Options) -> Self {
-        Self { id: git_of_review(session.as_str()), review: Some(session.clone()), options, state: Mutex::default() }
+        Self {
+            id: git_of_review(session.as_str()),
+            review: Some(session.clone()),
+            options,
+            state: Mutex::default(),
+        }
     }
 
     /// Makes the box of the session, and before that or beside it the session's folder.
@@ -118,12 +132,19 @@ impl SessionGit {
             None => Below::of(spec, docker::facts_of(engine, cancel).await?),
             Some(_) => Below::of_review(spec),
         };
-        *state = State { top: top_identity(spec), ..State::default() };
-        if let Err(error) = self.make_volumes(engine, spec, labels, &top, &below, cancel).await {
+        *state = State {
+            top: top_identity(spec),
+            ..State::default()
+        };
+        if let Err(error) = self
+            .make_volumes(engine, spec, labels, &top, &below, cancel)
+            .await
+        {
             state.give_up(spec, &top, &error)?;
             return Box::pin(start(None)).await;
         }
-        let preparing = Box::pin(self.prepare(engine, spec, labels, (&top, &below), within, cancel));
+        let preparing =
+            Box::pin(self.prepare(engine, spec, labels, (&top, &below), within, cancel));
         let guess = if !below.is_empty() {
             None
         } else if top == Top::None {
@@ -140,7 +161,12 @@ impl SessionGit {
             None => (None, preparing.await),
         };
         match prepared {
-            Ok(Outcome { lent, obeyed, notes, tracked }) => {
+            Ok(Outcome {
+                lent,
+                obeyed,
+                notes,
+                tracked,
+            }) => {
                 state.tracked = tracked;
                 state.notes = notes;
                 state.notes.extend(below.notes);
@@ -171,7 +197,8 @@ impl SessionGit {
         }
     }
 
-    /// Writes down how the project is, for a session whose box is somebody else's: that has no folder for it.
+    /// Writes down how the project is, for a session whose box is somebody else's: that has no
+    /// folder for it.
     pub(crate) async fn look_on(
         &self,
         engine: &Engine,
@@ -184,10 +211,22 @@ impl SessionGit {
         if state.is_sealed || state.is_on_record {
             return Ok(());
         }
-        *state = State { top: top_identity(spec), ..State::default() };
+        *state = State {
+            top: top_identity(spec),
+            ..State::default()
+        };
         let looked = async {
-            self.make_volumes(engine, spec, labels, &Top::None, &Below::default(), cancel).await?;
-            Box::pin(self.prepare(engine, spec, labels, (&Top::None, &Below::default()), within, cancel)).await
+            self.make_volumes(engine, spec, labels, &Top::None, &Below::default(), cancel)
+                .await?;
+            Box::pin(self.prepare(
+                engine,
+                spec,
+                labels,
+                (&Top::None, &Below::default()),
+                within,
+                cancel,
+            ))
+            .await
         };
         match looked.await {
             Ok(_) => state.is_on_record = true,
@@ -212,14 +251,26 @@ impl SessionGit {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         // By its session it is known that they wait with a review.
-        let of_review = self.review.clone().map(|session| Labels { session: Some(session), ..labels.clone() });
+        let of_review = self.review.clone().map(|session| Labels {
+            session: Some(session),
+            ..labels.clone()
+        });
         let labels = of_review.as_ref().unwrap_or(labels);
         let (name, other) = (volume::name(&self.id), volume::name_of_below(&self.id));
-        let making = Box::pin(volume::make(engine, spec, labels, (&name, *top != Top::None), cancel));
+        let making = Box::pin(volume::make(
+            engine,
+            spec,
+            labels,
+            (&name, *top != Top::None),
+            cancel,
+        ));
         if !has_other(top, below) {
             return making.await;
         }
-        let (made, other) = tokio::join!(making, Box::pin(volume::make(engine, spec, labels, (&other, true), cancel)));
+        let (made, other) = tokio::join!(
+            making,
+            Box::pin(volume::make(engine, spec, labels, (&other, true), cancel))
+        );
         made.and(other)
     }
 
@@ -236,15 +287,29 @@ impl SessionGit {
         let name = volume::name(&self.id);
         let mut mounts = top.mounts(&name, false);
         mounts.extend(has_other(top, below).then(|| below::mount(&self.id, false)));
-        let mut keeper = Keeper::start_with(engine, spec, labels, Purpose::Keep, &mounts, within, cancel).await?;
+        let mut keeper =
+            Keeper::start_with(engine, spec, labels, Purpose::Keep, &mounts, within, cancel)
+                .await?;
         let order = GitOrder::Prepare {
             id: self.id.clone(),
-            sources: top.source(&spec.project).into_iter().chain(below.sources()).collect(),
-            hidden: spec.covers.hidden().iter().map(|path| BytesPath::from_bytes(path.as_bytes())).collect(),
+            sources: top
+                .source(&spec.project)
+                .into_iter()
+                .chain(below.sources())
+                .collect(),
+            hidden: spec
+                .covers
+                .hidden()
+                .iter()
+                .map(|path| BytesPath::from_bytes(path.as_bytes()))
+                .collect(),
             person: self.options.person.clone(),
             review: self.review.as_ref().map(ToString::to_string),
             place: BytesPath::from(spec.project.path()),
-            outside: outside(&spec.project, spec.covers.repositories().map(String::as_bytes)),
+            outside: outside(
+                &spec.project,
+                spec.covers.repositories().map(String::as_bytes),
+            ),
         };
         let answer = keeper.git(order, cancel).await;
         match &answer {
@@ -252,20 +317,40 @@ impl SessionGit {
             // Its answer may still come.
             Err(_) => keeper.discard(engine).await,
         }
-        let GitAnswer::Prepared(prepared) = answer? else { return Err(Keeper::unexpected()) };
+        let GitAnswer::Prepared(prepared) = answer? else {
+            return Err(Keeper::unexpected());
+        };
         let folder = if has_other(top, below) {
             let other = volume::name_of_below(&self.id);
-            engine.volume_folder(&other, cancel).await.map_err(Error::engine("look for the session's git folder"))?
+            engine
+                .volume_folder(&other, cancel)
+                .await
+                .map_err(Error::engine("look for the session's git folder"))?
         } else {
             None
         };
-        let is_top_good = prepared.repositories.iter().any(|one| one.path.as_bytes() == b".git" && one.refused.is_none());
+        let is_top_good = prepared
+            .repositories
+            .iter()
+            .any(|one| one.path.as_bytes() == b".git" && one.refused.is_none());
         let top = if is_top_good { top } else { &Top::None };
-        let lent = Lent::of(&spec.project, (top, &name), below, &prepared, folder.as_deref());
-        Ok(Outcome { lent, notes: told(&prepared), tracked: tracked(&prepared), obeyed: prepared.obeyed })
+        let lent = Lent::of(
+            &spec.project,
+            (top, &name),
+            below,
+            &prepared,
+            folder.as_deref(),
+        );
+        Ok(Outcome {
+            lent,
+            notes: told(&prepared),
+            tracked: tracked(&prepared),
+            obeyed: prepared.obeyed,
+        })
     }
 
-    /// Returns what the person's git obeys in the project, as the real settings said before anything ran.
+    /// Returns what the person's git obeys in the project, as the real settings said before
+    /// anything ran.
     pub(crate) async fn obeyed(&self) -> Obeyed {
         self.state.lock().await.obeyed.clone()
     }
@@ -279,10 +364,16 @@ impl SessionGit {
         volume::name(&self.id)
     }
 
-    /// Returns those of the hidden paths that git tracks, or tracks something in: what was committed of them can be read.
+    /// Returns those of the hidden paths that git tracks, or tracks something in: what was
+    /// committed of them can be read.
     pub(crate) async fn tracked(&self, hidden: &[String]) -> Vec<String> {
         let state = self.state.lock().await;
-        let is_tracked = |path: &&String| state.tracked.iter().any(|known| path_below(known.as_bytes(), path.as_bytes()).is_some());
+        let is_tracked = |path: &&String| {
+            state
+                .tracked
+                .iter()
+                .any(|known| path_below(known.as_bytes(), path.as_bytes()).is_some())
+        };
         hidden.iter().filter(is_tracked).cloned().collect()
     }
 
@@ -293,8 +384,8 @@ impl SessionGit {
         std::mem::take(&mut state.notes)
     }
 
-    /// Takes over what the session left; `None`: nobody knows how the project was. `is_top_theirs`: whether the `.git` at the top is the
-    /// person's.
+    /// Takes over what the session left; `None`: nobody knows how the project was. `is_top_theirs`:
+    /// whether the `.git` at the top is the person's.
     pub(crate) async fn settle(
         &self,
         engine: &Engine,
@@ -308,9 +399,29 @@ impl SessionGit {
             volume::remove(engine, &self.id).await;
             return None;
         }
-        let top = if state.lent.as_ref().is_some_and(Lent::has_top) { Top::of(&spec.project) } else { Top::None };
-        let left = settle::Left { id: &self.id, top, has_folder: state.lent.is_some(), is_top_theirs: Some(is_top_theirs), review: None };
-        Some(Box::pin(settle::settle(engine, spec, labels, &self.options, left, within)).await)
+        let top = if state.lent.as_ref().is_some_and(Lent::has_top) {
+            Top::of(&spec.project)
+        } else {
+            Top::None
+        };
+        let left = settle::Left {
+            id: &self.id,
+            top,
+            has_folder: state.lent.is_some(),
+            is_top_theirs: Some(is_top_theirs),
+            review: None,
+        };
+        Some(
+            Box::pin(settle::settle(
+                engine,
+                spec,
+                labels,
+                &self.options,
+                left,
+                within,
+            ))
+            .await,
+        )
     }
 
     /// Drops what the session did with git.
@@ -318,15 +429,23 @@ impl SessionGit {
         volume::remove(engine, &self.id).await;
     }
 
-    /// Has a session whose git was taken over go on with a folder made anew, with what the project has by now.
-    pub(crate) async fn begin_anew(&self, engine: &Engine, spec: &Spec, session: &SessionId, cancel: &CancellationToken) {
+    /// Has a session whose git was taken over go on with a folder made anew, with what the project
+    /// has by now.
+    pub(crate) async fn begin_anew(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        session: &SessionId,
+        cancel: &CancellationToken,
+    ) {
         *self.state.lock().await = State::default();
         if let Err(error) = super::keep_for_review(engine, spec, session, cancel).await {
             tracing::debug!(%error, "the folder is not there yet");
         }
     }
 
-    /// Removes what a session has that never began; one that is on record is settled at the next start.
+    /// Removes what a session has that never began; one that is on record is settled at the next
+    /// start.
     pub(crate) async fn forget(&self, engine: &Engine) {
         // That of a review goes with the review.
         if self.review.is_none() && !self.state.lock().await.is_on_record {
@@ -358,7 +477,10 @@ impl State {
         if *top == Top::None {
             tracing::debug!(%error, "how the repositories were is not on record");
         } else {
-            self.notes.push(format!("{READ_ONLY}: its own git folder could not be made: {}", with_causes(error)));
+            self.notes.push(format!(
+                "{READ_ONLY}: its own git folder could not be made: {}",
+                with_causes(error)
+            ));
         }
         Ok(())
     }
@@ -366,7 +488,9 @@ impl State {
 
 fn top_identity(spec: &Spec) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::symlink_metadata(spec.project.path().join(".git")).ok().map(|facts| (facts.dev(), facts.ino()))
+    std::fs::symlink_metadata(spec.project.path().join(".git"))
+        .ok()
+        .map(|facts| (facts.dev(), facts.ino()))
 }
 
 /// How many things of one kind are told one by one.
@@ -382,11 +506,24 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
                 refusal if refusal.lets_read() => READ_ONLY,
                 _ => NOTHING,
             };
-            let what = if repository.path.as_bytes() == b".git" { words.to_owned() } else { format!("{words} at {}", repository.path) };
+            let what = if repository.path.as_bytes() == b".git" {
+                words.to_owned()
+            } else {
+                format!("{words} at {}", repository.path)
+            };
             refused.push(format!("{what}: {refusal}"));
         }
-        let place = if repository.path.as_bytes() == b".git" { String::new() } else { format!(" at {}", repository.path) };
-        notes.extend(repository.notes.iter().map(|note| format!("git in this session{place}: {note}")));
+        let place = if repository.path.as_bytes() == b".git" {
+            String::new()
+        } else {
+            format!(" at {}", repository.path)
+        };
+        notes.extend(
+            repository
+                .notes
+                .iter()
+                .map(|note| format!("git in this session{place}: {note}")),
+        );
     }
     let cut = |mut list: Vec<String>, n_more: u64, words: &str| {
         let n_more = list.len().saturating_sub(MOST_TOLD) as u64 + n_more;
@@ -394,21 +531,32 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
         list.extend((n_more > 0).then(|| format!("{words}: {n_more} more")));
         list
     };
-    let refused = cut(refused, prepared.n_more, "git can only read in other repositories of the project");
+    let refused = cut(
+        refused,
+        prepared.n_more,
+        "git can only read in other repositories of the project",
+    );
     [refused, cut(notes, 0, "git in this session")].concat()
 }
 
-/// Returns the files that are hidden and tracked, from the project's folder; where a submodule has its files is not said there.
+/// Returns the files that are hidden and tracked, from the project's folder; where a submodule has
+/// its files is not said there.
 fn tracked(prepared: &PreparedGit) -> Vec<BytesPath> {
     let of = |one: &PreparedRepository| -> Vec<BytesPath> {
-        let Some(folder) = one.path.as_bytes().strip_suffix(b".git") else { return Vec::new() };
-        one.hidden.iter().map(|path| BytesPath::from_bytes([folder, path.as_bytes()].concat())).collect()
+        let Some(folder) = one.path.as_bytes().strip_suffix(b".git") else {
+            return Vec::new();
+        };
+        one.hidden
+            .iter()
+            .map(|path| BytesPath::from_bytes([folder, path.as_bytes()].concat()))
+            .collect()
     };
     prepared.repositories.iter().flat_map(of).collect()
 }
 
 pub(super) fn with_causes(error: &Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source())
+        .map(|cause| format!(": {cause}"));
     format!("{error}{}", causes.collect::<String>())
 }
 
@@ -420,15 +568,43 @@ mod tests {
     fn where_git_cannot_even_read_that_is_said() {
         let said = |path: &str, refusal: GitRefusal| {
             let repositories = vec![PreparedRepository::refused(&path.into(), refusal)];
-            told(&PreparedGit { repositories, ..PreparedGit::default() }).concat()
+            told(&PreparedGit {
+                repositories,
+                ..PreparedGit::default()
+            })
+            .concat()
         };
-        let lent = || GitRefusal::Alternates { from: "/elsewhere".into() };
-        assert!(said(".git", lent()).starts_with("git does not work in this session: it borrows objects from /elsewhere"));
-        assert!(said("sub/.git", lent()).starts_with("git does not work in this session at sub/.git: it borrows"));
-        assert!(said(".git", GitRefusal::NoHead).starts_with("git does not work in this session: it has no HEAD"));
-        let unknown = said(".git", GitRefusal::Extension { name: "future".to_owned() });
-        assert!(unknown.starts_with("git can at most read in this session: it has the extension `future`"), "{unknown}");
-        assert!(said(".git", GitRefusal::Sha256).starts_with("git can only read in this session: its objects"));
+        let lent = || GitRefusal::Alternates {
+            from: "/elsewhere".into(),
+        };
+        assert!(
+            said(".git", lent()).starts_with(
+                "git does not work in this session: it borrows objects from /elsewhere"
+            )
+        );
+        assert!(
+            said("sub/.git", lent())
+                .starts_with("git does not work in this session at sub/.git: it borrows")
+        );
+        assert!(
+            said(".git", GitRefusal::NoHead)
+                .starts_with("git does not work in this session: it has no HEAD")
+        );
+        let unknown = said(
+            ".git",
+            GitRefusal::Extension {
+                name: "future".to_owned(),
+            },
+        );
+        assert!(
+            unknown
+                .starts_with("git can at most read in this session: it has the extension `future`"),
+            "{unknown}"
+        );
+        assert!(
+            said(".git", GitRefusal::Sha256)
+                .starts_with("git can only read in this session: its objects")
+        );
     }
 
     #[tokio::test]
@@ -438,21 +614,47 @@ mod tests {
             refused: None,
             ..PreparedRepository::refused(&path.into(), GitRefusal::NoHead)
         };
-        let repositories = vec![repository(".git", &[".env", ".aws/credentials"]), repository("sub/.git", &["a.pem"])];
+        let repositories = vec![
+            repository(".git", &[".env", ".aws/credentials"]),
+            repository("sub/.git", &["a.pem"]),
+        ];
         let git = SessionGit::new(&SessionId::random(), Options::default());
-        git.state.lock().await.tracked = tracked(&PreparedGit { repositories, ..PreparedGit::default() });
-        let hidden = [".aws", ".env", ".env.local", "a.pem", "sub/a.pem", "other/.env"].map(str::to_owned);
+        git.state.lock().await.tracked = tracked(&PreparedGit {
+            repositories,
+            ..PreparedGit::default()
+        });
+        let hidden = [
+            ".aws",
+            ".env",
+            ".env.local",
+            "a.pem",
+            "sub/a.pem",
+            "other/.env",
+        ]
+        .map(str::to_owned);
         assert_eq!(git.tracked(&hidden).await, [".aws", ".env", "sub/a.pem"]);
     }
 
     #[test]
     fn of_many_repositories_some_are_named_and_the_rest_is_counted() {
-        let refused = |n: usize| PreparedRepository::refused(&format!("{n}/.git").as_str().into(), GitRefusal::WorktreeBelow);
-        let prepared =
-            |n: usize, n_more: u64| PreparedGit { repositories: (0..n).map(refused).collect(), n_more, ..PreparedGit::default() };
+        let refused = |n: usize| {
+            PreparedRepository::refused(
+                &format!("{n}/.git").as_str().into(),
+                GitRefusal::WorktreeBelow,
+            )
+        };
+        let prepared = |n: usize, n_more: u64| PreparedGit {
+            repositories: (0..n).map(refused).collect(),
+            n_more,
+            ..PreparedGit::default()
+        };
         assert_eq!(told(&prepared(20, 0)).len(), 20);
         let told = told(&prepared(300, 700));
         assert_eq!(told.len(), 21);
-        assert!(told[0].contains(" at 0/.git: ") && told[20].ends_with("in other repositories of the project: 980 more"), "{told:?}");
+        assert!(
+            told[0].contains(" at 0/.git: ")
+                && told[20].ends_with("in other repositories of the project: 980 more"),
+            "{told:?}"
+        );
     }
 }

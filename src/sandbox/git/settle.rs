@@ -48,8 +48,8 @@ pub(super) struct OfReview {
     pub(super) how: ReviewedGit,
 }
 
-/// Has a keeper take over what a session left, which may write to the project for that time. Somebody who wants to leave waits a moment for it;
-/// it is begun again at the next start.
+/// Has a keeper take over what a session left, which may write to the project for that time.
+/// Somebody who wants to leave waits a moment for it; it is begun again at the next start.
 pub(super) async fn settle(
     engine: &Engine,
     spec: &Spec,
@@ -73,36 +73,75 @@ async fn to_its_end(
     within: Duration,
 ) -> Result<Ended, Error> {
     let cancel = CancellationToken::new();
-    let Left { id, top, has_folder, is_top_theirs, review } = left;
+    let Left {
+        id,
+        top,
+        has_folder,
+        is_top_theirs,
+        review,
+    } = left;
     let mut no_import = None;
     let mut tries_again = false;
     let mut spec = spec.clone();
     if has_folder {
         // The git that runs on the real repository is ours, whatever image the session had.
-        let image = engine.image(DEFAULT_IMAGE, &cancel).await.map_err(Error::engine("look for the image that has git"))?;
+        let image = engine
+            .image(DEFAULT_IMAGE, &cancel)
+            .await
+            .map_err(Error::engine("look for the image that has git"))?;
         if let Some(image) = image {
             spec = spec.in_image(&image);
         } else {
             tries_again = true;
-            no_import = Some(format!("there is no image `{DEFAULT_IMAGE}`, whose git does it; `podbay images build` makes it"));
+            no_import = Some(format!(
+                "there is no image `{DEFAULT_IMAGE}`, whose git does it; `podbay images build` makes it"
+            ));
         }
     }
     let mut mounts = top.mounts(&volume::name(id), true);
     // The engine would make one that is not there.
-    let other = engine.volume_folder(&volume::name_of_below(id), &cancel).await;
-    let has_other = other.map_err(Error::engine("look for the session's git folders"))?.is_some();
+    let other = engine
+        .volume_folder(&volume::name_of_below(id), &cancel)
+        .await;
+    let has_other = other
+        .map_err(Error::engine("look for the session's git folders"))?
+        .is_some();
     mounts.extend(has_other.then(|| below::mount(id, true)));
     // What waited in a review could make no repository in the project.
-    let folder = if review.is_none() { Some(Folder::make(&options.aside, id, spec.ids())?) } else { None };
+    let folder = if review.is_none() {
+        Some(Folder::make(&options.aside, id, spec.ids())?)
+    } else {
+        None
+    };
     if let Some(folder) = &folder {
-        mounts.push(Mount::Bind { source: folder.text()?, target: "/aside".to_owned(), read_only: false });
+        mounts.push(Mount::Bind {
+            source: folder.text()?,
+            target: "/aside".to_owned(),
+            read_only: false,
+        });
     }
-    let mut keeper = Keeper::start_with(engine, &spec, labels, Purpose::Restore, &mounts, within, &cancel).await?;
+    let mut keeper = Keeper::start_with(
+        engine,
+        &spec,
+        labels,
+        Purpose::Restore,
+        &mounts,
+        within,
+        &cancel,
+    )
+    .await?;
     // A review waits until somebody wants it gone.
     tries_again |= review.is_some();
-    let (id_there, top, below) = (id.to_owned(), top.source(&spec.project), has_other.then(|| BELOW.into()));
+    let (id_there, top, below) = (
+        id.to_owned(),
+        top.source(&spec.project),
+        has_other.then(|| BELOW.into()),
+    );
     let how = review.as_ref().map(|review| review.how.clone());
-    let (auto_run, place) = (options.auto_run.clone(), BytesPath::from(spec.project.path()));
+    let (auto_run, place) = (
+        options.auto_run.clone(),
+        BytesPath::from(spec.project.path()),
+    );
     let order = GitOrder::Settle {
         id: id_there,
         top,
@@ -119,14 +158,24 @@ async fn to_its_end(
     let is_settled = matches!(&answer, Ok(GitAnswer::Settled(settled)) if settled.is_settled);
     let noted = match review.as_ref().filter(|_| is_settled) {
         // The same keeper notes it, so that a review is over as soon as it can be.
-        Some(review) => keeper.review(ReviewOrder::GitTaken { name: review.name.clone() }, &cancel).await.map(drop),
+        Some(review) => keeper
+            .review(
+                ReviewOrder::GitTaken {
+                    name: review.name.clone(),
+                },
+                &cancel,
+            )
+            .await
+            .map(drop),
         None => Ok(()),
     };
     match (&answer, &noted) {
         (Ok(_), Ok(())) => keeper.close(),
         _ => keeper.discard(engine).await,
     }
-    let GitAnswer::Settled(settled) = answer? else { return Err(Keeper::unexpected()) };
+    let GitAnswer::Settled(settled) = answer? else {
+        return Err(Keeper::unexpected());
+    };
     noted?;
     if settled.is_settled {
         volume::remove(engine, id).await;
@@ -144,7 +193,8 @@ async fn to_its_end(
     })
 }
 
-/// Settles the sessions of a project whose controllers were killed, before another one begins; returns what came of each.
+/// Settles the sessions of a project whose controllers were killed, before another one begins;
+/// returns what came of each.
 pub(crate) async fn settle_left(
     engine: &Engine,
     spec: &Spec,
@@ -162,17 +212,37 @@ pub(crate) async fn settle_left(
         }
     };
     for leftover in volumes {
-        let Leftover::Volume { name, labels: of_volume, .. } = leftover else { continue };
-        let is_ours = of_volume.role == Role::Git && of_volume.project.as_deref() == Some(spec.project.key().as_str());
+        let Leftover::Volume {
+            name,
+            labels: of_volume,
+            ..
+        } = leftover
+        else {
+            continue;
+        };
+        let is_ours = of_volume.role == Role::Git
+            && of_volume.project.as_deref() == Some(spec.project.key().as_str());
         if !is_ours || !of_volume.owner.as_ref().is_some_and(Owner::is_gone) {
             continue;
         }
-        let Some(id) = volume::id(&name) else { continue };
-        if of_volume.session.as_ref().is_some_and(|session| git_of_review(session.as_str()) == id) {
+        let Some(id) = volume::id(&name) else {
+            continue;
+        };
+        if of_volume
+            .session
+            .as_ref()
+            .is_some_and(|session| git_of_review(session.as_str()) == id)
+        {
             // It waits until a person accepts it, whatever became of its session.
             continue;
         }
-        let left = Left { id, top: Top::of(&spec.project), has_folder: true, is_top_theirs: None, review: None };
+        let left = Left {
+            id,
+            top: Top::of(&spec.project),
+            has_folder: true,
+            is_top_theirs: None,
+            review: None,
+        };
         let settled = Box::pin(settle(engine, spec, labels, options, left, within)).await;
         ended.push(settled.map_err(|error| (name.clone(), error)));
     }
@@ -182,7 +252,12 @@ pub(crate) async fn settle_left(
 impl Ended {
     /// Whether something was in a repository that is out of the project by now.
     pub fn has_moved(&self, path: &BytesPath) -> bool {
-        self.settled.aside.moved.first.iter().any(|aside| !aside.is_stuck() && aside.has(path.as_bytes()))
+        self.settled
+            .aside
+            .moved
+            .first
+            .iter()
+            .any(|aside| !aside.is_stuck() && aside.has(path.as_bytes()))
     }
 
     /// Whether there are more such repositories than are named.
@@ -202,10 +277,15 @@ impl Folder {
         let path = above.join(id);
         let failed = |error: std::io::Error| Error::Setting {
             key: "PODBAY_HOME",
-            problem: format!("{} cannot be made, for repositories that a session made: {error}", path.display()),
+            problem: format!(
+                "{} cannot be made, for repositories that a session made: {error}",
+                path.display()
+            ),
         };
         match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(failed(error));
+            }
             _ => {}
         }
         // Who is not root is the user that boxes run as, or is root in there.
@@ -217,8 +297,19 @@ impl Folder {
     }
 
     fn text(&self) -> Result<String, Error> {
-        let problem = || format!("{} is not UTF-8, which no engine takes", self.path.display());
-        self.path.to_str().map(str::to_owned).ok_or_else(|| Error::Setting { key: "PODBAY_HOME", problem: problem() })
+        let problem = || {
+            format!(
+                "{} is not UTF-8, which no engine takes",
+                self.path.display()
+            )
+        };
+        self.path
+            .to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| Error::Setting {
+                key: "PODBAY_HOME",
+                problem: problem(),
+            })
     }
 
     fn remove_if_empty(&self) {

@@ -40,16 +40,22 @@ pub(super) enum Top {
 impl Top {
     /// Looks at the `.git` alone. Whether it is what it seems is seen by the keeper.
     pub(super) fn of(project: &Project) -> Self {
-        let Ok(facts) = fs::symlink_metadata(project.path().join(".git")) else { return Self::None };
+        let Ok(facts) = fs::symlink_metadata(project.path().join(".git")) else {
+            return Self::None;
+        };
         if facts.is_dir() {
             return Self::Folder;
         }
         let named = git_folder(project.path()).ok().flatten();
         let named = named.and_then(|path| linked(&BytesPath::from(project.path().join(path))));
-        let Some((common, name)) = named else { return Self::None };
+        let Some((common, name)) = named else {
+            return Self::None;
+        };
         // What the engine is told must lead there without any link.
         match fs::canonicalize(common.as_path()) {
-            Ok(common) if common.is_dir() && common.to_str().is_some() => Self::Worktree { common, name },
+            Ok(common) if common.is_dir() && common.to_str().is_some() => {
+                Self::Worktree { common, name }
+            }
             _ => Self::None,
         }
     }
@@ -75,17 +81,25 @@ impl Top {
         }
     }
 
-    /// What the keeper sees of it besides the project: for an import it writes to the repository and reads the session's folder, before the
-    /// session it is the other way round.
+    /// What the keeper sees of it besides the project: for an import it writes to the repository
+    /// and reads the session's folder, before the session it is the other way round.
     pub(super) fn mounts(&self, volume: &str, imports: bool) -> Vec<Mount> {
         let mut mounts = Vec::new();
         if *self != Self::None {
-            mounts.push(Mount::Volume { name: volume.to_owned(), target: SESSION.to_owned(), read_only: imports });
+            mounts.push(Mount::Volume {
+                name: volume.to_owned(),
+                target: SESSION.to_owned(),
+                read_only: imports,
+            });
         }
         if let Self::Worktree { common, .. } = self
             && let Some(source) = common.to_str()
         {
-            mounts.push(Mount::Bind { source: source.to_owned(), target: REAL.to_owned(), read_only: !imports });
+            mounts.push(Mount::Bind {
+                source: source.to_owned(),
+                target: REAL.to_owned(),
+                read_only: !imports,
+            });
         }
         mounts
     }
@@ -116,14 +130,30 @@ mod tests {
         let project = root.join("project");
         fs::create_dir_all(&project).expect("made");
         fs::create_dir_all(root.join("main/.git/worktrees/side")).expect("made");
-        let top = || Top::of(&Project::open(&project, None, Path::new("/nonexistent")).expect("a project"));
+        let top = || {
+            Top::of(&Project::open(&project, None, Path::new("/nonexistent")).expect("a project"))
+        };
         assert_eq!(top(), Top::None);
         let common = root.join("main/.git");
-        for named in [format!("{}/worktrees/side", common.display()), "../main/.git/worktrees/side".to_owned()] {
+        for named in [
+            format!("{}/worktrees/side", common.display()),
+            "../main/.git/worktrees/side".to_owned(),
+        ] {
             fs::write(project.join(".git"), format!("gitdir: {named}\n")).expect("written");
-            assert_eq!(top(), Top::Worktree { common: common.clone(), name: "side".into() }, "{named}");
+            assert_eq!(
+                top(),
+                Top::Worktree {
+                    common: common.clone(),
+                    name: "side".into()
+                },
+                "{named}"
+            );
         }
-        for named in ["../main/.git/modules/side", "/nowhere/worktrees/side", "../main"] {
+        for named in [
+            "../main/.git/modules/side",
+            "/nowhere/worktrees/side",
+            "../main",
+        ] {
             fs::write(project.join(".git"), format!("gitdir: {named}\n")).expect("written");
             assert_eq!(top(), Top::None, "{named}");
         }

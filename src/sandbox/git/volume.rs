@@ -13,8 +13,9 @@ use podbay_guest as guest;
 /// How the volume of a session's git folder is named.
 const PREFIX: &str = "podbay-git-";
 
-/// How the volume is named that no box has as a whole: it has the folders for repositories below the top, and what leads a linked worktree
-/// to its own. What the engine is to mount by its path must lie where no command can put something else in its place.
+/// How the volume is named that no box has as a whole: it has the folders for repositories below
+/// the top, and what leads a linked worktree to its own. What the engine is to mount by its path
+/// must lie where no command can put something else in its place.
 const PREFIX_BELOW: &str = "podbay-below-";
 
 pub(super) fn name(id: &str) -> String {
@@ -30,7 +31,8 @@ pub(super) fn id(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX)
 }
 
-/// Makes the volume; `owned`: with a folder for the user that the box runs as. Without, it says that there is a session to be settled.
+/// Makes the volume; `owned`: with a folder for the user that the box runs as. Without, it says
+/// that there is a session to be settled.
 pub(super) async fn make(
     engine: &Engine,
     spec: &Spec,
@@ -49,9 +51,22 @@ pub(super) async fn make(
     let exchange = async {
         engine.create_volume(name, &labels, cancel).await?;
         if owned {
-            let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
-            let filler = spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None);
-            engine.own_volume(name, &bare(&filler), spec.ids(), cancel).await?;
+            let labels = Labels {
+                owner: Some(Owner::current()),
+                ..Labels::new(Role::Filler)
+            };
+            let filler = spec.container(
+                format!(
+                    "podbay-filler-{}-{}",
+                    guest::build_id(),
+                    InstanceId::random()
+                ),
+                labels,
+                None,
+            );
+            engine
+                .own_volume(name, &bare(&filler), spec.ids(), cancel)
+                .await?;
         }
         Ok(())
     };
@@ -81,8 +96,13 @@ async fn remove_in_time(engine: &Engine, name: String) {
             Ok(true) => return,
             Ok(false) if matches!(engine.volume_folder(&name, &cancel).await, Ok(None)) => return,
             Ok(false) => tokio::time::sleep(PAUSE).await,
-            Err(error) => return tracing::debug!(%error, name, "the volume is removed at the next start"),
+            Err(error) => {
+                return tracing::debug!(%error, name, "the volume is removed at the next start");
+            }
         }
     }
-    tracing::debug!(name, "the volume is in use, and is removed at the next start");
+    tracing::debug!(
+        name,
+        "the volume is in use, and is removed at the next start"
+    );
 }

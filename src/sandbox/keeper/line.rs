@@ -37,7 +37,8 @@ pub enum Error {
     Failed { doing: String, problem: String },
 }
 
-/// The line to one keeper. One order at a time: an order that is given up takes the line with it, because its answer may still come.
+/// The line to one keeper. One order at a time: an order that is given up takes the line with it,
+/// because its answer may still come.
 pub(super) struct Line<S> {
     reader: FramedRead<ReadHalf<S>, LengthDelimitedCodec>,
     writer: FramedWrite<WriteHalf<S>, LengthDelimitedCodec>,
@@ -53,14 +54,28 @@ impl<S: AsyncRead + AsyncWrite> Line<S> {
         cancel: &CancellationToken,
     ) -> Result<(Self, KeeperHello), Error> {
         let (reader, writer) = tokio::io::split(stream);
-        let mut line = Self { reader: FramedRead::new(reader, frame::codec()), writer: FramedWrite::new(writer, frame::codec()), next: 0 };
+        let mut line = Self {
+            reader: FramedRead::new(reader, frame::codec()),
+            writer: FramedWrite::new(writer, frame::codec()),
+            next: 0,
+        };
         let greeting = async {
-            line.send(&ToKeeper::Hello { protocol: PROTOCOL, build: build.to_owned() }).await?;
+            line.send(&ToKeeper::Hello {
+                protocol: PROTOCOL,
+                build: build.to_owned(),
+            })
+            .await?;
             match line.receive().await? {
-                FromKeeper::Hello(hello) if hello.protocol == PROTOCOL && hello.build == build => Ok(hello),
-                FromKeeper::Hello(_) => Err(Error::Protocol { problem: "it is of another build".to_owned() }),
+                FromKeeper::Hello(hello) if hello.protocol == PROTOCOL && hello.build == build => {
+                    Ok(hello)
+                }
+                FromKeeper::Hello(_) => Err(Error::Protocol {
+                    problem: "it is of another build".to_owned(),
+                }),
                 FromKeeper::Closing { reason } => Err(Error::Ended { reason }),
-                FromKeeper::Done { .. } => Err(Error::Protocol { problem: "an answer comes before its hello".to_owned() }),
+                FromKeeper::Done { .. } => Err(Error::Protocol {
+                    problem: "an answer comes before its hello".to_owned(),
+                }),
             }
         };
         let hello = bounded(greeting, within, cancel).await?;
@@ -68,7 +83,12 @@ impl<S: AsyncRead + AsyncWrite> Line<S> {
     }
 
     /// Gives one order and waits for what comes of it.
-    pub(super) async fn ask(&mut self, order: Order, within: Duration, cancel: &CancellationToken) -> Result<Kept, Error> {
+    pub(super) async fn ask(
+        &mut self,
+        order: Order,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Kept, Error> {
         self.next = self.next.wrapping_add(1);
         let id = self.next;
         let asked = async {
@@ -76,30 +96,46 @@ impl<S: AsyncRead + AsyncWrite> Line<S> {
             match self.receive().await? {
                 FromKeeper::Done { id: answered, kept } if answered == id => Ok(kept),
                 FromKeeper::Closing { reason } => Err(Error::Ended { reason }),
-                _ => Err(Error::Protocol { problem: "it answers what was not asked".to_owned() }),
+                _ => Err(Error::Protocol {
+                    problem: "it answers what was not asked".to_owned(),
+                }),
             }
         };
         match bounded(asked, within, cancel).await? {
             Kept::Failed { doing, problem } => Err(Error::Failed { doing, problem }),
-            kept @ (Kept::Found(_) | Kept::Turn { .. } | Kept::Undo { .. } | Kept::Review { .. } | Kept::Git { .. }) => Ok(kept),
+            kept @ (Kept::Found(_)
+            | Kept::Turn { .. }
+            | Kept::Undo { .. }
+            | Kept::Review { .. }
+            | Kept::Git { .. }) => Ok(kept),
         }
     }
 
     async fn send(&mut self, message: &ToKeeper) -> Result<(), Error> {
-        let bytes = frame::encode(message).map_err(|error| Error::Protocol { problem: error.to_string() })?;
+        let bytes = frame::encode(message).map_err(|error| Error::Protocol {
+            problem: error.to_string(),
+        })?;
         self.writer.send(bytes).await.map_err(Error::Broken)
     }
 
     async fn receive(&mut self) -> Result<FromKeeper, Error> {
         match self.reader.next().await {
-            Some(Ok(bytes)) => frame::decode(&bytes).map_err(|error| Error::Protocol { problem: error.to_string() }),
+            Some(Ok(bytes)) => frame::decode(&bytes).map_err(|error| Error::Protocol {
+                problem: error.to_string(),
+            }),
             Some(Err(error)) => Err(Error::Broken(error)),
-            None => Err(Error::Ended { reason: "its container is gone".to_owned() }),
+            None => Err(Error::Ended {
+                reason: "its container is gone".to_owned(),
+            }),
         }
     }
 }
 
-async fn bounded<T>(asked: impl Future<Output = Result<T, Error>>, within: Duration, cancel: &CancellationToken) -> Result<T, Error> {
+async fn bounded<T>(
+    asked: impl Future<Output = Result<T, Error>>,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<T, Error> {
     tokio::select! {
         outcome = tokio::time::timeout(within, asked) => outcome.unwrap_or(Err(Error::Late { after: within })),
         () = cancel.cancelled() => Err(Error::Cancelled),
@@ -118,11 +154,20 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     fn find() -> Order {
-        Order::Find(Find { budget_ms: 1, ..Find::default() })
+        Order::Find(Find {
+            budget_ms: 1,
+            ..Find::default()
+        })
     }
 
     fn hello() -> FromKeeper {
-        FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "b".to_owned(), workspace: (1, 2), keeps: None, copy: None })
+        FromKeeper::Hello(KeeperHello {
+            protocol: PROTOCOL,
+            build: "b".to_owned(),
+            workspace: (1, 2),
+            keeps: None,
+            copy: None,
+        })
     }
 
     /// Talks to a keeper that says these words, whatever it hears.
@@ -131,27 +176,54 @@ mod tests {
         let cancel = CancellationToken::new();
         let mut keeper = FramedWrite::new(theirs, frame::codec());
         for word in words {
-            keeper.send(frame::encode(&word).expect("short")).await.expect("there is room");
+            keeper
+                .send(frame::encode(&word).expect("short"))
+                .await
+                .expect("there is room");
         }
         // It says no more, and hears on.
         keeper.get_mut().shutdown().await.expect("shut");
-        let (mut line, _): (Line<DuplexStream>, _) = Line::connect(ours, "b", SOON, &cancel).await?;
+        let (mut line, _): (Line<DuplexStream>, _) =
+            Line::connect(ours, "b", SOON, &cancel).await?;
         line.ask(find(), SOON, &cancel).await
     }
 
     #[tokio::test]
     async fn an_answer_is_that_of_the_order() {
-        let done = |id| FromKeeper::Done { id, kept: Kept::Found(Found::default()) };
-        assert_eq!(told(vec![hello(), done(1)]).await.expect("found"), Kept::Found(Found::default()));
-        let failed = Kept::Failed { doing: "look".to_owned(), problem: "full".to_owned() };
+        let done = |id| FromKeeper::Done {
+            id,
+            kept: Kept::Found(Found::default()),
+        };
+        assert_eq!(
+            told(vec![hello(), done(1)]).await.expect("found"),
+            Kept::Found(Found::default())
+        );
+        let failed = Kept::Failed {
+            doing: "look".to_owned(),
+            problem: "full".to_owned(),
+        };
         for (words, expected) in [
             (vec![], "its container is gone"),
             (vec![hello()], "its container is gone"),
             (vec![hello(), done(2)], "what was not asked"),
             (vec![hello(), hello()], "what was not asked"),
             (vec![done(1)], "before its hello"),
-            (vec![FromKeeper::Closing { reason: "old".to_owned() }], "it ended: old"),
-            (vec![hello(), FromKeeper::Done { id: 1, kept: failed }], "it cannot look: full"),
+            (
+                vec![FromKeeper::Closing {
+                    reason: "old".to_owned(),
+                }],
+                "it ended: old",
+            ),
+            (
+                vec![
+                    hello(),
+                    FromKeeper::Done {
+                        id: 1,
+                        kept: failed,
+                    },
+                ],
+                "it cannot look: full",
+            ),
             (
                 vec![FromKeeper::Hello(KeeperHello {
                     protocol: PROTOCOL,
@@ -172,7 +244,13 @@ mod tests {
     async fn a_keeper_that_says_nothing_is_not_waited_for() {
         let (ours, _theirs) = tokio::io::duplex(1 << 16);
         let at_once = Duration::ZERO;
-        let error = Line::connect(ours, "b", at_once, &CancellationToken::new()).await.map(drop).expect_err("nobody answers");
-        assert!(matches!(error, Error::Late { after } if after == at_once), "{error:?}");
+        let error = Line::connect(ours, "b", at_once, &CancellationToken::new())
+            .await
+            .map(drop)
+            .expect_err("nobody answers");
+        assert!(
+            matches!(error, Error::Late { after } if after == at_once),
+            "{error:?}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The keeper: a small container beside that of a session, in which no command ever runs.
 //!
-//! It looks after the project where the controller must not (it runs nothing on a project and opens next to nothing in it) and where the
-//! session's container cannot be trusted to. Start with [`Keeper::start`]; what it does in there is `guest::keep`.
+//! It looks after the project where the controller must not (it runs nothing on a project and opens
+//! next to nothing in it) and where the session's container cannot be trusted to. Start with
+//! [`Keeper::start`]; what it does in there is `guest::keep`.
 
 mod line;
 mod volume;
@@ -98,7 +99,9 @@ impl Keeper {
         let kind = if mounts.is_empty() { "" } else { "git-" };
         let mut keep = match purpose {
             Purpose::Look => None,
-            Purpose::Keep | Purpose::Restore => Some(volume::ready(engine, spec, false, cancel).await?),
+            Purpose::Keep | Purpose::Restore => {
+                Some(volume::ready(engine, spec, false, cancel).await?)
+            }
         };
         let mut filling = Filling::begin(engine, spec, cancel).await?;
         let mut n_made = 1;
@@ -106,29 +109,66 @@ impl Keeper {
             let id = filling
                 .create(cancel, |hosts| {
                     let instance = InstanceId::random();
-                    let labels = Labels { role: Role::Keeper, instance: Some(instance.clone()), ..labels.clone() };
-                    let mut container =
-                        spec.keeper(format!("podbay-keeper-{kind}{instance}"), labels, hosts, keep.as_deref(), purpose == Purpose::Restore);
+                    let labels = Labels {
+                        role: Role::Keeper,
+                        instance: Some(instance.clone()),
+                        ..labels.clone()
+                    };
+                    let mut container = spec.keeper(
+                        format!("podbay-keeper-{kind}{instance}"),
+                        labels,
+                        hosts,
+                        keep.as_deref(),
+                        purpose == Purpose::Restore,
+                    );
                     if !mounts.is_empty() {
                         // What is to be written to, or moved, must be no place of its own.
                         container.readonly_paths.retain(|path| path != DOT_GIT);
                         container.mounts.extend_from_slice(mounts);
                     }
-                    container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "keep".to_owned()];
-                    if let Some(layer) = spec.review.as_ref().map(Held::layer).filter(|layer| !layer.is_empty()) {
+                    container.entrypoint = vec![
+                        format!("{GUEST_FOLDER}/podbay"),
+                        "guest".to_owned(),
+                        "keep".to_owned(),
+                    ];
+                    if let Some(layer) = spec
+                        .review
+                        .as_ref()
+                        .map(Held::layer)
+                        .filter(|layer| !layer.is_empty())
+                    {
                         container.entrypoint.extend(["--layer".to_owned(), layer]);
                     }
                     container
                 })
                 .await?;
             match run(engine, spec, &id, within, cancel).await {
-                Ok((line, KeeperHello { keeps: Some(false), .. }, said)) if n_made == 1 => {
+                Ok((
+                    line,
+                    KeeperHello {
+                        keeps: Some(false), ..
+                    },
+                    said,
+                )) if n_made == 1 => {
                     // Whoever made the volume was killed before it belonged to anybody.
-                    Self { id, line, said, copy: None }.close();
+                    Self {
+                        id,
+                        line,
+                        said,
+                        copy: None,
+                    }
+                    .close();
                     keep = Some(volume::ready(engine, spec, true, cancel).await?);
                     n_made += 1;
                 }
-                Ok((line, hello, said)) => return Ok(Self { id, line, said, copy: hello.copy.map(|copy| copy.identity) }),
+                Ok((line, hello, said)) => {
+                    return Ok(Self {
+                        id,
+                        line,
+                        said,
+                        copy: hello.copy.map(|copy| copy.identity),
+                    });
+                }
                 Err(error) => {
                     if cancel.is_cancelled() {
                         engine.discard_soon(&id).await;
@@ -142,7 +182,11 @@ impl Keeper {
     }
 
     /// Looks through the project for what a box must cover.
-    pub(super) async fn find(&mut self, find: Find, cancel: &CancellationToken) -> Result<Found, Error> {
+    pub(super) async fn find(
+        &mut self,
+        find: Find,
+        cancel: &CancellationToken,
+    ) -> Result<Found, Error> {
         let within = Duration::from_millis(find.budget_ms) + PATIENCE;
         match self.ask(Order::Find(find), within, cancel).await? {
             Kept::Found(found) => Ok(found),
@@ -151,7 +195,11 @@ impl Keeper {
     }
 
     /// Tells where a turn begins or ends.
-    pub(super) async fn turn(&mut self, order: TurnOrder, cancel: &CancellationToken) -> Result<TurnAnswer, Error> {
+    pub(super) async fn turn(
+        &mut self,
+        order: TurnOrder,
+        cancel: &CancellationToken,
+    ) -> Result<TurnAnswer, Error> {
         match self.ask(Order::Turn { order }, SNAPSHOT, cancel).await? {
             Kept::Turn { answer } => Ok(*answer),
             _ => Err(unexpected()),
@@ -159,7 +207,11 @@ impl Keeper {
     }
 
     /// Shows or takes back what turns changed.
-    pub(super) async fn undo(&mut self, order: UndoOrder, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
+    pub(super) async fn undo(
+        &mut self,
+        order: UndoOrder,
+        cancel: &CancellationToken,
+    ) -> Result<UndoAnswer, Error> {
         match self.ask(Order::Undo { order }, SNAPSHOT, cancel).await? {
             Kept::Undo { answer } => Ok(*answer),
             _ => Err(unexpected()),
@@ -167,7 +219,11 @@ impl Keeper {
     }
 
     /// Looks after what is held back until a person accepts it.
-    pub(super) async fn review(&mut self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
+    pub(super) async fn review(
+        &mut self,
+        order: ReviewOrder,
+        cancel: &CancellationToken,
+    ) -> Result<ReviewAnswer, Error> {
         match self.ask(Order::Review { order }, SNAPSHOT, cancel).await? {
             Kept::Review { answer } => Ok(*answer),
             _ => Err(unexpected()),
@@ -175,8 +231,21 @@ impl Keeper {
     }
 
     /// Has it look after the project's repositories.
-    pub(super) async fn git(&mut self, order: GitOrder, cancel: &CancellationToken) -> Result<GitAnswer, Error> {
-        match self.ask(Order::Git { order: Box::new(order) }, SNAPSHOT, cancel).await? {
+    pub(super) async fn git(
+        &mut self,
+        order: GitOrder,
+        cancel: &CancellationToken,
+    ) -> Result<GitAnswer, Error> {
+        match self
+            .ask(
+                Order::Git {
+                    order: Box::new(order),
+                },
+                SNAPSHOT,
+                cancel,
+            )
+            .await?
+        {
             Kept::Git { answer } => Ok(*answer),
             _ => Err(Self::unexpected()),
         }
@@ -187,14 +256,28 @@ impl Keeper {
         unexpected()
     }
 
-    async fn ask(&mut self, order: Order, within: Duration, cancel: &CancellationToken) -> Result<Kept, Error> {
-        self.line.ask(order, within, cancel).await.map_err(|error| match error {
-            LineError::Ended { reason } => {
-                let said: String = (self.said)().trim().chars().take(400).collect();
-                failed(LineError::Ended { reason: if said.is_empty() { reason } else { format!("{reason}: {said}") } })
-            }
-            error => failed(error),
-        })
+    async fn ask(
+        &mut self,
+        order: Order,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Kept, Error> {
+        self.line
+            .ask(order, within, cancel)
+            .await
+            .map_err(|error| match error {
+                LineError::Ended { reason } => {
+                    let said: String = (self.said)().trim().chars().take(400).collect();
+                    failed(LineError::Ended {
+                        reason: if said.is_empty() {
+                            reason
+                        } else {
+                            format!("{reason}: {said}")
+                        },
+                    })
+                }
+                error => failed(error),
+            })
     }
 
     /// Ends it: without input it exits, and the engine removes it.
@@ -215,16 +298,35 @@ async fn run(
     id: &ContainerId,
     within: Duration,
     cancel: &CancellationToken,
-) -> Result<(Line<Attached>, KeeperHello, Box<dyn Fn() -> String + Send + Sync>), Error> {
-    let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the keeper"))?;
-    engine.start(id, cancel).await.map_err(|error| not_started("start the keeper", error))?;
+) -> Result<
+    (
+        Line<Attached>,
+        KeeperHello,
+        Box<dyn Fn() -> String + Send + Sync>,
+    ),
+    Error,
+> {
+    let stream = engine
+        .attach(id, cancel)
+        .await
+        .map_err(Error::engine("attach to the keeper"))?;
+    engine
+        .start(id, cancel)
+        .await
+        .map_err(|error| not_started("start the keeper", error))?;
     let diagnostics = stream.diagnostics();
     let (line, hello) = match Line::connect(stream, &guest::build_id(), within, cancel).await {
         Ok(connected) => connected,
         Err(error) => {
             let said = diagnostics();
             let said = said.trim();
-            return Err(if said.is_empty() { failed(error) } else { Error::NotStarted { problem: said.chars().take(400).collect() } });
+            return Err(if said.is_empty() {
+                failed(error)
+            } else {
+                Error::NotStarted {
+                    problem: said.chars().take(400).collect(),
+                }
+            });
         }
     };
     let facts: &engine::Facts = facts_of(engine, cancel).await?;
@@ -232,8 +334,13 @@ async fn run(
     let is_elsewhere = !facts.local || facts.desktop;
     let is_project = is_elsewhere || hello.workspace == spec.project.identity();
     // The engine found the project's folder once more to lay something over it.
-    if !is_project || spec.review.as_ref().is_some_and(Held::is_laid_over) && !hello.copy.is_some_and(|copy| copy.is_of_project) {
-        return Err(Error::OtherFiles { path: spec.project.path().to_owned() });
+    if !is_project
+        || spec.review.as_ref().is_some_and(Held::is_laid_over)
+            && !hello.copy.is_some_and(|copy| copy.is_of_project)
+    {
+        return Err(Error::OtherFiles {
+            path: spec.project.path().to_owned(),
+        });
     }
     Ok((line, hello, Box::new(diagnostics)))
 }
@@ -246,5 +353,9 @@ fn failed(source: LineError) -> Error {
 }
 
 fn unexpected() -> Error {
-    Error::Keeper { source: LineError::Protocol { problem: "the answer is not that of the order".to_owned() } }
+    Error::Keeper {
+        source: LineError::Protocol {
+            problem: "the answer is not that of the order".to_owned(),
+        },
+    }
 }

@@ -19,17 +19,29 @@ use podbay_engine::VolumeFile;
 use podbay_event::InstanceId;
 use podbay_guest as guest;
 
-/// Names the volume in which the keeper keeps what must outlive a session: snapshots, and how a session's git began.
+/// Names the volume in which the keeper keeps what must outlive a session: snapshots, and how a
+/// session's git began.
 ///
-/// Device and inode name the project's folder; with its path beside them, another folder that gets the same inode later has a volume of its own.
+/// Device and inode name the project's folder; with its path beside them, another folder that gets
+/// the same inode later has a volume of its own.
 fn name(project: &Project) -> String {
     let digest = sha2::Sha256::digest(project.text().as_bytes());
-    let path: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let path: String = digest
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("podbay-keep-{}-{path}", project.key())
 }
 
-/// Makes the volume where it is missing; `again`: also where it is there but cannot be written, because its maker was killed on the way.
-pub(super) async fn ready(engine: &Engine, spec: &Spec, again: bool, cancel: &CancellationToken) -> Result<String, Error> {
+/// Makes the volume where it is missing; `again`: also where it is there but cannot be written,
+/// because its maker was killed on the way.
+pub(super) async fn ready(
+    engine: &Engine,
+    spec: &Spec,
+    again: bool,
+    cancel: &CancellationToken,
+) -> Result<String, Error> {
     let name = name(&spec.project);
     let failed = Error::engine("make the volume for snapshots of the project");
     let exchange = async {
@@ -57,14 +69,20 @@ pub struct Abandoned {
     pub path: String,
 }
 
-/// Lists them. What another machine has made cannot be judged, and what a review needs that waits is no less wanted for its project being away.
+/// Lists them. What another machine has made cannot be judged, and what a review needs that waits
+/// is no less wanted for its project being away.
 #[boxed]
-pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<Abandoned>, engine::Error> {
+pub async fn abandoned(
+    engine: &Engine,
+    cancel: &CancellationToken,
+) -> Result<Vec<Abandoned>, engine::Error> {
     let volumes = engine.volumes(cancel).await?;
     let reviewed: BTreeSet<String> = volumes
         .iter()
         .filter_map(|found| match found {
-            Leftover::Volume { labels, .. } if labels.role == Role::Review => labels.project.clone(),
+            Leftover::Volume { labels, .. } if labels.role == Role::Review => {
+                labels.project.clone()
+            }
             _ => None,
         })
         .collect();
@@ -74,7 +92,10 @@ pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Ve
             Leftover::Volume { name, labels, .. } if labels.role == Role::Keep => {
                 let is_ours = labels.owner.as_ref().is_some_and(Owner::is_of_this_machine);
                 let path = labels.path.filter(|path| {
-                    is_ours && labels.project.is_some_and(|key| !reviewed.contains(&key) && !Project::is_there(path, &key))
+                    is_ours
+                        && labels.project.is_some_and(|key| {
+                            !reviewed.contains(&key) && !Project::is_there(path, &key)
+                        })
                 })?;
                 Some(Abandoned { volume: name, path })
             }
@@ -83,12 +104,35 @@ pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Ve
         .collect())
 }
 
-/// Makes a folder in a volume that belongs to the user that boxes of the project run as, and to nobody else.
-async fn own(engine: &Engine, spec: &Spec, volume: &str, cancel: &CancellationToken) -> Result<(), engine::Error> {
+/// Makes a folder in a volume that belongs to the user that boxes of the project run as, and to
+/// nobody else.
+async fn own(
+    engine: &Engine,
+    spec: &Spec,
+    volume: &str,
+    cancel: &CancellationToken,
+) -> Result<(), engine::Error> {
     let (uid, gid) = spec.ids();
     // The engine leaves the volume's own folder as it is, which is root's.
-    let folder = VolumeFile { path: "state/".to_owned(), mode: 0o700, uid: uid.into(), gid: gid.into(), content: Content::Folder };
-    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
-    let filler = bare(&spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None));
+    let folder = VolumeFile {
+        path: "state/".to_owned(),
+        mode: 0o700,
+        uid: uid.into(),
+        gid: gid.into(),
+        content: Content::Folder,
+    };
+    let labels = Labels {
+        owner: Some(Owner::current()),
+        ..Labels::new(Role::Filler)
+    };
+    let filler = bare(&spec.container(
+        format!(
+            "podbay-filler-{}-{}",
+            guest::build_id(),
+            InstanceId::random()
+        ),
+        labels,
+        None,
+    ));
     engine.fill_volume(volume, &filler, &[folder], cancel).await
 }

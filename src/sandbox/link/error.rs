@@ -1,4 +1,5 @@
-//! What can go wrong on the line, in words that hold nothing the guest could have put there unfiltered.
+//! What can go wrong on the line, in words that hold nothing the guest could have put there
+//! unfiltered.
 
 use std::fmt::Write;
 use std::io;
@@ -24,9 +25,13 @@ pub enum Error {
     NoHello { within: Duration },
     #[error("greet the sandbox: {reason}")]
     Greet { reason: Reason },
-    #[error("greet the sandbox: it speaks protocol {theirs}, this podbay speaks {ours}; start the sandbox anew")]
+    #[error(
+        "greet the sandbox: it speaks protocol {theirs}, this podbay speaks {ours}; start the sandbox anew"
+    )]
     Protocol { ours: u32, theirs: u32 },
-    #[error("greet the sandbox: it runs build {theirs}, this podbay is build {ours}; start the sandbox anew")]
+    #[error(
+        "greet the sandbox: it runs build {theirs}, this podbay is build {ours}; start the sandbox anew"
+    )]
     Build { ours: String, theirs: String },
     #[error("{doing}: cancelled")]
     Cancelled { doing: String },
@@ -47,15 +52,20 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns what a model can read of it, where the guest is well and only this call came to nothing.
+    /// Returns what a model can read of it, where the guest is well and only this call came to
+    /// nothing.
     pub fn into_fault(self) -> Result<Fault, Self> {
         match self {
             Self::Cancelled { .. } => Ok(Fault::Cancelled),
-            Self::TimedOut { doing, after } => {
-                Ok(Fault::TimedOut { doing, after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX) })
-            }
+            Self::TimedOut { doing, after } => Ok(Fault::TimedOut {
+                doing,
+                after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+            }),
             Self::TooLong { .. } | Self::TooManyCalls { .. } | Self::CallEnded { .. } => {
-                Ok(Fault::Io { doing: "not carried out".to_owned(), problem: self.to_string() })
+                Ok(Fault::Io {
+                    doing: "not carried out".to_owned(),
+                    problem: self.to_string(),
+                })
             }
             error => Err(error),
         }
@@ -84,7 +94,9 @@ impl Reason {
             return Self::Protocol(format!("a frame is longer than {} bytes", frame::MAX_FRAME));
         }
         // A frame cut off by the end of the stream arrives as an error of this kind too.
-        if error.kind() == io::ErrorKind::UnexpectedEof || error.to_string().contains("remaining on stream") {
+        if error.kind() == io::ErrorKind::UnexpectedEof
+            || error.to_string().contains("remaining on stream")
+        {
             return Self::Broken("it ended in the middle of a frame".to_owned());
         }
         Self::Broken(error.to_string())
@@ -92,8 +104,12 @@ impl Reason {
 
     pub(super) fn from_frame(error: &frame::Error) -> Self {
         // The parser's message can quote what it met.
-        let source = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-        Self::Protocol(format!("a frame is not what the protocol says: {}", harmless(&source, 200)))
+        let source =
+            std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        Self::Protocol(format!(
+            "a frame is not what the protocol says: {}",
+            harmless(&source, 200)
+        ))
     }
 
     pub(super) fn from_closing(reason: &str) -> Self {
@@ -123,15 +139,36 @@ pub(super) fn describe(call: &Call) -> String {
     let path = |path: &podbay_wire::BytesPath| harmless(&path.to_text(), 200);
     match call {
         Call::ByName { call } => describe(call),
-        Call::ReadFile(read) => format!("read {}", read.path.as_ref().map_or_else(|| "files".to_owned(), path)),
+        Call::ReadFile(read) => format!(
+            "read {}",
+            read.path.as_ref().map_or_else(|| "files".to_owned(), path)
+        ),
         Call::WriteFile(write) => format!("write {}", path(&write.path)),
         Call::EditFile(edit) => format!("edit {}", path(&edit.path)),
-        Call::MultiEdit(multi) => format!("edit {}", multi.edits.first().map_or_else(|| "files".to_owned(), |edit| path(&edit.path))),
-        Call::ApplyPatch(patch) => format!("patch {}", patch.files.first().map_or_else(|| "files".to_owned(), |file| path(&file.path))),
+        Call::MultiEdit(multi) => format!(
+            "edit {}",
+            multi
+                .edits
+                .first()
+                .map_or_else(|| "files".to_owned(), |edit| path(&edit.path))
+        ),
+        Call::ApplyPatch(patch) => format!(
+            "patch {}",
+            patch
+                .files
+                .first()
+                .map_or_else(|| "files".to_owned(), |file| path(&file.path))
+        ),
         Call::EditLines(edit) => format!("edit {}", path(&edit.path)),
         Call::DeleteFile(delete) => format!("delete {}", path(&delete.path)),
-        Call::CopyFile(copy) => format!("copy {} to {}", path(&copy.source), path(&copy.destination)),
-        Call::MoveFile(moved) => format!("move {} to {}", path(&moved.source), path(&moved.destination)),
+        Call::CopyFile(copy) => {
+            format!("copy {} to {}", path(&copy.source), path(&copy.destination))
+        }
+        Call::MoveFile(moved) => format!(
+            "move {} to {}",
+            path(&moved.source),
+            path(&moved.destination)
+        ),
         Call::Mkdir(made) => format!("make the folder {}", path(&made.path)),
         Call::Tree(tree) => format!("list {}", path(&tree.path)),
         Call::ListDirectory(list) => format!("list {}", path(&list.path)),
@@ -155,11 +192,24 @@ pub(super) fn describe(call: &Call) -> String {
         Call::Env(_) => "look at the environment".to_owned(),
         Call::Cd(cd) => format!("go to {}", path(&cd.path)),
         Call::Processes(Processes::List) => "list what runs in the background".to_owned(),
-        Call::Processes(Processes::Output { .. }) => "read what a background command printed".to_owned(),
+        Call::Processes(Processes::Output { .. }) => {
+            "read what a background command printed".to_owned()
+        }
         Call::Processes(Processes::Stop { .. }) => "stop a background command".to_owned(),
-        Call::Bash(bash) => format!("run `{}`", harmless(bash.command.lines().next().unwrap_or_default(), 100)),
-        Call::Hook(hook) => format!("run the hook `{}`", harmless(hook.command.lines().next().unwrap_or_default(), 100)),
-        Call::Exec(exec) => format!("run {}", exec.argv.first().map_or_else(|| "the shell".to_owned(), path)),
+        Call::Bash(bash) => format!(
+            "run `{}`",
+            harmless(bash.command.lines().next().unwrap_or_default(), 100)
+        ),
+        Call::Hook(hook) => format!(
+            "run the hook `{}`",
+            harmless(hook.command.lines().next().unwrap_or_default(), 100)
+        ),
+        Call::Exec(exec) => format!(
+            "run {}",
+            exec.argv
+                .first()
+                .map_or_else(|| "the shell".to_owned(), path)
+        ),
     }
 }
 
@@ -169,7 +219,10 @@ mod tests {
 
     #[test]
     fn words_of_the_guest_cannot_reach_a_terminal_as_they_are() {
-        assert_eq!(harmless("a\x1b]0;t\x07b\u{202e}c", 100), "a\\u{1b}]0;t\\u{7}b\\u{202e}c");
+        assert_eq!(
+            harmless("a\x1b]0;t\x07b\u{202e}c", 100),
+            "a\\u{1b}]0;t\\u{7}b\\u{202e}c"
+        );
         assert_eq!(harmless("abcdef", 3), "abc…");
     }
 }

@@ -1,9 +1,11 @@
 //! The host's end of the wall: one attached stream into a box, many calls.
 //!
-//! Every byte that comes is hostile. Frames, counts and queues have bounds; what nobody asked for is dropped and counted; a guest that
-//! breaks the rules loses its stream and never more than that. What the outputs mean is for others.
+//! Every byte that comes is hostile. Frames, counts and queues have bounds; what nobody asked for
+//! is dropped and counted; a guest that breaks the rules loses its stream and never more than that.
+//! What the outputs mean is for others.
 //!
-//! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a person at a terminal, `traffic.rs` what both share.
+//! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a person at a
+//! terminal, `traffic.rs` what both share.
 
 mod asks;
 mod error;
@@ -84,10 +86,13 @@ impl Link {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        Self::connect_looking(stream, build, disk, None, deadline, cancel).await.map(|(link, facts, _)| (link, facts))
+        Self::connect_looking(stream, build, disk, None, deadline, cancel)
+            .await
+            .map(|(link, facts, _)| (link, facts))
     }
 
-    /// Like [`Link::connect`]; a guest that is told what to look for in the project says before anything else what it found.
+    /// Like [`Link::connect`]; a guest that is told what to look for in the project says before
+    /// anything else what it found.
     pub async fn connect_looking<S>(
         stream: S,
         build: &str,
@@ -105,24 +110,40 @@ impl Link {
         let greeting = async {
             let looks = find.is_some();
             let facts = greet(&mut frames, &mut sink, build, disk, find).await?;
-            Ok((facts, if looks { Some(found(&mut frames).await?) } else { None }))
+            Ok((
+                facts,
+                if looks {
+                    Some(found(&mut frames).await?)
+                } else {
+                    None
+                },
+            ))
         };
         let (facts, found) = tokio::select! {
             greeted = tokio::time::timeout(deadline, greeting) => greeted.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
         };
-        Ok((Link { traffic: Traffic::start(frames, sink), exec_gate: facts.exec_gate }, facts, found))
+        Ok((
+            Link {
+                traffic: Traffic::start(frames, sink),
+                exec_gate: facts.exec_gate,
+            },
+            facts,
+            found,
+        ))
     }
 
-    /// Returns whether the programs that commands start are seen there, as the guest told it before any of them ran.
+    /// Returns whether the programs that commands start are seen there, as the guest told it before
+    /// any of them ran.
     pub fn exec_gate(&self) -> ExecGate {
         self.exec_gate
     }
 
     /// Carries out one call; `on_chunk` gets its output as it comes.
     ///
-    /// Cancelled, it waits for the guest's word that everything of the call has ended. The deadline is for a guest that does not answer;
-    /// the limits of a command itself are in the call. A call that is done all the same, only late, has its answer.
+    /// Cancelled, it waits for the guest's word that everything of the call has ended. The deadline
+    /// is for a guest that does not answer; the limits of a command itself are in the call. A call
+    /// that is done all the same, only late, has its answer.
     pub async fn call(
         &self,
         call: Call,
@@ -130,10 +151,12 @@ impl Link {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
-        self.call_with_haste(call, on_chunk, cancel, &CancellationToken::new(), deadline).await
+        self.call_with_haste(call, on_chunk, cancel, &CancellationToken::new(), deadline)
+            .await
     }
 
-    /// Like [`Link::call`]; once cancelled, `haste` takes away the time that a command has to end by itself.
+    /// Like [`Link::call`]; once cancelled, `haste` takes away the time that a command has to end
+    /// by itself.
     pub async fn call_with_haste(
         &self,
         call: Call,
@@ -142,10 +165,12 @@ impl Link {
         haste: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
-        self.call_asking(call, on_chunk, &Nobody, cancel, haste, deadline).await
+        self.call_asking(call, on_chunk, &Nobody, cancel, haste, deadline)
+            .await
     }
 
-    /// Like [`Link::call_with_haste`]; where the guest asks whether a program goes on, `asks` answers. The deadline stands still meanwhile.
+    /// Like [`Link::call_with_haste`]; where the guest asks whether a program goes on, `asks`
+    /// answers. The deadline stands still meanwhile.
     pub async fn call_asking(
         &self,
         call: Call,
@@ -183,11 +208,20 @@ impl Link {
             match next {
                 Next::Update(Some(CallUpdate::Chunk { stream, data })) => on_chunk(stream, &data),
                 Next::Update(Some(CallUpdate::Done(output))) if is_late && was_stopped(&output) => {
-                    return Err(Error::TimedOut { doing, after: deadline });
+                    return Err(Error::TimedOut {
+                        doing,
+                        after: deadline,
+                    });
                 }
-                Next::Update(Some(CallUpdate::Asked { question, .. })) if is_cancelled => open.answer(question, false),
+                Next::Update(Some(CallUpdate::Asked { question, .. })) if is_cancelled => {
+                    open.answer(question, false)
+                }
                 Next::Update(Some(CallUpdate::Asked { question, program })) => {
-                    asking = Some(Asking { question, since: Instant::now(), answer: asks.ask(*program) });
+                    asking = Some(Asking {
+                        question,
+                        since: Instant::now(),
+                        answer: asks.ask(*program),
+                    });
                 }
                 Next::Answered(go_on) => {
                     if let Some(asked) = asking.take() {
@@ -197,7 +231,12 @@ impl Link {
                 }
                 // What was done in spite of it is told as done.
                 Next::Update(Some(CallUpdate::Done(output))) => return Ok(output),
-                Next::Update(None) => return Err(Error::Ended { doing, reason: self.ended().unwrap_or(Reason::EndOfStream) }),
+                Next::Update(None) => {
+                    return Err(Error::Ended {
+                        doing,
+                        reason: self.ended().unwrap_or(Reason::EndOfStream),
+                    });
+                }
                 Next::Cancelled => {
                     // Nobody needs the answer any more.
                     asking = None;
@@ -213,10 +252,18 @@ impl Link {
                 Next::Time if is_late => {
                     return Err(match limit {
                         Some(limit) => Error::Overdue { doing, limit },
-                        None => Error::Unresponsive { doing, after: OVERDUE },
+                        None => Error::Unresponsive {
+                            doing,
+                            after: OVERDUE,
+                        },
                     });
                 }
-                Next::Time if is_cancelled => return Err(Error::Unresponsive { doing, after: bound }),
+                Next::Time if is_cancelled => {
+                    return Err(Error::Unresponsive {
+                        doing,
+                        after: bound,
+                    });
+                }
                 Next::Time => {
                     (is_late, is_cancelled) = (true, true);
                     ends_at = Instant::now() + OVERDUE;
@@ -273,39 +320,73 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned(), disk, find });
-    let hello = frame::encode(&hello).map_err(|source| Error::Greet { reason: Reason::Protocol(source.to_string()) })?;
+    let hello = ToGuest::Hello(HostHello {
+        protocol: PROTOCOL,
+        build: build.to_owned(),
+        disk,
+        find,
+    });
+    let hello = frame::encode(&hello).map_err(|source| Error::Greet {
+        reason: Reason::Protocol(source.to_string()),
+    })?;
     let broken = |reason| Error::Greet { reason };
-    // A guest that refused to start may be gone before it reads; what it said is worth more than that it is gone.
+    // A guest that refused to start may be gone before it reads; what it said is worth more than
+    // that it is gone.
     let sent = sink.send(hello).await;
     let first = match frames.next().await {
         Some(Ok(first)) => first,
         Some(Err(error)) => return Err(broken(Reason::from_read(&error))),
-        None => return Err(broken(sent.err().map_or(Reason::EndOfStream, |error| Reason::Broken(error.to_string())))),
+        None => {
+            return Err(broken(sent.err().map_or(Reason::EndOfStream, |error| {
+                Reason::Broken(error.to_string())
+            })));
+        }
     };
     match frame::decode(&first) {
-        Ok(ToHost::Hello(GuestHello { protocol, .. })) if protocol != PROTOCOL => Err(Error::Protocol { ours: PROTOCOL, theirs: protocol }),
-        Ok(ToHost::Hello(hello)) if hello.build != build => {
-            Err(Error::Build { ours: build.to_owned(), theirs: error::harmless(&hello.build, 64) })
+        Ok(ToHost::Hello(GuestHello { protocol, .. })) if protocol != PROTOCOL => {
+            Err(Error::Protocol {
+                ours: PROTOCOL,
+                theirs: protocol,
+            })
         }
-        Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.len() > MAX_NAMES => {
-            Err(broken(Reason::Protocol("the hello tells more names than it may".to_owned())))
+        Ok(ToHost::Hello(hello)) if hello.build != build => Err(Error::Build {
+            ours: build.to_owned(),
+            theirs: error::harmless(&hello.build, 64),
+        }),
+        Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.len() > MAX_NAMES => Err(broken(
+            Reason::Protocol("the hello tells more names than it may".to_owned()),
+        )),
+        Ok(ToHost::Hello(hello))
+            if hello
+                .facts
+                .workspace_names
+                .iter()
+                .any(|name| name.as_bytes().len() > MAX_NAME) =>
+        {
+            Err(broken(Reason::Protocol(
+                "the hello tells a name that no file can have".to_owned(),
+            )))
         }
-        Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.iter().any(|name| name.as_bytes().len() > MAX_NAME) => {
-            Err(broken(Reason::Protocol("the hello tells a name that no file can have".to_owned())))
-        }
-        Ok(ToHost::Hello(hello)) if hello.facts.mounts.len().max(hello.facts.foreign.len()) > MAX_MOUNTS => {
-            Err(broken(Reason::Protocol("the hello tells of more mounts than it may".to_owned())))
+        Ok(ToHost::Hello(hello))
+            if hello.facts.mounts.len().max(hello.facts.foreign.len()) > MAX_MOUNTS =>
+        {
+            Err(broken(Reason::Protocol(
+                "the hello tells of more mounts than it may".to_owned(),
+            )))
         }
         Ok(ToHost::Hello(hello)) => Ok(hello.facts),
         Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),
-        Ok(_) => Err(broken(Reason::Protocol("the first frame is not a hello".to_owned()))),
+        Ok(_) => Err(broken(Reason::Protocol(
+            "the first frame is not a hello".to_owned(),
+        ))),
         Err(error) => Err(broken(Reason::from_frame(&error))),
     }
 }
 
 /// Returns what the guest found in the project, which it says next.
-async fn found<R: AsyncRead + Unpin>(frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>) -> Result<Found, Error> {
+async fn found<R: AsyncRead + Unpin>(
+    frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>,
+) -> Result<Found, Error> {
     let broken = |reason| Error::Greet { reason };
     let next = match frames.next().await {
         Some(Ok(next)) => next,
@@ -313,17 +394,28 @@ async fn found<R: AsyncRead + Unpin>(frames: &mut FramedRead<R, tokio_util::code
         None => return Err(broken(Reason::EndOfStream)),
     };
     match frame::decode(&next) {
-        Ok(ToHost::Found(found)) if found.is_too_much() => Err(broken(Reason::Protocol("more was found than a look may bring".to_owned()))),
+        Ok(ToHost::Found(found)) if found.is_too_much() => Err(broken(Reason::Protocol(
+            "more was found than a look may bring".to_owned(),
+        ))),
         Ok(ToHost::Found(found)) => Ok(found),
         Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),
-        Ok(_) => Err(broken(Reason::Protocol("the frame after the hello is not what was found".to_owned()))),
+        Ok(_) => Err(broken(Reason::Protocol(
+            "the frame after the hello is not what was found".to_owned(),
+        ))),
         Err(error) => Err(broken(Reason::from_frame(&error))),
     }
 }
 
 /// Returns whether a call was not carried out to its end because it was cancelled.
 fn was_stopped(output: &Output) -> bool {
-    matches!(output, Output::Fault(Fault::Cancelled) | Output::Command(CommandEnded { end: End::Cancelled, .. }))
+    matches!(
+        output,
+        Output::Fault(Fault::Cancelled)
+            | Output::Command(CommandEnded {
+                end: End::Cancelled,
+                ..
+            })
+    )
 }
 
 fn grace(call: &Call) -> Duration {

@@ -26,7 +26,8 @@ use podbay_wire::message::ToGuest;
 use podbay_wire::message::WINDOW;
 use podbay_wire::message::cost;
 
-/// Consumed output is acknowledged in pieces of this size, so that small chunks do not cost a frame each.
+/// Consumed output is acknowledged in pieces of this size, so that small chunks do not cost a frame
+/// each.
 const ACKNOWLEDGE: u32 = WINDOW / 4;
 
 /// What comes of a call.
@@ -60,14 +61,25 @@ pub struct OpenCall {
 impl OpenCall {
     pub(super) fn begin(traffic: &Arc<Traffic>, call: Call) -> Result<Self, Error> {
         let doing = describe(&call);
-        // Encoded once to be measured: an over-long call is the caller's matter, and must not cost the stream.
+        // Encoded once to be measured: an over-long call is the caller's matter, and must not cost
+        // the stream.
         if weight(&call) > frame::MAX_FRAME / 8
-            && let Err(frame::Error::TooLong { bytes }) = frame::encode(&ToGuest::Call { id: CallId(u32::MAX), call: call.clone() })
+            && let Err(frame::Error::TooLong { bytes }) = frame::encode(&ToGuest::Call {
+                id: CallId(u32::MAX),
+                call: call.clone(),
+            })
         {
             return Err(Error::TooLong { doing, bytes });
         }
         match traffic.begin(call) {
-            Ok(Begun { id, updates, input }) => Ok(Self { traffic: Arc::clone(traffic), id, updates, input, doing, consumed: 0 }),
+            Ok(Begun { id, updates, input }) => Ok(Self {
+                traffic: Arc::clone(traffic),
+                id,
+                updates,
+                input,
+                doing,
+                consumed: 0,
+            }),
             Err(NotBegun::TooMany) => Err(Error::TooManyCalls { doing }),
             Err(NotBegun::Ended(reason)) => Err(Error::Ended { doing, reason }),
         }
@@ -77,7 +89,8 @@ impl OpenCall {
     #[boxed]
     pub async fn recv(&mut self) -> Option<CallUpdate> {
         if self.consumed >= ACKNOWLEDGE || (self.consumed > 0 && self.updates.is_empty()) {
-            self.traffic.consumed(self.id, std::mem::take(&mut self.consumed));
+            self.traffic
+                .consumed(self.id, std::mem::take(&mut self.consumed));
         }
         let update = self.updates.recv().await;
         if let Some(CallUpdate::Chunk { data, .. }) = &update {
@@ -99,12 +112,21 @@ impl OpenCall {
 
     /// Returns the input's own end, for one task that feeds while another one reads.
     pub fn input_handle(&self) -> CallInput {
-        CallInput { traffic: Arc::clone(&self.traffic), id: self.id, room: Arc::clone(&self.input), doing: self.doing.clone() }
+        CallInput {
+            traffic: Arc::clone(&self.traffic),
+            id: self.id,
+            room: Arc::clone(&self.input),
+            doing: self.doing.clone(),
+        }
     }
 
     /// Tells the new size of the terminal.
     pub fn resize(&self, rows: u16, columns: u16) {
-        self.traffic.send(&ToGuest::Resize { id: self.id, rows, columns });
+        self.traffic.send(&ToGuest::Resize {
+            id: self.id,
+            rows,
+            columns,
+        });
     }
 
     /// Says whether what a question was about goes on; an answer to none that is open goes nowhere.
@@ -133,10 +155,17 @@ impl CallInput {
     #[boxed]
     pub async fn send(&self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(CHUNK) {
-            let permit = self.room.acquire_many(cost(piece.len())).await.map_err(|_closed| self.over())?;
+            let permit = self
+                .room
+                .acquire_many(cost(piece.len()))
+                .await
+                .map_err(|_closed| self.over())?;
             // Used up; the guest's credit makes new ones.
             permit.forget();
-            self.traffic.send(&ToGuest::Input { id: self.id, data: Data(piece.to_vec()) });
+            self.traffic.send(&ToGuest::Input {
+                id: self.id,
+                data: Data(piece.to_vec()),
+            });
         }
         Ok(())
     }
@@ -148,7 +177,10 @@ impl CallInput {
 
     /// Ends the input.
     pub fn close(&self) {
-        self.traffic.send(&ToGuest::Input { id: self.id, data: Data::default() });
+        self.traffic.send(&ToGuest::Input {
+            id: self.id,
+            data: Data::default(),
+        });
     }
 
     fn over(&self) -> Error {
@@ -171,9 +203,21 @@ fn weight(call: &Call) -> usize {
     match call {
         Call::ByName { call } => weight(call),
         Call::WriteFile(write) => write.content.len(),
-        Call::EditFile(edit) => edit.edits.iter().map(|edit| edit.old_string.len() + edit.new_string.len()).sum(),
-        Call::MultiEdit(multi) => multi.edits.iter().map(|FileEdit { edit, .. }| edit.old_string.len() + edit.new_string.len()).sum(),
-        Call::ApplyPatch(patch) => patch.files.iter().map(|file| patch_weight(&file.action)).sum(),
+        Call::EditFile(edit) => edit
+            .edits
+            .iter()
+            .map(|edit| edit.old_string.len() + edit.new_string.len())
+            .sum(),
+        Call::MultiEdit(multi) => multi
+            .edits
+            .iter()
+            .map(|FileEdit { edit, .. }| edit.old_string.len() + edit.new_string.len())
+            .sum(),
+        Call::ApplyPatch(patch) => patch
+            .files
+            .iter()
+            .map(|file| patch_weight(&file.action))
+            .sum(),
         Call::EditLines(edit) => edit.new_content.len(),
         Call::Bash(bash) => bash.command.len(),
         Call::Hook(hook) => hook.command.len() + hook.input.len(),
@@ -201,7 +245,13 @@ fn patch_weight(action: &PatchAction) -> usize {
         PatchAction::Add { content } => content.len(),
         PatchAction::Delete { hunks } | PatchAction::Update { hunks, .. } => {
             let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-            lines.map(|(PatchLine::Keep(line) | PatchLine::Remove(line) | PatchLine::Add(line))| line.len()).sum()
+            lines
+                .map(
+                    |(PatchLine::Keep(line) | PatchLine::Remove(line) | PatchLine::Add(line))| {
+                        line.len()
+                    },
+                )
+                .sum()
         }
     }
 }

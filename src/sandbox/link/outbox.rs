@@ -1,6 +1,8 @@
-//! What is to be written to a guest: by whoever brings it where nothing waits before it, and by a task where the stream does not take it at once.
+//! What is to be written to a guest: by whoever brings it where nothing waits before it, and by a
+//! task where the stream does not take it at once.
 //!
-//! Waking a task costs a call as much as its way through the engine does, and the stream nearly always takes a frame at once.
+//! Waking a task costs a call as much as its way through the engine does, and the stream nearly
+//! always takes a frame at once.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,7 +22,8 @@ use futures::Sink;
 use futures::SinkExt;
 use tokio::sync::Notify;
 
-/// Frames that wait to be written. A guest that reads takes them at once; one that makes us queue more has stopped.
+/// Frames that wait to be written. A guest that reads takes them at once; one that makes us queue
+/// more has stopped.
 pub(super) const MAX_WAITING: usize = 1024;
 
 /// How long the last frames may take to be written.
@@ -49,9 +52,19 @@ struct State {
 pub(super) struct Full;
 
 impl Outbox {
-    pub(super) fn new(frames: impl Sink<Bytes, Error = io::Error> + Send + Unpin + 'static) -> Self {
-        let state = State { frames: Some(Box::new(frames)), waiting: VecDeque::new(), is_unflushed: false, broken: None };
-        Self { state: Mutex::new(state), left: Notify::new() }
+    pub(super) fn new(
+        frames: impl Sink<Bytes, Error = io::Error> + Send + Unpin + 'static,
+    ) -> Self {
+        let state = State {
+            frames: Some(Box::new(frames)),
+            waiting: VecDeque::new(),
+            is_unflushed: false,
+            broken: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            left: Notify::new(),
+        }
     }
 
     /// Writes a frame, or leaves it to the task; what breaks the stream is for the task to tell.
@@ -132,7 +145,9 @@ impl State {
 
 impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outbox").field("n_waiting", &self.lock().waiting.len()).finish_non_exhaustive()
+        f.debug_struct("Outbox")
+            .field("n_waiting", &self.lock().waiting.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -151,7 +166,10 @@ mod tests {
 
     fn pair(bytes: usize) -> (Outbox, FramedRead<DuplexStream, LengthDelimitedCodec>) {
         let (ours, theirs) = tokio::io::duplex(bytes);
-        (Outbox::new(FramedWrite::new(ours, frame::codec())), FramedRead::new(theirs, frame::codec()))
+        (
+            Outbox::new(FramedWrite::new(ours, frame::codec())),
+            FramedRead::new(theirs, frame::codec()),
+        )
     }
 
     #[tokio::test]
@@ -159,19 +177,47 @@ mod tests {
         let (outbox, mut guest) = pair(1024);
         assert_eq!(outbox.send(Bytes::from_static(b"one")), Ok(()));
         assert_eq!(outbox.send(Bytes::from_static(b"two")), Ok(()));
-        assert_eq!(guest.next().now_or_never().flatten().expect("there").expect("a frame"), b"one"[..]);
-        assert_eq!(guest.next().now_or_never().flatten().expect("there").expect("a frame"), b"two"[..]);
-        assert!(outbox.write_what_is_left().now_or_never().is_none(), "nothing is left");
+        assert_eq!(
+            guest
+                .next()
+                .now_or_never()
+                .flatten()
+                .expect("there")
+                .expect("a frame"),
+            b"one"[..]
+        );
+        assert_eq!(
+            guest
+                .next()
+                .now_or_never()
+                .flatten()
+                .expect("there")
+                .expect("a frame"),
+            b"two"[..]
+        );
+        assert!(
+            outbox.write_what_is_left().now_or_never().is_none(),
+            "nothing is left"
+        );
     }
 
     #[tokio::test]
     async fn what_is_not_taken_at_once_is_written_in_its_order() {
         let (outbox, mut guest) = pair(16);
-        let frames: Vec<Bytes> = (0..200_usize).map(|n| Bytes::from(n.to_string().repeat(n))).collect();
+        let frames: Vec<Bytes> = (0..200_usize)
+            .map(|n| Bytes::from(n.to_string().repeat(n)))
+            .collect();
         let reading = async {
             let mut read = Vec::new();
             for n in 0..frames.len() {
-                read.push(guest.next().await.expect("a frame").expect("whole").freeze());
+                read.push(
+                    guest
+                        .next()
+                        .await
+                        .expect("a frame")
+                        .expect("whole")
+                        .freeze(),
+                );
                 // Others are brought while it is written.
                 if let Some(frame) = frames.get(100 + n) {
                     outbox.send(frame.clone()).expect("has room");
@@ -192,7 +238,9 @@ mod tests {
     #[tokio::test]
     async fn a_guest_that_does_not_read_gets_no_more_than_so_many_frames() {
         let (outbox, _guest) = pair(1);
-        let n_sent = (0..2 * MAX_WAITING).take_while(|_| outbox.send(Bytes::from_static(b"a frame")).is_ok()).count();
+        let n_sent = (0..2 * MAX_WAITING)
+            .take_while(|_| outbox.send(Bytes::from_static(b"a frame")).is_ok())
+            .count();
         assert!((MAX_WAITING..MAX_WAITING + 2).contains(&n_sent), "{n_sent}");
         assert_eq!(outbox.send(Bytes::new()), Err(Full));
     }
@@ -204,7 +252,14 @@ mod tests {
         outbox.close().await;
         assert_eq!(outbox.send(Bytes::from_static(b"too late")), Ok(()));
         let (_, mut writer) = tokio::io::split(guest.into_inner());
-        assert_eq!(writer.write_all(b"a flood").await.expect_err("nobody is there").kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(
+            writer
+                .write_all(b"a flood")
+                .await
+                .expect_err("nobody is there")
+                .kind(),
+            io::ErrorKind::BrokenPipe
+        );
     }
 
     #[tokio::test]
@@ -212,6 +267,9 @@ mod tests {
         let (outbox, guest) = pair(1024);
         drop(guest);
         assert_eq!(outbox.send(Bytes::from_static(b"lost")), Ok(()));
-        assert_eq!(outbox.write_what_is_left().await.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(
+            outbox.write_what_is_left().await.kind(),
+            io::ErrorKind::BrokenPipe
+        );
     }
 }

@@ -58,7 +58,8 @@ struct State {
 /// A call under way, as the reader knows it.
 #[derive(Debug)]
 struct Entry {
-    /// Bounded by the window: a chunk takes credit, which comes back when it is consumed. `None`: nobody wants to know any more.
+    /// Bounded by the window: a chunk takes credit, which comes back when it is consumed. `None`:
+    /// nobody wants to know any more.
     updates: Option<mpsc::UnboundedSender<CallUpdate>>,
     /// What the guest may still send.
     window: u32,
@@ -91,14 +92,21 @@ impl Drop for Traffic {
 
 impl Traffic {
     /// Starts the two tasks over a stream whose hellos are exchanged.
-    pub(super) fn start<R, W>(frames: FramedRead<R, LengthDelimitedCodec>, sink: FramedWrite<W, LengthDelimitedCodec>) -> Arc<Self>
+    pub(super) fn start<R, W>(
+        frames: FramedRead<R, LengthDelimitedCodec>,
+        sink: FramedWrite<W, LengthDelimitedCodec>,
+    ) -> Arc<Self>
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let outbox = Arc::new(Outbox::new(sink));
         let over = CancellationToken::new();
-        let traffic = Arc::new(Self { state: Mutex::default(), outbox: Arc::clone(&outbox), over: over.clone() });
+        let traffic = Arc::new(Self {
+            state: Mutex::default(),
+            outbox: Arc::clone(&outbox),
+            over: over.clone(),
+        });
         tokio::spawn(read(frames, Arc::downgrade(&traffic), over.clone()));
         tokio::spawn(write(outbox, Arc::downgrade(&traffic), over));
         traffic
@@ -115,18 +123,33 @@ impl Traffic {
             return Err(NotBegun::TooMany);
         }
         let id = CallId(state.next_id);
-        state.next_id = state.next_id.checked_add(1).expect("four billion calls are more than a stream lives to see");
-        state.calls.insert(id, Entry { updates: Some(sender), window: WINDOW, input: Arc::clone(&input), open: None, next_question: 0 });
+        state.next_id = state
+            .next_id
+            .checked_add(1)
+            .expect("four billion calls are more than a stream lives to see");
+        state.calls.insert(
+            id,
+            Entry {
+                updates: Some(sender),
+                window: WINDOW,
+                input: Arc::clone(&input),
+                open: None,
+                next_question: 0,
+            },
+        );
         drop(state);
         self.send(&ToGuest::Call { id, call });
         Ok(Begun { id, updates, input })
     }
 
-    /// Sends a frame. One that finds too many waiting means that the guest has stopped to read, which ends the stream.
+    /// Sends a frame. One that finds too many waiting means that the guest has stopped to read,
+    /// which ends the stream.
     pub(super) fn send(&self, message: &ToGuest) {
         match frame::encode(message).map(|frame| self.outbox.send(frame)) {
             Ok(Ok(())) => {}
-            Ok(Err(Full)) => self.end(Reason::Protocol(format!("it has left {MAX_WAITING} frames unread"))),
+            Ok(Err(Full)) => self.end(Reason::Protocol(format!(
+                "it has left {MAX_WAITING} frames unread"
+            ))),
             Err(error) => self.end(Reason::Broken(error.to_string())),
         }
     }
@@ -147,9 +170,17 @@ impl Traffic {
 
     /// Answers a question that is open.
     pub(super) fn answer(&self, id: CallId, question: u32, go_on: bool) {
-        let is_open = self.lock().calls.get_mut(&id).is_some_and(|entry| entry.open.take_if(|open| *open == question).is_some());
+        let is_open = self
+            .lock()
+            .calls
+            .get_mut(&id)
+            .is_some_and(|entry| entry.open.take_if(|open| *open == question).is_some());
         if is_open {
-            self.send(&ToGuest::Answer { id, question, go_on });
+            self.send(&ToGuest::Answer {
+                id,
+                question,
+                go_on,
+            });
         }
     }
 
@@ -192,7 +223,9 @@ impl Traffic {
     fn handle(&self, message: ToHost) -> Result<(), Reason> {
         match message {
             ToHost::Hello(_) => Err(Reason::Protocol("a second hello".to_owned())),
-            ToHost::Found(_) => Err(Reason::Protocol("it found what nobody looks for".to_owned())),
+            ToHost::Found(_) => Err(Reason::Protocol(
+                "it found what nobody looks for".to_owned(),
+            )),
             ToHost::Closing { reason } => Err(Reason::from_closing(&reason)),
             ToHost::Chunk { id, stream, data } => {
                 let bytes = data.0.len();
@@ -200,53 +233,81 @@ impl Traffic {
                     return Err(Reason::Protocol(format!("a chunk of {bytes} bytes")));
                 }
                 let mut state = self.lock();
-                let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+                let Some(entry) = state.calls.get_mut(&id) else {
+                    return state.stray();
+                };
                 let Some(window) = entry.window.checked_sub(cost(bytes)) else {
-                    return Err(Reason::Protocol("more output than it had credit for".to_owned()));
+                    return Err(Reason::Protocol(
+                        "more output than it had credit for".to_owned(),
+                    ));
                 };
                 entry.window = window;
                 if let Some(updates) = &entry.updates {
-                    let _ = updates.send(CallUpdate::Chunk { stream, data: data.0 });
+                    let _ = updates.send(CallUpdate::Chunk {
+                        stream,
+                        data: data.0,
+                    });
                 }
                 Ok(())
             }
             ToHost::Credit { id, bytes } => {
                 let mut state = self.lock();
-                let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+                let Some(entry) = state.calls.get_mut(&id) else {
+                    return state.stray();
+                };
                 if entry.input.available_permits() + bytes as usize > WINDOW as usize {
-                    return Err(Reason::Protocol("more credit than the window holds".to_owned()));
+                    return Err(Reason::Protocol(
+                        "more credit than the window holds".to_owned(),
+                    ));
                 }
                 entry.input.add_permits(bytes as usize);
                 Ok(())
             }
             ToHost::Done { id, output } => self.done(id, output),
-            ToHost::Asks { id, question, program } => self.asked(id, question, program),
+            ToHost::Asks {
+                id,
+                question,
+                program,
+            } => self.asked(id, question, program),
         }
     }
 
     /// Takes in the one thing that a guest may ask.
     fn asked(&self, id: CallId, question: u32, program: AskedProgram) -> Result<(), Reason> {
         if program.is_too_much() {
-            return Err(Reason::Protocol("a question that is longer than it may be".to_owned()));
+            return Err(Reason::Protocol(
+                "a question that is longer than it may be".to_owned(),
+            ));
         }
         let mut state = self.lock();
-        let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+        let Some(entry) = state.calls.get_mut(&id) else {
+            return state.stray();
+        };
         if entry.open.is_some() || question < entry.next_question || question >= MAX_QUESTIONS {
-            return Err(Reason::Protocol("more questions than it may ask".to_owned()));
+            return Err(Reason::Protocol(
+                "more questions than it may ask".to_owned(),
+            ));
         }
         (entry.open, entry.next_question) = (Some(question), question + 1);
         if let Some(updates) = &entry.updates {
-            let _ = updates.send(CallUpdate::Asked { question, program: Box::new(program) });
+            let _ = updates.send(CallUpdate::Asked {
+                question,
+                program: Box::new(program),
+            });
         }
         Ok(())
     }
 
     fn done(&self, id: CallId, output: Output) -> Result<(), Reason> {
         if matches!(&output, Output::Command(ended) if ended.tells_too_much()) {
-            return Err(Reason::Protocol("it tells of more programs than it may".to_owned()));
+            return Err(Reason::Protocol(
+                "it tells of more programs than it may".to_owned(),
+            ));
         }
         let mut state = self.lock();
-        let Some(entry) = state.calls.remove(&id) else { return state.stray() };
+        let Some(entry) = state.calls.remove(&id) else {
+            return state.stray();
+        };
         entry.input.close();
         if let Some(updates) = entry.updates {
             let _ = updates.send(CallUpdate::Done(output));
@@ -260,7 +321,9 @@ impl State {
     fn stray(&mut self) -> Result<(), Reason> {
         self.n_stray += 1;
         if self.n_stray > MAX_STRAY {
-            return Err(Reason::Protocol(format!("over {MAX_STRAY} frames for calls that are not under way")));
+            return Err(Reason::Protocol(format!(
+                "over {MAX_STRAY} frames for calls that are not under way"
+            )));
         }
         Ok(())
     }
@@ -268,7 +331,11 @@ impl State {
 
 type Weak = std::sync::Weak<Traffic>;
 
-async fn read<R: AsyncRead + Unpin>(mut frames: FramedRead<R, LengthDelimitedCodec>, traffic: Weak, over: CancellationToken) {
+async fn read<R: AsyncRead + Unpin>(
+    mut frames: FramedRead<R, LengthDelimitedCodec>,
+    traffic: Weak,
+    over: CancellationToken,
+) {
     enum Next {
         Frame(Option<io::Result<bytes::BytesMut>>),
         Over,
@@ -282,9 +349,13 @@ async fn read<R: AsyncRead + Unpin>(mut frames: FramedRead<R, LengthDelimitedCod
             Next::Over => return,
             Next::Frame(None) => Err(Reason::EndOfStream),
             Next::Frame(Some(Err(error))) => Err(Reason::from_read(&error)),
-            Next::Frame(Some(Ok(bytes))) => frame::decode(&bytes).map_err(|error| Reason::from_frame(&error)),
+            Next::Frame(Some(Ok(bytes))) => {
+                frame::decode(&bytes).map_err(|error| Reason::from_frame(&error))
+            }
         };
-        let Some(traffic) = traffic.upgrade() else { return };
+        let Some(traffic) = traffic.upgrade() else {
+            return;
+        };
         if let Err(reason) = result.and_then(|message| traffic.handle(message)) {
             return traffic.end(reason);
         }

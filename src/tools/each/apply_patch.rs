@@ -34,13 +34,24 @@ pub(super) fn tool() -> Tool {
         make,
     )
     .known_as(&["ApplyPatch", "patch"])
-    .renamed(&[("diff", "patch"), ("input", "patch"), ("patch_text", "patch"), ("content", "patch")])
+    .renamed(&[
+        ("diff", "patch"),
+        ("input", "patch"),
+        ("patch_text", "patch"),
+        ("content", "patch"),
+    ])
     .in_sets_from(Set::Standard)
     .such_as(r#"{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}"#)
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { patch, dry_run } = parse(arguments)?;
-    let files = patch::parse(&filled("patch", patch)?).map_err(|problem| format!("`patch` {problem}"))?;
-    Ok(Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None })))
+    let files =
+        patch::parse(&filled("patch", patch)?).map_err(|problem| format!("`patch` {problem}"))?;
+    Ok(Action::Box(Call::ApplyPatch(ApplyPatch {
+        files,
+        dry_run,
+        protected: false,
+        known: None,
+    })))
 }

@@ -22,7 +22,8 @@ struct Arguments {
     options: Vec<Value>,
 }
 
-/// A question to the person that is no permission. Whoever is not there gives no answer, and nobody waits for one.
+/// A question to the person that is no permission. Whoever is not there gives no answer, and nobody
+/// waits for one.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "ask_user",
@@ -59,10 +60,16 @@ pub(super) fn tool() -> Tool {
 }
 
 fn option(given: &Value) -> Result<String, String> {
-    let text = given.as_str().or_else(|| given["label"].as_str()).ok_or("`options` must be texts")?;
+    let text = given
+        .as_str()
+        .or_else(|| given["label"].as_str())
+        .ok_or("`options` must be texts")?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() > 200 {
-        return Err("one of `options` is longer than 200 characters; say the rest in the question".to_owned());
+        return Err(
+            "one of `options` is longer than 200 characters; say the rest in the question"
+                .to_owned(),
+        );
     }
     filled("options", text)
 }

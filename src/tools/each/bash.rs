@@ -55,18 +55,38 @@ pub(super) fn tool(options: &Options) -> Tool {
     .such_as(r#"{"command": "ls -l"}"#)
 }
 
-pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { command, working_directory, timeout_seconds, background } = parse(arguments)?;
+pub(super) fn make(
+    arguments: Value,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<Action, String> {
+    let Arguments {
+        command,
+        working_directory,
+        timeout_seconds,
+        background,
+    } = parse(arguments)?;
     let default = u32::try_from(options.bash_timeout.get()).unwrap_or(u32::MAX);
     let most = u32::try_from(options.bash_timeout_max.get()).unwrap_or(u32::MAX);
     if background && timeout_seconds.is_some_and(|seconds| seconds > 0) {
-        notes.push("timeout_seconds has no say in the background: it runs until it ends, or is ended".to_owned());
+        notes.push(
+            "timeout_seconds has no say in the background: it runs until it ends, or is ended"
+                .to_owned(),
+        );
     }
     let timeout_seconds = timeout_seconds.filter(|&seconds| !background || seconds != 0);
     Ok(Action::Box(Call::Bash(Bash {
         command: filled("command", command)?,
-        working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| written(&path)),
-        timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most, notes)?) * 1000,
+        working_directory: working_directory
+            .filter(|path| !path.is_empty())
+            .map(|path| written(&path)),
+        timeout_ms: u64::from(bounded(
+            "timeout_seconds",
+            timeout_seconds,
+            default,
+            most,
+            notes,
+        )?) * 1000,
         grace_ms: options.bash_grace.get().saturating_mul(1000),
         stream_bytes: options.bash_stream.bytes(),
         tail_bytes: options.bash_tail.bytes(),

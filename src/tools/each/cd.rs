@@ -15,8 +15,9 @@ struct Arguments {
     path: String,
 }
 
-/// Where commands run from now on. Paths of the other tools go on being seen from the project's folder: what a path means must not depend
-/// on what was called before, or no rule could speak of it.
+/// Where commands run from now on. Paths of the other tools go on being seen from the project's
+/// folder: what a path means must not depend on what was called before, or no rule could speak of
+/// it.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "cd",

@@ -43,7 +43,19 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { source, destination, recursive, overwrite } = parse(arguments)?;
+    let Arguments {
+        source,
+        destination,
+        recursive,
+        overwrite,
+    } = parse(arguments)?;
     let (source, destination) = (path("source", source)?, path("destination", destination)?);
-    Ok(Action::Box(Call::CopyFile(CopyFile { source, destination, recursive, overwrite, protected: false, known: None })))
+    Ok(Action::Box(Call::CopyFile(CopyFile {
+        source,
+        destination,
+        recursive,
+        overwrite,
+        protected: false,
+        known: None,
+    })))
 }

@@ -39,5 +39,10 @@ pub(super) fn tool() -> Tool {
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { path, recursive } = parse(arguments)?;
-    Ok(Action::Box(Call::DeleteFile(DeleteFile { path: named(path)?, recursive, protected: false, known: None })))
+    Ok(Action::Box(Call::DeleteFile(DeleteFile {
+        path: named(path)?,
+        recursive,
+        protected: false,
+        known: None,
+    })))
 }

@@ -69,22 +69,59 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { path, old_string, new_string, replace_all, create_if_missing, edits } = parse(arguments)?;
+    let Arguments {
+        path,
+        old_string,
+        new_string,
+        replace_all,
+        create_if_missing,
+        edits,
+    } = parse(arguments)?;
     let edits = match (edits, old_string, new_string) {
         (Some(_), None, None) if replace_all => {
-            return Err("`replace_all` is for one edit; give it in each of `edits` that it is for".to_owned());
+            return Err(
+                "`replace_all` is for one edit; give it in each of `edits` that it is for"
+                    .to_owned(),
+            );
         }
         (Some(edits), None, None) if !edits.is_empty() => edits
             .into_iter()
-            .map(|OneEdit { old_string, new_string, replace_all }| Replacement { old_string, new_string, replace_all })
+            .map(
+                |OneEdit {
+                     old_string,
+                     new_string,
+                     replace_all,
+                 }| Replacement {
+                    old_string,
+                    new_string,
+                    replace_all,
+                },
+            )
             .collect(),
-        (Some(_), _, _) => return Err("give either `edits` or `old_string` and `new_string`, not both and not an empty list".to_owned()),
-        (None, Some(old_string), Some(new_string)) => vec![Replacement { old_string, new_string, replace_all }],
+        (Some(_), _, _) => return Err(
+            "give either `edits` or `old_string` and `new_string`, not both and not an empty list"
+                .to_owned(),
+        ),
+        (None, Some(old_string), Some(new_string)) => vec![Replacement {
+            old_string,
+            new_string,
+            replace_all,
+        }],
         (None, None, Some(new_string)) if create_if_missing => {
-            vec![Replacement { old_string: String::new(), new_string, replace_all: false }]
+            vec![Replacement {
+                old_string: String::new(),
+                new_string,
+                replace_all: false,
+            }]
         }
         (None, None, _) => return Err("`old_string` is missing".to_owned()),
         (None, Some(_), None) => return Err("`new_string` is missing".to_owned()),
     };
-    Ok(Action::Box(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing, protected: false, known: None })))
+    Ok(Action::Box(Call::EditFile(EditFile {
+        path: named(path)?,
+        edits,
+        create_if_missing,
+        protected: false,
+        known: None,
+    })))
 }

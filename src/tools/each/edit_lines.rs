@@ -53,9 +53,18 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { path, operation, start_line, end_line, new_content } = parse(arguments)?;
+    let Arguments {
+        path,
+        operation,
+        start_line,
+        end_line,
+        new_content,
+    } = parse(arguments)?;
     let line = |field: &str, line: i64| {
-        u64::try_from(line).ok().filter(|line| *line > 0).ok_or_else(|| format!("`{field}` is {line}; lines are counted from 1"))
+        u64::try_from(line)
+            .ok()
+            .filter(|line| *line > 0)
+            .ok_or_else(|| format!("`{field}` is {line}; lines are counted from 1"))
     };
     let start_line = line("start_line", start_line.ok_or("`start_line` is missing")?)?;
     let last = end_line.map(|last| line("end_line", last)).transpose()?;
@@ -64,12 +73,17 @@ fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, St
     }
     let new_content = new_content.filter(|content| !content.is_empty());
     match (operation, last, &new_content) {
-        (LineOperation::Delete, _, Some(_)) => return Err("`new_content` is not for delete; use replace".to_owned()),
+        (LineOperation::Delete, _, Some(_)) => {
+            return Err("`new_content` is not for delete; use replace".to_owned());
+        }
         (LineOperation::Insert | LineOperation::Replace, _, None) => {
             return Err("`new_content` is missing; to take lines away use delete".to_owned());
         }
         (LineOperation::Insert, Some(last), _) if last != start_line => {
-            return Err("`end_line` is not for insert, which goes before `start_line`; use replace".to_owned());
+            return Err(
+                "`end_line` is not for insert, which goes before `start_line`; use replace"
+                    .to_owned(),
+            );
         }
         _ => {}
     }

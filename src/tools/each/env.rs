@@ -37,18 +37,33 @@ pub(super) fn tool() -> Tool {
             &[],
         ),
         |arguments, _, _| {
-            let Arguments { action, name, prefix } = parse(arguments)?;
+            let Arguments {
+                action,
+                name,
+                prefix,
+            } = parse(arguments)?;
             let name = name.map(|name| filled("name", name)).transpose()?;
             match (action, &name, &prefix) {
-                (Some(Operation::Get), None, _) => return Err("`name` is missing: the variable to get".to_owned()),
-                (Some(Operation::List), Some(_), _) => return Err("`name` is for get; list takes a `prefix`".to_owned()),
-                (_, Some(_), Some(_)) => return Err("give either `name` or `prefix`, not both".to_owned()),
+                (Some(Operation::Get), None, _) => {
+                    return Err("`name` is missing: the variable to get".to_owned());
+                }
+                (Some(Operation::List), Some(_), _) => {
+                    return Err("`name` is for get; list takes a `prefix`".to_owned());
+                }
+                (_, Some(_), Some(_)) => {
+                    return Err("give either `name` or `prefix`, not both".to_owned());
+                }
                 _ => {}
             }
             Ok(Action::Box(Call::Env(Env { name, prefix })))
         },
     )
     .known_as(&["Env", "environment", "get_env"])
-    .renamed(&[("variable", "name"), ("key", "name"), ("filter", "prefix"), ("operation", "action")])
+    .renamed(&[
+        ("variable", "name"),
+        ("key", "name"),
+        ("filter", "prefix"),
+        ("operation", "action"),
+    ])
     .such_as(r#"{"action": "get", "name": "PATH"}"#)
 }

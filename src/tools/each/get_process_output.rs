@@ -28,12 +28,23 @@ pub(super) fn tool() -> Tool {
             &["process_id"],
         ),
         |arguments, _, notes| {
-            let Arguments { process_id, tail_lines } = parse(arguments)?;
+            let Arguments {
+                process_id,
+                tail_lines,
+            } = parse(arguments)?;
             let tail_lines = bounded("tail_lines", tail_lines, 50, 1000, notes)?;
-            Ok(Action::Box(Call::Processes(Processes::Output { id: process(&process_id)?, tail_lines })))
+            Ok(Action::Box(Call::Processes(Processes::Output {
+                id: process(&process_id)?,
+                tail_lines,
+            })))
         },
     )
-    .known_as(&["GetProcessOutput", "BashOutput", "process_output", "read_process_output"])
+    .known_as(&[
+        "GetProcessOutput",
+        "BashOutput",
+        "process_output",
+        "read_process_output",
+    ])
     .renamed(&PROCESS)
     .such_as(r#"{"process_id": "last"}"#)
 }
@@ -57,5 +68,7 @@ pub(super) fn process(given: &str) -> Result<Option<i32>, String> {
     }
     let shown: Value = given.chars().take(40).collect::<String>().into();
     let id = given.parse::<i32>().ok().filter(|id| *id > 0);
-    id.map(Some).ok_or(format!("`process_id` is {shown}; it is a number that list_processes shows, or \"last\""))
+    id.map(Some).ok_or(format!(
+        "`process_id` is {shown}; it is a number that list_processes shows, or \"last\""
+    ))
 }

@@ -29,9 +29,17 @@ pub(super) fn tool() -> Tool {
             &["target"],
         ),
         |arguments, options, _| {
-            let Arguments { target, create, path } = parse(arguments)?;
+            let Arguments {
+                target,
+                create,
+                path,
+            } = parse(arguments)?;
             let target = word("target", Some(target))?.ok_or("`target` is empty")?;
-            Ok(git(GitQuery::Checkout { target, create }, path.as_deref(), options))
+            Ok(git(
+                GitQuery::Checkout { target, create },
+                path.as_deref(),
+                options,
+            ))
         },
     )
     .known_as(&["GitCheckout", "git_switch"])

@@ -49,8 +49,17 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { message, files, path } = parse(arguments)?;
-    let named: Vec<BytesPath> = files.iter().flatten().filter(|file| !file.trim().is_empty()).map(|file| written(file)).collect();
+    let Arguments {
+        message,
+        files,
+        path,
+    } = parse(arguments)?;
+    let named: Vec<BytesPath> = files
+        .iter()
+        .flatten()
+        .filter(|file| !file.trim().is_empty())
+        .map(|file| written(file))
+        .collect();
     // It would commit all that has changed, where none of it was asked for.
     if files.is_some() && named.is_empty() {
         return Err("`files` names no file; name those to commit, or leave it out to commit all that has changed".to_owned());
@@ -58,7 +67,10 @@ fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Acti
     if message.contains('\0') {
         return Err("`message` holds a zero byte".to_owned());
     }
-    let query = GitQuery::Commit { message: filled("message", message)?, files: named };
+    let query = GitQuery::Commit {
+        message: filled("message", message)?,
+        files: named,
+    };
     Ok(git(query, path.as_deref(), options))
 }
 
@@ -71,12 +83,21 @@ mod tests {
     fn a_list_without_a_file_is_not_taken_for_all_that_has_changed() {
         let made = |arguments: Value| make(arguments, &Options::default(), &mut Vec::new());
         for files in [json!([]), json!([""]), json!([" ", "\t"])] {
-            let refused = made(json!({ "message": "x", "files": files })).expect_err("it names none");
+            let refused =
+                made(json!({ "message": "x", "files": files })).expect_err("it names none");
             assert!(refused.contains("leave it out to commit all"), "{refused}");
         }
-        for (arguments, n_files) in [(json!({ "message": "x" }), 0), (json!({ "message": "x", "files": ["", "a"] }), 1)] {
-            let Ok(Action::Box(Call::Git(made))) = made(arguments.clone()) else { panic!("{arguments} is refused") };
-            assert!(matches!(&made.query, GitQuery::Commit { files, .. } if files.len() == n_files), "{arguments}");
+        for (arguments, n_files) in [
+            (json!({ "message": "x" }), 0),
+            (json!({ "message": "x", "files": ["", "a"] }), 1),
+        ] {
+            let Ok(Action::Box(Call::Git(made))) = made(arguments.clone()) else {
+                panic!("{arguments} is refused")
+            };
+            assert!(
+                matches!(&made.query, GitQuery::Commit { files, .. } if files.len() == n_files),
+                "{arguments}"
+            );
         }
     }
 }

@@ -37,8 +37,13 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Other names of the folder that a repository is in.
-pub(super) const REPOSITORY: [(&str, &str); 5] =
-    [("repo", "path"), ("repository", "path"), ("directory", "path"), ("repo_path", "path"), ("cwd", "path")];
+pub(super) const REPOSITORY: [(&str, &str); 5] = [
+    ("repo", "path"),
+    ("repository", "path"),
+    ("directory", "path"),
+    ("repo_path", "path"),
+    ("cwd", "path"),
+];
 
 pub(super) fn git(query: GitQuery, path: Option<&str>, options: &Options) -> Action {
     Action::Box(Call::Git(Git {
@@ -54,9 +59,13 @@ pub(super) fn git(query: GitQuery, path: Option<&str>, options: &Options) -> Act
 
 /// Returns a word for git that cannot be an option.
 pub(super) fn word(field: &str, text: Option<String>) -> Result<Option<String>, String> {
-    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+        return Ok(None);
+    };
     if text.starts_with('-') {
-        return Err(format!("`{field}` begins with `-`, as only options do; for options of git use bash"));
+        return Err(format!(
+            "`{field}` begins with `-`, as only options do; for options of git use bash"
+        ));
     }
     if text.chars().any(char::is_control) {
         return Err(format!("`{field}` holds a control character"));

@@ -59,25 +59,48 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { pattern, path, exclude, include_ignored, max_results } = parse(arguments)?;
+    let Arguments {
+        pattern,
+        path,
+        exclude,
+        include_ignored,
+        max_results,
+    } = parse(arguments)?;
     let (path, pattern) = apart(folder(path.as_deref()), filled("pattern", pattern)?);
-    let max_results = bounded("max_results", max_results, options.search_results, options.search_results_max, notes)?;
-    Ok(Action::Box(Call::Glob(Glob { pattern, path, exclude, include_ignored, max_results })))
+    let max_results = bounded(
+        "max_results",
+        max_results,
+        options.search_results,
+        options.search_results_max,
+        notes,
+    )?;
+    Ok(Action::Box(Call::Glob(Glob {
+        pattern,
+        path,
+        exclude,
+        include_ignored,
+        max_results,
+    })))
 }
 
-/// Returns where a pattern begins, and the pattern from there: it may name the project's folder, which `path` has nothing to do with then, and
-/// go up from `path`. So a rule speaks of what is looked through.
+/// Returns where a pattern begins, and the pattern from there: it may name the project's folder,
+/// which `path` has nothing to do with then, and go up from `path`. So a rule speaks of what is
+/// looked through.
 fn apart(path: BytesPath, pattern: String) -> (BytesPath, String) {
     let (path, pattern) = match pattern.strip_prefix("/workspace") {
         Some(rest) if rest.starts_with('/') => (BytesPath::from_text("."), anchored(rest)),
         _ => (path, pattern),
     };
     let names: Vec<&str> = pattern.split('/').collect();
-    let n_plain = names.iter().take_while(|name| !name.contains(['*', '?', '[', ']', '{', '}', '\\'])).count();
+    let n_plain = names
+        .iter()
+        .take_while(|name| !name.contains(['*', '?', '[', ']', '{', '}', '\\']))
+        .count();
     match names[..n_plain].iter().rposition(|name| *name == "..") {
-        Some(at) if at + 1 < names.len() => {
-            (folded(&format!("{}/{}", path.to_text(), names[..=at].join("/"))), anchored(&names[at + 1..].join("/")))
-        }
+        Some(at) if at + 1 < names.len() => (
+            folded(&format!("{}/{}", path.to_text(), names[..=at].join("/"))),
+            anchored(&names[at + 1..].join("/")),
+        ),
         _ => (path, pattern),
     }
 }
@@ -100,7 +123,10 @@ fn folded(folder: &str) -> BytesPath {
 /// Returns a pattern that begins at its folder: without a slash it would be a name at any depth.
 fn anchored(pattern: &str) -> String {
     let mut pattern = pattern;
-    while let Some(rest) = pattern.strip_prefix("./").or_else(|| pattern.strip_prefix('/')) {
+    while let Some(rest) = pattern
+        .strip_prefix("./")
+        .or_else(|| pattern.strip_prefix('/'))
+    {
         pattern = rest;
     }
     match pattern {
@@ -138,7 +164,11 @@ mod tests {
             ("src", "/workspace/./*.rs", (".", "/*.rs")),
         ] {
             let (folder, rest) = apart(BytesPath::from_text(path), pattern.to_owned());
-            assert_eq!((folder.to_text().as_str(), rest.as_str()), expected, "{path} {pattern}");
+            assert_eq!(
+                (folder.to_text().as_str(), rest.as_str()),
+                expected,
+                "{path} {pattern}"
+            );
         }
     }
 }

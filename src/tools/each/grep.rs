@@ -70,7 +70,16 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { pattern, path, glob, context, case_insensitive, output_mode, include_ignored, max_results } = parse(arguments)?;
+    let Arguments {
+        pattern,
+        path,
+        glob,
+        context,
+        case_insensitive,
+        output_mode,
+        include_ignored,
+        max_results,
+    } = parse(arguments)?;
     Ok(Action::Box(Call::Grep(Grep {
         pattern: filled("pattern", pattern)?,
         path: folder(path.as_deref()),
@@ -79,7 +88,13 @@ fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
         context: bounded("context", context, 0, 50, notes)?,
         case_insensitive,
         output: output_mode.unwrap_or(GrepOutput::Content),
-        max_results: bounded("max_results", max_results, options.search_results, options.search_results_max, notes)?,
+        max_results: bounded(
+            "max_results",
+            max_results,
+            options.search_results,
+            options.search_results_max,
+            notes,
+        )?,
         timeout_ms: options.search_timeout.get().saturating_mul(1000),
         protected: false,
     })))

@@ -41,15 +41,34 @@ pub(super) fn tool() -> Tool {
         make,
     )
     .known_as(&["ListDirectory", "ls", "list_dir", "list_files"])
-    .renamed(&[("dir", "path"), ("directory", "path"), ("folder", "path"), ("file_path", "path"), ("filepath", "path"), ("file", "path")])
+    .renamed(&[
+        ("dir", "path"),
+        ("directory", "path"),
+        ("folder", "path"),
+        ("file_path", "path"),
+        ("filepath", "path"),
+        ("file", "path"),
+    ])
     .in_sets_from(Set::Small)
     .small(&["path", "recursive"], &[])
     .such_as(r#"{"path": "."}"#)
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { path, recursive, show_hidden, show_size, max_entries } = parse(arguments)?;
-    let max_entries = bounded("max_entries", max_entries, options.list_entries, options.list_entries.max(1), notes)?;
+    let Arguments {
+        path,
+        recursive,
+        show_hidden,
+        show_size,
+        max_entries,
+    } = parse(arguments)?;
+    let max_entries = bounded(
+        "max_entries",
+        max_entries,
+        options.list_entries,
+        options.list_entries.max(1),
+        notes,
+    )?;
     Ok(Action::Box(Call::ListDirectory(ListDirectory {
         path: folder(path.as_deref()),
         recursive,

@@ -7,9 +7,12 @@ use podbay_wire::Call;
 use podbay_wire::Processes;
 
 pub(super) fn tool() -> Tool {
-    Tool::new("list_processes", "List the background processes of this session.", object(&json!({}), &[]), |_, _, _| {
-        Ok(Action::Box(Call::Processes(Processes::List)))
-    })
+    Tool::new(
+        "list_processes",
+        "List the background processes of this session.",
+        object(&json!({}), &[]),
+        |_, _, _| Ok(Action::Box(Call::Processes(Processes::List))),
+    )
     .known_as(&["ListProcesses", "list_background_processes"])
     .such_as("{}")
 }

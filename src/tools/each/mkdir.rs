@@ -18,13 +18,21 @@ struct Arguments {
 }
 
 pub(super) fn tool() -> Tool {
-    Tool::new("mkdir", "Make a folder and those above it.", object(&json!({ "path": { "type": "string" } }), &["path"]), make)
-        .known_as(&["create_directory", "make_directory"])
-        .renamed(&ONE_PATH)
-        .such_as(r#"{"path": "src/new"}"#)
+    Tool::new(
+        "mkdir",
+        "Make a folder and those above it.",
+        object(&json!({ "path": { "type": "string" } }), &["path"]),
+        make,
+    )
+    .known_as(&["create_directory", "make_directory"])
+    .renamed(&ONE_PATH)
+    .such_as(r#"{"path": "src/new"}"#)
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { path } = parse(arguments)?;
-    Ok(Action::Box(Call::Mkdir(Mkdir { path: named(path)?, protected: false })))
+    Ok(Action::Box(Call::Mkdir(Mkdir {
+        path: named(path)?,
+        protected: false,
+    })))
 }

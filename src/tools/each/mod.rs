@@ -1,6 +1,8 @@
-//! One file per tool: what the model is told of it, what it may be called otherwise, and which action its arguments mean.
+//! One file per tool: what the model is told of it, what it may be called otherwise, and which
+//! action its arguments mean.
 //!
-//! A new tool is a file here, its name in [`all`], and a test. What is carried out in the box has its other side in `guest/tools`.
+//! A new tool is a file here, its name in [`all`], and a test. What is carried out in the box has
+//! its other side in `guest/tools`.
 
 mod apply_patch;
 mod archive;
@@ -89,11 +91,18 @@ mod tests {
     #[test]
     fn each_file_is_a_tool_of_its_name_and_none_is_missing() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/each");
-        let names = std::fs::read_dir(folder).expect("the sources").map(|entry| entry.expect("an entry").file_name());
-        let mut files: Vec<String> = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
+        let names = std::fs::read_dir(folder)
+            .expect("the sources")
+            .map(|entry| entry.expect("an entry").file_name());
+        let mut files: Vec<String> = names
+            .filter_map(|name| Some(name.to_str()?.strip_suffix(".rs")?.to_owned()))
+            .collect();
         files.retain(|name| name != "mod");
         files.sort();
-        let mut tools: Vec<&str> = all(&Options::default()).iter().map(|tool| tool.name).collect();
+        let mut tools: Vec<&str> = all(&Options::default())
+            .iter()
+            .map(|tool| tool.name)
+            .collect();
         tools.sort_unstable();
         assert_eq!(files, tools);
     }

@@ -37,8 +37,8 @@ pub(crate) struct Wrapped {
     pub(crate) arguments: String,
 }
 
-/// Finds and calls the tools that the model is not told of, so that they cost no room in every request and the beginning of the prompt
-/// stays as it is.
+/// Finds and calls the tools that the model is not told of, so that they cost no room in every
+/// request and the beginning of the prompt stays as it is.
 pub(super) fn tool() -> Tool {
     Tool::new(
         NAME,
@@ -64,7 +64,8 @@ pub(super) fn tool() -> Tool {
                     "`query` finds tools, and `tool` is one of them: leave out `query` to read how to use `{name}`, or `tool` to search"
                 ));
             }
-            // Whoever looks for something wants the best of it, and whoever does not wants to see what there is.
+            // Whoever looks for something wants the best of it, and whoever does not wants to see
+            // what there is.
             let default = if query.is_some() { FOUND } else { MOST };
             let max_results = bounded("max_results", max_results, default, MOST, notes)?;
             Ok(Action::Host(HostCall::FindTools(FindTools { names: tools, query, max_results })))
@@ -81,14 +82,22 @@ pub(super) fn tool() -> Tool {
     .such_as(r#"{"tool": "mkdir", "arguments": {"path": "src/new"}}"#)
 }
 
-/// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments are there, be they none.
+/// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments
+/// are there, be they none.
 pub(crate) fn wrapped(arguments: &Map<String, Value>) -> Result<Option<Wrapped>, String> {
-    let Some(inner) = arguments.get("arguments") else { return Ok(None) };
+    let Some(inner) = arguments.get("arguments") else {
+        return Ok(None);
+    };
     let Some(name) = arguments.get("tool").and_then(Value::as_str) else {
         return Err("`tool` is missing: the name of the tool that `arguments` are for".to_owned());
     };
     if arguments.contains_key("query") || arguments.contains_key("tools") {
-        return Err("`arguments` are for one `tool`; look for others in a call of its own".to_owned());
+        return Err(
+            "`arguments` are for one `tool`; look for others in a call of its own".to_owned(),
+        );
     }
-    Ok(Some(Wrapped { name: name.to_owned(), arguments: inner.to_string() }))
+    Ok(Some(Wrapped {
+        name: name.to_owned(),
+        arguments: inner.to_string(),
+    }))
 }

@@ -40,7 +40,17 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { source, destination, overwrite } = parse(arguments)?;
+    let Arguments {
+        source,
+        destination,
+        overwrite,
+    } = parse(arguments)?;
     let (source, destination) = (path("source", source)?, path("destination", destination)?);
-    Ok(Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite, protected: false, known: None })))
+    Ok(Action::Box(Call::MoveFile(MoveFile {
+        source,
+        destination,
+        overwrite,
+        protected: false,
+        known: None,
+    })))
 }

@@ -60,11 +60,29 @@ pub(super) fn tool() -> Tool {
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { edits } = parse(arguments)?;
     if edits.is_empty() {
-        return Err("`edits` is empty: give each edit with its `path`, `old_string` and `new_string`".to_owned());
+        return Err(
+            "`edits` is empty: give each edit with its `path`, `old_string` and `new_string`"
+                .to_owned(),
+        );
     }
     let edits = edits.into_iter().map(|EditOfFile { path: of, edit }| {
-        let OneEdit { old_string, new_string, replace_all } = edit;
-        Ok(FileEdit { path: named(of)?, edit: Replacement { old_string, new_string, replace_all } })
+        let OneEdit {
+            old_string,
+            new_string,
+            replace_all,
+        } = edit;
+        Ok(FileEdit {
+            path: named(of)?,
+            edit: Replacement {
+                old_string,
+                new_string,
+                replace_all,
+            },
+        })
     });
-    Ok(Action::Box(Call::MultiEdit(MultiEdit { edits: edits.collect::<Result<_, String>>()?, protected: false, known: None })))
+    Ok(Action::Box(Call::MultiEdit(MultiEdit {
+        edits: edits.collect::<Result<_, String>>()?,
+        protected: false,
+        known: None,
+    })))
 }

@@ -59,18 +59,34 @@ pub(super) fn tool(options: &Options) -> Tool {
 }
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { path, offset, limit, from_cursor, max_files } = parse(arguments)?;
+    let Arguments {
+        path,
+        offset,
+        limit,
+        from_cursor,
+        max_files,
+    } = parse(arguments)?;
     if offset == Some(0) {
         notes.push("offset 0 was taken as 1, the first line".to_owned());
     }
-    let offset = u64::from(bounded("offset", offset.filter(|&offset| offset != 0), 1, u32::MAX, notes)?);
+    let offset = u64::from(bounded(
+        "offset",
+        offset.filter(|&offset| offset != 0),
+        1,
+        u32::MAX,
+        notes,
+    )?);
     let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
     let limit = u64::from(bounded("limit", limit, most, most, notes)?);
     if path.is_some() && from_cursor.is_some() {
         return Err("give either `path` or `from_cursor`, not both".to_owned());
     }
     if let Some(id) = path.as_deref().and_then(|path| path.strip_prefix(ARTIFACT)) {
-        return Ok(Action::Host(HostCall::ReadArtifact { id: id.to_owned(), offset, limit }));
+        return Ok(Action::Host(HostCall::ReadArtifact {
+            id: id.to_owned(),
+            offset,
+            limit,
+        }));
     }
     if path.is_none() && from_cursor.is_none() {
         return Err("`path` is missing".to_owned());
@@ -93,10 +109,20 @@ mod tests {
 
     #[test]
     fn an_offset_of_0_is_the_first_line_and_that_is_said() {
-        for (given, said) in [(json!(0), &["offset 0 was taken as 1, the first line"][..]), (json!(1), &[]), (json!(null), &[])] {
+        for (given, said) in [
+            (json!(0), &["offset 0 was taken as 1, the first line"][..]),
+            (json!(1), &[]),
+            (json!(null), &[]),
+        ] {
             let mut notes = Vec::new();
-            let made = make(json!({ "path": "a", "offset": given }), &Options::default(), &mut notes);
-            let Ok(Action::Box(Call::ReadFile(read))) = made else { panic!("{made:?}") };
+            let made = make(
+                json!({ "path": "a", "offset": given }),
+                &Options::default(),
+                &mut notes,
+            );
+            let Ok(Action::Box(Call::ReadFile(read))) = made else {
+                panic!("{made:?}")
+            };
             assert_eq!(read.offset, 1);
             assert_eq!(notes, said, "{given}");
         }

@@ -53,7 +53,8 @@ struct Todo {
     status: Status,
 }
 
-/// The model's own list of what is to be done. It says all of itself each time, so that none of it has to be remembered.
+/// The model's own list of what is to be done. It says all of itself each time, so that none of it
+/// has to be remembered.
 pub(super) fn tool() -> Tool {
     let todo = object(
         &json!({
@@ -87,51 +88,95 @@ pub(super) fn tool() -> Tool {
 }
 
 fn change(arguments: Arguments) -> Result<TaskChange, String> {
-    let Arguments { action, task, id, todos } = arguments;
+    let Arguments {
+        action,
+        task,
+        id,
+        todos,
+    } = arguments;
     if let Some(todos) = todos {
         return match (action, task, id) {
             (None, None, None) => replace(todos),
-            _ => Err("give either `todos`, which is the whole list, or `action`, not both".to_owned()),
+            _ => Err(
+                "give either `todos`, which is the whole list, or `action`, not both".to_owned(),
+            ),
         };
     }
     let named = || match id {
-        Some(id) => u32::try_from(id).ok().filter(|id| *id > 0).ok_or(format!("`id` is {id}; tasks are counted from 1")),
+        Some(id) => u32::try_from(id)
+            .ok()
+            .filter(|id| *id > 0)
+            .ok_or(format!("`id` is {id}; tasks are counted from 1")),
         None => Err("`id` is missing: the number of the task, as `list` shows it".to_owned()),
     };
-    let action = action.unwrap_or(if task.is_some() { Operation::Add } else { Operation::List });
-    if task.as_ref().is_some_and(|task| !task.trim().is_empty()) && !matches!(action, Operation::Add) {
-        return Err("`task` is for add alone; the others name a task by its `id`, and list takes neither".to_owned());
+    let action = action.unwrap_or(if task.is_some() {
+        Operation::Add
+    } else {
+        Operation::List
+    });
+    if task.as_ref().is_some_and(|task| !task.trim().is_empty())
+        && !matches!(action, Operation::Add)
+    {
+        return Err(
+            "`task` is for add alone; the others name a task by its `id`, and list takes neither"
+                .to_owned(),
+        );
     }
     match action {
-        Operation::List if id.is_some() => Err("`id` is not for list, which shows all tasks".to_owned()),
+        Operation::List if id.is_some() => {
+            Err("`id` is not for list, which shows all tasks".to_owned())
+        }
         Operation::List => Ok(TaskChange::Show),
-        Operation::Add if id.is_some() => Err("`id` is not for add: a new task comes last".to_owned()),
-        Operation::Add => Ok(TaskChange::Add { task: content("task", task.ok_or("`task` is missing: what is to be done")?)? }),
-        Operation::Start => Ok(TaskChange::Mark { id: named()?, status: TaskStatus::InProgress }),
-        Operation::Complete => Ok(TaskChange::Mark { id: named()?, status: TaskStatus::Completed }),
+        Operation::Add if id.is_some() => {
+            Err("`id` is not for add: a new task comes last".to_owned())
+        }
+        Operation::Add => Ok(TaskChange::Add {
+            task: content("task", task.ok_or("`task` is missing: what is to be done")?)?,
+        }),
+        Operation::Start => Ok(TaskChange::Mark {
+            id: named()?,
+            status: TaskStatus::InProgress,
+        }),
+        Operation::Complete => Ok(TaskChange::Mark {
+            id: named()?,
+            status: TaskStatus::Completed,
+        }),
         Operation::Remove => Ok(TaskChange::Remove { id: named()? }),
     }
 }
 
 fn replace(todos: Vec<Todo>) -> Result<TaskChange, String> {
     if todos.len() > MOST {
-        return Err(format!("`todos` has {} tasks, and a list holds at most {MOST}; put some together", todos.len()));
+        return Err(format!(
+            "`todos` has {} tasks, and a list holds at most {MOST}; put some together",
+            todos.len()
+        ));
     }
-    let task = |Todo { content: text, status }| {
+    let task = |Todo {
+                    content: text,
+                    status,
+                }| {
         let status = match status {
             Status::Pending => TaskStatus::Pending,
             Status::InProgress => TaskStatus::InProgress,
             Status::Completed => TaskStatus::Completed,
         };
-        Ok(Task { content: content("content", text)?, status })
+        Ok(Task {
+            content: content("content", text)?,
+            status,
+        })
     };
-    Ok(TaskChange::Replace(todos.into_iter().map(task).collect::<Result<_, String>>()?))
+    Ok(TaskChange::Replace(
+        todos.into_iter().map(task).collect::<Result<_, String>>()?,
+    ))
 }
 
 fn content(field: &str, text: String) -> Result<String, String> {
     let text = filled(field, text)?;
     match text.chars().count() {
-        n if n > LONGEST => Err(format!("`{field}` has {n} characters, and a task at most {LONGEST}; say it shorter")),
+        n if n > LONGEST => Err(format!(
+            "`{field}` has {n} characters, and a task at most {LONGEST}; say it shorter"
+        )),
         _ => Ok(text.split_whitespace().collect::<Vec<_>>().join(" ")),
     }
 }

@@ -21,10 +21,17 @@ pub(super) fn tool() -> Tool {
         object(&json!({ "thought": { "type": "string" } }), &["thought"]),
         |arguments, _, _| {
             let Arguments { thought } = parse(arguments)?;
-            Ok(Action::Host(HostCall::Think { thought: filled("thought", thought)? }))
+            Ok(Action::Host(HostCall::Think {
+                thought: filled("thought", thought)?,
+            }))
         },
     )
     .known_as(&["Think", "reflect"])
-    .renamed(&[("thoughts", "thought"), ("text", "thought"), ("content", "thought"), ("reasoning", "thought")])
+    .renamed(&[
+        ("thoughts", "thought"),
+        ("text", "thought"),
+        ("content", "thought"),
+        ("reasoning", "thought"),
+    ])
     .such_as(r#"{"thought": "The test fails because the file is missing."}"#)
 }

@@ -40,5 +40,9 @@ pub(super) fn tool() -> Tool {
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { path, depth } = parse(arguments)?;
     let depth = bounded("depth", depth, 4, 20, notes)?;
-    Ok(Action::Box(Call::Tree(Tree { path: folder(path.as_deref()), depth, max_entries: options.list_entries.max(1) })))
+    Ok(Action::Box(Call::Tree(Tree {
+        path: folder(path.as_deref()),
+        depth,
+        max_entries: options.list_entries.max(1),
+    })))
 }

@@ -47,7 +47,8 @@ pub(super) fn tool() -> Tool {
                     "`section` has a letter in it that cannot be seen or that turns the text around it; write it without".to_owned()
                 );
             }
-            // What begins with one of these would be no heading to whoever reads the file, or hide what follows it.
+            // What begins with one of these would be no heading to whoever reads the file, or hide
+            // what follows it.
             if let Some(mark) = ["<!--", "-->", "```", "~~~"].into_iter().find(|mark| section.contains(mark)) {
                 return Err(format!("`section` holds {mark}, which begins or ends something else than a heading; write it without"));
             }

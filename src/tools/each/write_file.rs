@@ -51,6 +51,16 @@ pub(super) fn tool() -> Tool {
 }
 
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
-    let Arguments { path, content, append } = parse(arguments)?;
-    Ok(Action::Box(Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false, known: None })))
+    let Arguments {
+        path,
+        content,
+        append,
+    } = parse(arguments)?;
+    Ok(Action::Box(Call::WriteFile(WriteFile {
+        path: named(path)?,
+        content,
+        append,
+        protected: false,
+        known: None,
+    })))
 }

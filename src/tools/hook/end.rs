@@ -56,8 +56,12 @@ impl Ended {
             (_, End::Cancelled) => Self::Cancelled,
             (_, End::Exited { code }) => Self::Exited(*code),
             (Some(limit), _) => Self::Killed(limit_words(*limit, ended.culprit.as_ref())),
-            (None, End::Signaled { signal }) => Self::Killed(format!("it was ended by signal {signal}")),
-            (None, End::Running { .. }) => Self::NotRun("it was left running, which no hook is".to_owned()),
+            (None, End::Signaled { signal }) => {
+                Self::Killed(format!("it was ended by signal {signal}"))
+            }
+            (None, End::Running { .. }) => {
+                Self::NotRun("it was left running, which no hook is".to_owned())
+            }
         }
     }
 }
@@ -65,9 +69,20 @@ impl Ended {
 impl Ran {
     /// Returns what it said: its standard error, else its standard output.
     pub(super) fn said(&self) -> String {
-        let text = |bytes: &[u8]| shown(bytes).text.trim().chars().take(SAID).collect::<String>();
+        let text = |bytes: &[u8]| {
+            shown(bytes)
+                .text
+                .trim()
+                .chars()
+                .take(SAID)
+                .collect::<String>()
+        };
         let errors = text(&self.stderr);
-        if errors.is_empty() { text(&self.stdout) } else { errors }
+        if errors.is_empty() {
+            text(&self.stdout)
+        } else {
+            errors
+        }
     }
 
     /// Judges its end, by itself where `may_block` says that it is asked and not only told.
@@ -80,16 +95,29 @@ impl Ran {
             Ended::Cancelled => return Meaning::Cancelled,
             Ended::Exited(code) => {
                 let said = self.said();
-                let why = if said.is_empty() { format!("it ended with exit code {code} and said nothing") } else { said };
+                let why = if said.is_empty() {
+                    format!("it ended with exit code {code} and said nothing")
+                } else {
+                    said
+                };
                 (options.block_on == BlockOn::Nonzero || *code == 2, why)
             }
-            Ended::Late => (options.on_timeout == OnTimeout::Block, "it did not end in its time".to_owned()),
+            Ended::Late => (
+                options.on_timeout == OnTimeout::Block,
+                "it did not end in its time".to_owned(),
+            ),
             Ended::Killed(why) => (options.block_on == BlockOn::Nonzero, why.clone()),
-            Ended::NotRun(why) => (options.block_on == BlockOn::Nonzero, format!("it could not be run: {why}")),
+            Ended::NotRun(why) => (
+                options.block_on == BlockOn::Nonzero,
+                format!("it could not be run: {why}"),
+            ),
         };
         match (blocks && may_block, says_itself) {
             (true, true) => Meaning::Block(why),
-            (true, false) => Meaning::Block(format!("`{}`: {why}", run.chars().take(NAMED).collect::<String>())),
+            (true, false) => Meaning::Block(format!(
+                "`{}`: {why}",
+                run.chars().take(NAMED).collect::<String>()
+            )),
             (false, _) => Meaning::Fail(why),
         }
     }
@@ -101,9 +129,16 @@ mod tests {
 
     #[track_caller]
     fn check(end: Ended, [nonzero, exit2]: [&str; 2]) {
-        let ran = Ran { end, stdout: b"out\n".to_vec(), stderr: Vec::new() };
+        let ran = Ran {
+            end,
+            stdout: b"out\n".to_vec(),
+            stderr: Vec::new(),
+        };
         for (block_on, expected) in [(BlockOn::Nonzero, nonzero), (BlockOn::Exit2, exit2)] {
-            let options = HookOptions { block_on, ..HookOptions::default() };
+            let options = HookOptions {
+                block_on,
+                ..HookOptions::default()
+            };
             let word = |may_block| match ran.meaning("check", &options, may_block) {
                 Meaning::Pass => "pass",
                 Meaning::Block(_) => "block",
@@ -125,20 +160,40 @@ mod tests {
         check(Ended::NotRun("no shell".to_owned()), ["block", "fail"]);
         check(Ended::Late, ["block", "block"]);
         check(Ended::Cancelled, ["cancelled", "cancelled"]);
-        let late = Ran { end: Ended::Late, stdout: Vec::new(), stderr: Vec::new() };
-        let passes = HookOptions { on_timeout: OnTimeout::Pass, ..HookOptions::default() };
-        assert_eq!(late.meaning("check", &passes, true), Meaning::Fail("it did not end in its time".to_owned()));
+        let late = Ran {
+            end: Ended::Late,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        };
+        let passes = HookOptions {
+            on_timeout: OnTimeout::Pass,
+            ..HookOptions::default()
+        };
+        assert_eq!(
+            late.meaning("check", &passes, true),
+            Meaning::Fail("it did not end in its time".to_owned())
+        );
         let blocked = Meaning::Block("`scripts/check`: it did not end in its time".to_owned());
-        assert_eq!(late.meaning("scripts/check", &HookOptions::default(), true), blocked);
+        assert_eq!(
+            late.meaning("scripts/check", &HookOptions::default(), true),
+            blocked
+        );
     }
 
     #[test]
     fn the_reason_is_its_standard_error_else_its_output() {
-        let ran = |stdout: &[u8], stderr: &[u8]| Ran { end: Ended::Exited(1), stdout: stdout.to_vec(), stderr: stderr.to_vec() };
+        let ran = |stdout: &[u8], stderr: &[u8]| Ran {
+            end: Ended::Exited(1),
+            stdout: stdout.to_vec(),
+            stderr: stderr.to_vec(),
+        };
         assert_eq!(ran(b"out", b" err\n").said(), "err");
         assert_eq!(ran(b"out\n", b" \n").said(), "out");
         let silent = ran(b"", b"").meaning("check", &HookOptions::default(), true);
-        assert_eq!(silent, Meaning::Block("`check`: it ended with exit code 1 and said nothing".to_owned()));
+        assert_eq!(
+            silent,
+            Meaning::Block("`check`: it ended with exit code 1 and said nothing".to_owned())
+        );
         assert_eq!(ran(&vec![b'x'; 9000], b"").said().len(), SAID);
     }
 }

@@ -75,30 +75,61 @@ impl Pipeline {
     /// Tells the hooks that a session begins; returns what they say to the model.
     #[boxed]
     pub async fn session_begins(&self, cancel: &CancellationToken) -> Result<String, Held> {
-        self.tell(&Told::new(Moment::SessionStart, self.hooks.session.as_ref()), cancel).await
+        self.tell(
+            &Told::new(Moment::SessionStart, self.hooks.session.as_ref()),
+            cancel,
+        )
+        .await
     }
 
     /// Asks the hooks about what the person says; returns what they say to the model.
     #[boxed]
     pub async fn prompted(&self, text: &str, cancel: &CancellationToken) -> Result<String, Held> {
-        self.tell(&Told { prompt: Some(text), ..Told::new(Moment::UserPrompt, self.hooks.session.as_ref()) }, cancel).await
+        self.tell(
+            &Told {
+                prompt: Some(text),
+                ..Told::new(Moment::UserPrompt, self.hooks.session.as_ref())
+            },
+            cancel,
+        )
+        .await
     }
 
     /// Tells the hooks that the conversation is about to be summed up.
     #[boxed]
     pub async fn compacts(&self, cancel: &CancellationToken) -> Result<(), Held> {
-        self.tell(&Told::new(Moment::PreCompact, self.hooks.session.as_ref()), cancel).await.map(drop)
+        self.tell(
+            &Told::new(Moment::PreCompact, self.hooks.session.as_ref()),
+            cancel,
+        )
+        .await
+        .map(drop)
     }
 
     /// Tells the hooks how a task ended.
     #[boxed]
     pub async fn stopped(&self, status: &str, cancel: &CancellationToken) -> Result<(), Held> {
-        self.tell(&Told { status: Some(status), ..Told::new(Moment::Stop, self.hooks.session.as_ref()) }, cancel).await.map(drop)
+        self.tell(
+            &Told {
+                status: Some(status),
+                ..Told::new(Moment::Stop, self.hooks.session.as_ref())
+            },
+            cancel,
+        )
+        .await
+        .map(drop)
     }
 
     /// Asks the hooks about a call that was allowed.
-    pub(crate) async fn before_call(&self, call: &ToolCall, name: &str, cancel: &CancellationToken) -> Result<(), Held> {
-        let Some(input) = self.input_for(Moment::PreToolUse, call) else { return Ok(()) };
+    pub(crate) async fn before_call(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), Held> {
+        let Some(input) = self.input_for(Moment::PreToolUse, call) else {
+            return Ok(());
+        };
         let told = Told {
             call: Some(&call.id),
             tool_name: Some(name),
@@ -109,8 +140,16 @@ impl Pipeline {
     }
 
     /// Has the hooks told what came of a call, one after another, while the session goes on.
-    pub(crate) async fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
-        let Some(input) = self.input_for(Moment::PostToolUse, call) else { return };
+    pub(crate) async fn after_call(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        status: CallStatus,
+        result: &str,
+    ) {
+        let Some(input) = self.input_for(Moment::PostToolUse, call) else {
+            return;
+        };
         let told = Told {
             call: Some(&call.id),
             tool_name: Some(name),
@@ -120,9 +159,18 @@ impl Pipeline {
             ..Told::new(Moment::PostToolUse, self.hooks.session.as_ref())
         };
         let gate = self.workspace.exec_gate().await;
-        let mut behind = self.hooks.behind.lock().expect("nothing panics while it holds this lock");
+        let mut behind = self
+            .hooks
+            .behind
+            .lock()
+            .expect("nothing panics while it holds this lock");
         while behind.try_join_next().is_some() {}
-        for hook in self.hooks.of(Moment::PostToolUse).iter().filter(|hook| told.is_for(hook)) {
+        for hook in self
+            .hooks
+            .of(Moment::PostToolUse)
+            .iter()
+            .filter(|hook| told.is_for(hook))
+        {
             let ready = match self.ready(hook, &told, gate) {
                 Ok(ready) => ready,
                 Err(reason) => {
@@ -131,34 +179,60 @@ impl Pipeline {
                 }
             };
             if behind.len() >= WAITING {
-                self.not_run(hook, &told, "too many hooks of earlier calls have not ended");
+                self.not_run(
+                    hook,
+                    &told,
+                    "too many hooks of earlier calls have not ended",
+                );
                 continue;
             }
             let (hands, turn) = (self.hands(), Arc::clone(&self.hooks.turn));
             let (options, end) = (self.hooks.options.clone(), self.hooks.end.clone());
             behind.spawn(async move {
-                let Ok(_turn) = turn.acquire_owned().await else { return };
+                let Ok(_turn) = turn.acquire_owned().await else {
+                    return;
+                };
                 let (run, call) = (ready.run.clone(), ready.call.clone());
                 let begun = Instant::now();
                 match hands.run(ready, &end).await {
                     Ok(ran) => {
                         let meaning = ran.meaning(&run, &options, false);
-                        hands.record(Moment::PostToolUse, call, &run, &meaning, &ran.said(), begun.elapsed());
+                        hands.record(
+                            Moment::PostToolUse,
+                            call,
+                            &run,
+                            &meaning,
+                            &ran.said(),
+                            begun.elapsed(),
+                        );
                     }
                     // The next call hears of it in its own words.
-                    Err(error) => tracing::debug!(error = %error, "the sandbox was lost under a hook"),
+                    Err(error) => {
+                        tracing::debug!(error = %error, "the sandbox was lost under a hook")
+                    }
                 }
             });
         }
     }
 
-    /// Waits for the hooks that nobody waited for, before the sandbox goes: all together for as long as one of them may take, since they would
-    /// add up to any time otherwise. Those that are left are ended then, which is said, and when `cancel` says so.
+    /// Waits for the hooks that nobody waited for, before the sandbox goes: all together for as
+    /// long as one of them may take, since they would add up to any time otherwise. Those that are
+    /// left are ended then, which is said, and when `cancel` says so.
     #[boxed]
     pub async fn settle(&self, cancel: &CancellationToken) {
-        let mut behind = std::mem::take(&mut *self.hooks.behind.lock().expect("nothing panics while it holds this lock"));
+        let mut behind = std::mem::take(
+            &mut *self
+                .hooks
+                .behind
+                .lock()
+                .expect("nothing panics while it holds this lock"),
+        );
         let all = async { while behind.join_next().await.is_some() {} };
-        let ended = tokio::time::timeout(self.hooks.longest(Moment::PostToolUse), cancel.clone().run_until_cancelled_owned(all)).await;
+        let ended = tokio::time::timeout(
+            self.hooks.longest(Moment::PostToolUse),
+            cancel.clone().run_until_cancelled_owned(all),
+        )
+        .await;
         self.hooks.end.cancel();
         if ended.is_err() {
             let message = format!(
@@ -175,7 +249,11 @@ impl Pipeline {
         if self.hooks.of(moment).is_empty() {
             return None;
         }
-        Some(self.catalogue.input(&call.name, &call.arguments).unwrap_or_else(|| Value::String(call.arguments.clone())))
+        Some(
+            self.catalogue
+                .input(&call.name, &call.arguments)
+                .unwrap_or_else(|| Value::String(call.arguments.clone())),
+        )
     }
 
     async fn tell(&self, told: &Told<'_>, cancel: &CancellationToken) -> Result<String, Held> {
@@ -185,14 +263,34 @@ impl Pipeline {
             return Ok(words);
         }
         let gate = self.workspace.exec_gate().await;
-        for hook in self.hooks.of(told.event).iter().filter(|hook| told.is_for(hook)) {
+        for hook in self
+            .hooks
+            .of(told.event)
+            .iter()
+            .filter(|hook| told.is_for(hook))
+        {
             let begun = Instant::now();
             let ran = match self.ready(hook, told, gate) {
-                Ok(ready) => self.hands().run(ready, cancel).await.map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
-                Err(reason) => Ran { end: Ended::NotRun(reason), stdout: Vec::new(), stderr: Vec::new() },
+                Ok(ready) => self
+                    .hands()
+                    .run(ready, cancel)
+                    .await
+                    .map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
+                Err(reason) => Ran {
+                    end: Ended::NotRun(reason),
+                    stdout: Vec::new(),
+                    stderr: Vec::new(),
+                },
             };
             let meaning = ran.meaning(&hook.run, &self.hooks.options, may_block);
-            self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, &ran.said(), begun.elapsed());
+            self.hands().record(
+                told.event,
+                told.call.map(ToOwned::to_owned),
+                &hook.run,
+                &meaning,
+                &ran.said(),
+                begun.elapsed(),
+            );
             match meaning {
                 Meaning::Pass => words.push_str(short(&shown(&ran.stdout).text)),
                 Meaning::Fail(_) => {}
@@ -220,14 +318,20 @@ impl Pipeline {
             Place::Host => Action::Host(HostCall::Hook(call)),
         };
         let verdict = {
-            let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            let mut policy = self
+                .policy
+                .lock()
+                .expect("nothing panics while it holds this lock");
             policy.held_by(gate);
             policy.judge_hook(action)
         };
         match verdict {
-            Verdict::Allow { action, .. } => {
-                Ok(Ready { run: hook.run.clone(), call: told.call.map(ToOwned::to_owned), moment: told.event, action })
-            }
+            Verdict::Allow { action, .. } => Ok(Ready {
+                run: hook.run.clone(),
+                call: told.call.map(ToOwned::to_owned),
+                moment: told.event,
+                action,
+            }),
             Verdict::Deny { reason, .. } => Err(reason),
             Verdict::Ask(_) => Err("a hook asks nobody".to_owned()),
         }
@@ -235,7 +339,14 @@ impl Pipeline {
 
     fn not_run(&self, hook: &Hook, told: &Told<'_>, reason: &str) {
         let meaning = Meaning::Fail(format!("it could not be run: {reason}"));
-        self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, "", Duration::ZERO);
+        self.hands().record(
+            told.event,
+            told.call.map(ToOwned::to_owned),
+            &hook.run,
+            &meaning,
+            "",
+            Duration::ZERO,
+        );
     }
 
     fn hands(&self) -> Hands {
@@ -249,23 +360,51 @@ impl Pipeline {
 }
 
 impl Hands {
-    async fn run(&self, ready: Ready, cancel: &CancellationToken) -> Result<Ran, podbay_sandbox::Error> {
+    async fn run(
+        &self,
+        ready: Ready,
+        cancel: &CancellationToken,
+    ) -> Result<Ran, podbay_sandbox::Error> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let keep = |stream: Stream, bytes: &[u8]| {
-            let kept: &mut Vec<u8> = if stream == Stream::Stderr { &mut stderr } else { &mut stdout };
+            let kept: &mut Vec<u8> = if stream == Stream::Stderr {
+                &mut stderr
+            } else {
+                &mut stdout
+            };
             // Whoever prints is not believed to keep to what it was told.
             let room = KEPT.saturating_sub(kept.len());
             kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
         };
         tracing::debug!(moment = ready.moment.as_str(), call = ?ready.call, run = ready.run, "a hook runs");
-        let output = dispatch_hook(ready.action, &*self.workspace, &*self.services, &self.options, keep, cancel).await?;
+        let output = dispatch_hook(
+            ready.action,
+            &*self.workspace,
+            &*self.services,
+            &self.options,
+            keep,
+            cancel,
+        )
+        .await?;
         if let Output::Command(ended) = &output {
             programs::tell_of_hook(&self.sink, ready.call.as_deref(), &ready.run, ended);
         }
-        Ok(Ran { end: Ended::of(&output), stdout, stderr })
+        Ok(Ran {
+            end: Ended::of(&output),
+            stdout,
+            stderr,
+        })
     }
 
-    fn record(&self, moment: Moment, call: Option<String>, run: &str, meaning: &Meaning, said: &str, took: Duration) {
+    fn record(
+        &self,
+        moment: Moment,
+        call: Option<String>,
+        run: &str,
+        meaning: &Meaning,
+        said: &str,
+        took: Duration,
+    ) {
         let (outcome, why) = match meaning {
             Meaning::Pass => (HookOutcome::Passed, None),
             Meaning::Block(_) => (HookOutcome::Blocked, None),
@@ -273,9 +412,22 @@ impl Hands {
             Meaning::Cancelled => (HookOutcome::Cancelled, None),
         };
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        (self.sink)(Kind::HookEnded { moment, call, run: run.to_owned(), outcome, said: said.to_owned(), duration_ms }.into());
+        (self.sink)(
+            Kind::HookEnded {
+                moment,
+                call,
+                run: run.to_owned(),
+                outcome,
+                said: said.to_owned(),
+                duration_ms,
+            }
+            .into(),
+        );
         if let Some(why) = why {
-            let message = format!("the hook `{run}` ({}) failed, which holds nothing back: {why}", moment.as_str());
+            let message = format!(
+                "the hook `{run}` ({}) failed, which holds nothing back: {why}",
+                moment.as_str()
+            );
             (self.sink)(Kind::Warning { message }.into());
         }
     }

@@ -17,10 +17,12 @@ use podbay_event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct HookOptions {
-    /// Before the first task of a session, also of one that is gone on with; what it prints is told to the model.
+    /// Before the first task of a session, also of one that is gone on with; what it prints is told
+    /// to the model.
     #[serde(deserialize_with = "hooks")]
     pub session_start: Vec<Hook>,
-    /// Before a task or message of the person reaches the model; it can hold it back, and what it prints is told to the model.
+    /// Before a task or message of the person reaches the model; it can hold it back, and what it
+    /// prints is told to the model.
     #[serde(deserialize_with = "hooks")]
     pub user_prompt: Vec<Hook>,
     /// Before a tool call that was allowed; it can hold it back.
@@ -37,7 +39,8 @@ pub struct HookOptions {
     pub stop: Vec<Hook>,
     /// Time a hook gets that says nothing else.
     pub timeout: Seconds,
-    /// What holds back a call or a message: `nonzero`, every exit code but 0, or `exit2`, that one alone.
+    /// What holds back a call or a message: `nonzero`, every exit code but 0, or `exit2`, that one
+    /// alone.
     pub block_on: BlockOn,
     /// Whether a hook that took too long held its call back (`block`) or let it through (`pass`).
     pub on_timeout: OnTimeout,
@@ -60,7 +63,8 @@ impl Default for HookOptions {
 }
 
 impl HookOptions {
-    /// Returns the keys with a command that may not run, and why: what the model wrote could do more in it than stand there.
+    /// Returns the keys with a command that may not run, and why: what the model wrote could do
+    /// more in it than stand there.
     pub fn mistakes(&self) -> Vec<(String, String)> {
         let moments = [
             ("session_start", &self.session_start),
@@ -71,8 +75,12 @@ impl HookOptions {
             ("stop", &self.stop),
         ];
         let of = |(moment, hooks): (&str, &Vec<Hook>)| -> Vec<(String, String)> {
-            let refused = hooks.iter().filter_map(|hook| placeholder::check(&hook.run).err());
-            refused.map(|why| (format!("hooks.{moment}"), why)).collect()
+            let refused = hooks
+                .iter()
+                .filter_map(|hook| placeholder::check(&hook.run).err());
+            refused
+                .map(|why| (format!("hooks.{moment}"), why))
+                .collect()
         };
         moments.into_iter().flat_map(of).collect()
     }
@@ -81,7 +89,8 @@ impl HookOptions {
 /// One command and when it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hook {
-    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as words outside of quotes; `"$PODBAY_TOOL_ARGS"` may stand anywhere.
+    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as words outside
+    /// of quotes; `"$PODBAY_TOOL_ARGS"` may stand anywhere.
     pub run: String,
     #[serde(default, rename = "if")]
     pub condition: Condition,
@@ -105,12 +114,17 @@ pub struct Condition {
 
 impl Default for Condition {
     fn default() -> Self {
-        Self { tool: "*".to_owned(), input_contains: String::new() }
+        Self {
+            tool: "*".to_owned(),
+            input_contains: String::new(),
+        }
     }
 }
 
 /// Where a hook runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     #[default]
@@ -155,12 +169,17 @@ fn hooks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Hook>, D::Err
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            let commands = std::collections::BTreeMap::<String, String>::deserialize(MapAccessDeserializer::new(map))?;
+            let commands = std::collections::BTreeMap::<String, String>::deserialize(
+                MapAccessDeserializer::new(map),
+            )?;
             let mut hooks: Vec<Hook> = commands
                 .into_iter()
                 .map(|(tool, run)| Hook {
                     run,
-                    condition: Condition { tool, ..Condition::default() },
+                    condition: Condition {
+                        tool,
+                        ..Condition::default()
+                    },
                     place: Place::default(),
                     timeout: None,
                 })
@@ -178,16 +197,32 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<Hook> {
-        toml::from_str::<HookOptions>(text).expect("reads").pre_tool_use
+        toml::from_str::<HookOptions>(text)
+            .expect("reads")
+            .pre_tool_use
     }
 
     #[test]
     fn a_list_of_tables_and_a_table_of_commands_say_the_same() {
-        let list = read("[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'bash' }\n[[pre_tool_use]]\nrun = 'b'\n");
+        let list = read(
+            "[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'bash' }\n[[pre_tool_use]]\nrun = 'b'\n",
+        );
         let table = read("[pre_tool_use]\n'*' = 'b'\nbash = 'a'\n");
         assert_eq!(list, table);
-        assert_eq!((list[0].condition.tool.as_str(), list[1].condition.tool.as_str(), list[1].place), ("bash", "*", Place::Sandbox));
-        assert_eq!(read("[[pre_tool_use]]\nrun = 'a'\nif = { inputContains = 'x' }\n")[0].condition.input_contains, "x");
+        assert_eq!(
+            (
+                list[0].condition.tool.as_str(),
+                list[1].condition.tool.as_str(),
+                list[1].place
+            ),
+            ("bash", "*", Place::Sandbox)
+        );
+        assert_eq!(
+            read("[[pre_tool_use]]\nrun = 'a'\nif = { inputContains = 'x' }\n")[0]
+                .condition
+                .input_contains,
+            "x"
+        );
     }
 
     #[test]
@@ -197,7 +232,9 @@ mod tests {
             ("[[pre_tool_use]]\nif = { tool = 'bash' }", "`run`"),
             ("[[pre_tool_use]]\nrun = 'a'\nwhere = 'moon'", "`sandbox`"),
         ] {
-            let error = toml::from_str::<HookOptions>(text).expect_err("must be refused").to_string();
+            let error = toml::from_str::<HookOptions>(text)
+                .expect_err("must be refused")
+                .to_string();
             assert!(error.contains(says), "{error}");
         }
     }

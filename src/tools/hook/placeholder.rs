@@ -1,12 +1,16 @@
-//! What `{{tool_name}}` and `{{tool_input}}` in a hook's command stand for, and where they may stand.
+//! What `{{tool_name}}` and `{{tool_input}}` in a hook's command stand for, and where they may
+//! stand.
 //!
-//! A model wrote what they stand for, so it is never a part of the command: a variable of the hook's environment carries it, and what is put in is that
-//! variable in double quotes, which a shell makes one word of whatever it holds. Where quotes would be something else to a shell, the hook is refused,
-//! when the settings are read and again before it runs.
+//! A model wrote what they stand for, so it is never a part of the command: a variable of the
+//! hook's environment carries it, and what is put in is that variable in double quotes, which a
+//! shell makes one word of whatever it holds. Where quotes would be something else to a shell, the
+//! hook is refused, when the settings are read and again before it runs.
 
 /// What is replaced, the variable that carries it, and the one for whoever writes it themselves.
-const FIELDS: [(&str, &str, &str); 2] =
-    [("{{tool_name}}", "PODBAY_TOOL_NAME", "PODBAY_TOOL_NAME"), (INPUT, INPUT_VARIABLE, "PODBAY_TOOL_ARGS")];
+const FIELDS: [(&str, &str, &str); 2] = [
+    ("{{tool_name}}", "PODBAY_TOOL_NAME", "PODBAY_TOOL_NAME"),
+    (INPUT, INPUT_VARIABLE, "PODBAY_TOOL_ARGS"),
+];
 
 const INPUT: &str = "{{tool_input}}";
 
@@ -16,10 +20,15 @@ pub(super) const INPUT_VARIABLE: &str = "PODBAY_TOOL_INPUT";
 /// What begins a part of a command in which quotes, or a word, are something else.
 const OPENERS: [&str; 10] = ["`", "$(", "${", "<<", "<(", ">(", "((", "[[", "$'", "$\""];
 
-/// Returns a command with variables in the place of fields; the error says why they cannot stand there.
+/// Returns a command with variables in the place of fields; the error says why they cannot stand
+/// there.
 pub(super) fn fill(run: &str) -> Result<String, String> {
     check(run)?;
-    Ok(FIELDS.iter().fold(run.to_owned(), |run, (field, variable, _)| run.replace(field, &format!("\"${{{variable}}}\""))))
+    Ok(FIELDS
+        .iter()
+        .fold(run.to_owned(), |run, (field, variable, _)| {
+            run.replace(field, &format!("\"${{{variable}}}\""))
+        }))
 }
 
 /// Returns whether a command wants the arguments.
@@ -27,7 +36,8 @@ pub(super) fn wants_input(run: &str) -> bool {
     run.contains(INPUT)
 }
 
-/// Refuses a command in which a field might be something else than a word; the error says why, and what to write.
+/// Refuses a command in which a field might be something else than a word; the error says why, and
+/// what to write.
 pub(super) fn check(run: &str) -> Result<(), String> {
     if let Some(unknown) = misspelt(run) {
         return Err(format!(
@@ -41,7 +51,10 @@ pub(super) fn check(run: &str) -> Result<(), String> {
         let why = match (places.next(), opener) {
             (None, _) => continue,
             (Some(_), Some(opener)) => format!("`{opener}` is in the command"),
-            (Some(first), None) => match std::iter::once(first).chain(places).find(|(at, _)| !is_open(&run[..*at])) {
+            (Some(first), None) => match std::iter::once(first)
+                .chain(places)
+                .find(|(at, _)| !is_open(&run[..*at]))
+            {
                 Some(_) => "it is in quotes, or behind a backslash".to_owned(),
                 None => continue,
             },
@@ -54,7 +67,8 @@ pub(super) fn check(run: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns what is written like a field of a call and is none: a shell would take it as it stands, and the hook would look at nothing.
+/// Returns what is written like a field of a call and is none: a shell would take it as it stands,
+/// and the hook would look at nothing.
 ///
 /// Other double braces are left alone: programs have templates of their own, such as `{{.Names}}`.
 fn misspelt(run: &str) -> Option<&str> {
@@ -63,8 +77,15 @@ fn misspelt(run: &str) -> Option<&str> {
         rest = &rest[at..];
         let end = rest.find("}}")? + 2;
         let (whole, name) = (&rest[..end], rest[2..end - 2].trim());
-        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-        let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-. ".contains(letter)) && !name.starts_with('.');
+        let plain: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect::<String>()
+            .to_ascii_lowercase();
+        let is_name = name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "_-. ".contains(letter))
+            && !name.starts_with('.');
         let is_of_call = plain.starts_with("tool") || plain.starts_with("podbaytool");
         if is_name && is_of_call && !FIELDS.iter().any(|(field, ..)| *field == whole) {
             return Some(whole);
@@ -102,7 +123,10 @@ mod tests {
     #[test]
     fn what_is_put_in_is_a_variable_in_quotes_and_never_what_it_holds() {
         let expected = r#"log "${PODBAY_TOOL_NAME}" --input="${PODBAY_TOOL_INPUT}" {{other}}"#;
-        assert_eq!(fill("log {{tool_name}} --input={{tool_input}} {{other}}").as_deref(), Ok(expected));
+        assert_eq!(
+            fill("log {{tool_name}} --input={{tool_input}} {{other}}").as_deref(),
+            Ok(expected)
+        );
         assert!(wants_input("log {{tool_input}}") && !wants_input("log {{tool_name}}"));
     }
 
@@ -143,7 +167,11 @@ mod tests {
             "echo ${x:-{{tool_input}}}",
         ] {
             let said = check(run).expect_err(run);
-            assert!(said.contains("double quotes") && (said.contains("$PODBAY_TOOL_ARGS") || said.contains("$PODBAY_TOOL_NAME")), "{said}");
+            assert!(
+                said.contains("double quotes")
+                    && (said.contains("$PODBAY_TOOL_ARGS") || said.contains("$PODBAY_TOOL_NAME")),
+                "{said}"
+            );
             assert_eq!(fill(run), Err(said));
         }
     }
@@ -159,9 +187,18 @@ mod tests {
             "log {{TOOL_NAME}}",
         ] {
             let said = check(run).expect_err(run);
-            assert!(said.contains("stands for nothing") && said.contains("`{{tool_input}}`"), "{said}");
+            assert!(
+                said.contains("stands for nothing") && said.contains("`{{tool_input}}`"),
+                "{said}"
+            );
         }
-        for run in ["docker ps --format '{{.Names}}'", "log {{other}}", "log '{{range .Tools}}'", "log {{", "log }}{{tool_name"] {
+        for run in [
+            "docker ps --format '{{.Names}}'",
+            "log {{other}}",
+            "log '{{range .Tools}}'",
+            "log {{",
+            "log }}{{tool_name",
+        ] {
             assert_eq!(check(run), Ok(()), "{run}");
         }
     }

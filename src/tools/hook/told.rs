@@ -1,4 +1,5 @@
-//! What a hook is told: a JSON object on its standard input, and the same in short in its environment.
+//! What a hook is told: a JSON object on its standard input, and the same in short in its
+//! environment.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -56,7 +57,9 @@ impl<'a> Told<'a> {
     /// Returns whether a hook wants to be told.
     pub(super) fn is_for(&self, hook: &Hook) -> bool {
         let condition = &hook.condition;
-        let is_tool = self.tool_name.is_none_or(|name| condition.tool == "*" || self.is_of(name, &condition.tool));
+        let is_tool = self
+            .tool_name
+            .is_none_or(|name| condition.tool == "*" || self.is_of(name, &condition.tool));
         let wanted = condition.input_contains.as_str();
         is_tool
             && (wanted.is_empty()
@@ -64,10 +67,13 @@ impl<'a> Told<'a> {
                 || self.tool_input.is_some_and(|input| holds(input, wanted)))
     }
 
-    /// Returns whether a call of a tool is one of the tool that a hook names. A command that stays in the background is one of `bash` too,
-    /// whichever tool starts it, as it is to rules.
+    /// Returns whether a call of a tool is one of the tool that a hook names. A command that stays
+    /// in the background is one of `bash` too, whichever tool starts it, as it is to rules.
     fn is_of(&self, name: &str, named: &str) -> bool {
-        let in_background = || self.tool_input.is_some_and(|input| input["background"] == true);
+        let in_background = || {
+            self.tool_input
+                .is_some_and(|input| input["background"] == true)
+        };
         match (name, named) {
             (BACKGROUND, "bash") => true,
             ("bash", BACKGROUND) => in_background(),
@@ -81,7 +87,9 @@ impl<'a> Told<'a> {
 
     /// Returns the variables of a hook's command; none holds a NUL, which none could.
     pub(super) fn environment(&self, command: &str) -> Vec<(String, String)> {
-        let failed = self.tool_status.is_some_and(|status| status != CallStatus::Ok);
+        let failed = self
+            .tool_status
+            .is_some_and(|status| status != CallStatus::Ok);
         let input = self.tool_input.map(Value::to_string);
         let all = [
             ("PODBAY_HOOK", Some(self.event.as_str())),
@@ -91,15 +99,24 @@ impl<'a> Told<'a> {
             ("PODBAY_TOOL_RESULT", self.tool_result.filter(|_| !failed)),
             ("PODBAY_TOOL_ERROR", self.tool_result.filter(|_| failed)),
         ];
-        let whole = input.as_deref().filter(|_| placeholder::wants_input(command)).map(|input| (placeholder::INPUT_VARIABLE, input));
-        let all = all.into_iter().filter_map(|(name, value)| Some((name, short(value?)))).chain(whole);
-        all.map(|(name, value)| (name.to_owned(), value.replace('\0', ""))).collect()
+        let whole = input
+            .as_deref()
+            .filter(|_| placeholder::wants_input(command))
+            .map(|input| (placeholder::INPUT_VARIABLE, input));
+        let all = all
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, short(value?))))
+            .chain(whole);
+        all.map(|(name, value)| (name.to_owned(), value.replace('\0', "")))
+            .collect()
     }
 }
 
 /// Returns the start of a text, as far as a result is told.
 pub(super) fn short(text: &str) -> &str {
-    text.char_indices().nth(SHORT).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(SHORT)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 /// Returns whether a text stands in one of the strings, or in the whole as JSON.
@@ -123,15 +140,32 @@ mod tests {
     use crate::hook::options::Condition;
 
     fn hook(tool: &str, input_contains: &str) -> Hook {
-        let condition = Condition { tool: tool.to_owned(), input_contains: input_contains.to_owned() };
-        Hook { run: String::new(), condition, place: super::super::Place::Sandbox, timeout: None }
+        let condition = Condition {
+            tool: tool.to_owned(),
+            input_contains: input_contains.to_owned(),
+        };
+        Hook {
+            run: String::new(),
+            condition,
+            place: super::super::Place::Sandbox,
+            timeout: None,
+        }
     }
 
     #[test]
     fn a_hook_hears_of_the_tool_and_the_input_it_names() {
         let input = json!({"path": "src/a \"b\".rs", "edits": [{"new_string": "x"}]});
-        let told = Told { tool_name: Some("edit_file"), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
-        for (tool, contains) in [("*", ""), ("edit_file", "src/"), ("*", "a \"b\""), ("*", r#""new_string":"x""#)] {
+        let told = Told {
+            tool_name: Some("edit_file"),
+            tool_input: Some(&input),
+            ..Told::new(Moment::PreToolUse, None)
+        };
+        for (tool, contains) in [
+            ("*", ""),
+            ("edit_file", "src/"),
+            ("*", "a \"b\""),
+            ("*", r#""new_string":"x""#),
+        ] {
             assert!(told.is_for(&hook(tool, contains)), "{tool} {contains}");
         }
         for (tool, contains) in [("bash", ""), ("edit_file", "lib/"), ("edit", "")] {
@@ -139,31 +173,78 @@ mod tests {
         }
         let in_background = json!({"command": "x", "background": true});
         for (name, input, of_bash, of_background) in [
-            ("start_background_process", json!({"command": "x"}), true, true),
+            (
+                "start_background_process",
+                json!({"command": "x"}),
+                true,
+                true,
+            ),
             ("bash", in_background, true, true),
             ("bash", json!({"command": "x"}), true, false),
         ] {
-            let told = Told { tool_name: Some(name), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
-            assert_eq!((told.is_for(&hook("bash", "")), told.is_for(&hook(BACKGROUND, ""))), (of_bash, of_background), "{name} {input}");
+            let told = Told {
+                tool_name: Some(name),
+                tool_input: Some(&input),
+                ..Told::new(Moment::PreToolUse, None)
+            };
+            assert_eq!(
+                (
+                    told.is_for(&hook("bash", "")),
+                    told.is_for(&hook(BACKGROUND, ""))
+                ),
+                (of_bash, of_background),
+                "{name} {input}"
+            );
         }
-        let said = Told { prompt: Some("deploy it"), ..Told::new(Moment::UserPrompt, None) };
+        let said = Told {
+            prompt: Some("deploy it"),
+            ..Told::new(Moment::UserPrompt, None)
+        };
         assert!(said.is_for(&hook("bash", "deploy")) && !said.is_for(&hook("*", "test")));
     }
 
     #[test]
     fn variables_are_short_and_a_failure_has_its_own() {
         let result = "é".repeat(20_000);
-        let mut told = Told { tool_result: Some(&result), tool_status: Some(CallStatus::Ok), ..Told::new(Moment::PostToolUse, None) };
-        let value = |told: &Told<'_>, name: &str| {
-            told.environment("log {{tool_input}}").into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        let mut told = Told {
+            tool_result: Some(&result),
+            tool_status: Some(CallStatus::Ok),
+            ..Told::new(Moment::PostToolUse, None)
         };
-        assert_eq!(value(&told, "PODBAY_TOOL_RESULT").map(|value| value.chars().count()), Some(SHORT));
-        assert_eq!((value(&told, "PODBAY_TOOL_ERROR"), value(&told, "PODBAY_HOOK").as_deref()), (None, Some("post_tool_use")));
+        let value = |told: &Told<'_>, name: &str| {
+            told.environment("log {{tool_input}}")
+                .into_iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value)
+        };
+        assert_eq!(
+            value(&told, "PODBAY_TOOL_RESULT").map(|value| value.chars().count()),
+            Some(SHORT)
+        );
+        assert_eq!(
+            (
+                value(&told, "PODBAY_TOOL_ERROR"),
+                value(&told, "PODBAY_HOOK").as_deref()
+            ),
+            (None, Some("post_tool_use"))
+        );
         let input = json!({"path": &result});
         told.tool_input = Some(&input);
-        assert_eq!(value(&told, "PODBAY_TOOL_ARGS").map(|value| value.chars().count()), Some(SHORT));
-        assert_eq!(value(&told, "PODBAY_TOOL_INPUT"), Some(input.to_string()), "what is looked at whole is whole");
-        assert!(!told.environment("log").iter().any(|(name, _)| name == "PODBAY_TOOL_INPUT"));
+        assert_eq!(
+            value(&told, "PODBAY_TOOL_ARGS").map(|value| value.chars().count()),
+            Some(SHORT)
+        );
+        assert_eq!(
+            value(&told, "PODBAY_TOOL_INPUT"),
+            Some(input.to_string()),
+            "what is looked at whole is whole"
+        );
+        assert!(
+            !told
+                .environment("log")
+                .iter()
+                .any(|(name, _)| name == "PODBAY_TOOL_INPUT")
+        );
         told.tool_status = Some(CallStatus::Failed);
         told.tool_result = Some("a\0b");
         assert_eq!(value(&told, "PODBAY_TOOL_ERROR").as_deref(), Some("ab"));

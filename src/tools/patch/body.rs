@@ -31,7 +31,10 @@ impl Body {
 
     /// Whether something of it changes so far.
     pub(super) fn changes(&self) -> bool {
-        self.hunk.lines.iter().any(|line| !matches!(line, PatchLine::Keep(_)))
+        self.hunk
+            .lines
+            .iter()
+            .any(|line| !matches!(line, PatchLine::Keep(_)))
     }
 
     /// Whether the hunk has as many lines as its head says.
@@ -39,7 +42,8 @@ impl Body {
         self.left == Some((0, 0))
     }
 
-    /// Returns how many lines of the old and of the new text are still to come, where its head was right so far.
+    /// Returns how many lines of the old and of the new text are still to come, where its head was
+    /// right so far.
     pub(super) fn missing(&self) -> Option<(u64, u64)> {
         self.left.filter(|left| *left != (0, 0))
     }

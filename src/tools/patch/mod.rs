@@ -1,8 +1,9 @@
-//! Reads a patch as models write it into what it does to each file: unified diffs, as git and diff print them, and the sections between
-//! `*** Begin Patch` and `*** End Patch`.
+//! Reads a patch as models write it into what it does to each file: unified diffs, as git and diff
+//! print them, and the sections between `*** Begin Patch` and `*** End Patch`.
 //!
-//! Where the lines stand is found in the box; here nothing is known but the text. It is read leniently where it can only be meant one way
-//! (wrong counts, but for several lines that are missing where the text ends, a fence around it, an empty line without its space, blanks around
+//! Where the lines stand is found in the box; here nothing is known but the text. It is read
+//! leniently where it can only be meant one way (wrong counts, but for several lines that are
+//! missing where the text ends, a fence around it, an empty line without its space, blanks around
 //! its own lines), and the file's name and the line are said where it cannot be read.
 
 mod body;
@@ -20,9 +21,17 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // Line ends of the whole patch say nothing, and the last line may have none; some lines with `\r` among others mean it.
-    let before_last = lines.split_last().map(|(_, before)| before).filter(|before| !before.is_empty());
-    if before_last.unwrap_or(&lines).iter().all(|line| line.ends_with('\r') || line.is_empty()) {
+    // Line ends of the whole patch say nothing, and the last line may have none; some lines with
+    // `\r` among others mean it.
+    let before_last = lines
+        .split_last()
+        .map(|(_, before)| before)
+        .filter(|before| !before.is_empty());
+    if before_last
+        .unwrap_or(&lines)
+        .iter()
+        .all(|line| line.ends_with('\r') || line.is_empty())
+    {
         for line in &mut lines {
             *line = line.strip_suffix('\r').unwrap_or(line);
         }
@@ -30,11 +39,16 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     without_indent(&mut lines);
     let is_section = |line: &str| {
         let line = line.trim();
-        line == sections::BEGIN || [sections::ADD, sections::UPDATE, sections::DELETE].iter().any(|word| line.starts_with(word))
+        line == sections::BEGIN
+            || [sections::ADD, sections::UPDATE, sections::DELETE]
+                .iter()
+                .any(|word| line.starts_with(word))
     };
     let files = match lines.iter().position(|line| is_section(line)) {
         // A diff may well add a line that looks like one of these; it then has its headers before.
-        Some(at) if !lines[..at].iter().any(|line| line.starts_with("@@")) => sections::parse(&lines, at)?,
+        Some(at) if !lines[..at].iter().any(|line| line.starts_with("@@")) => {
+            sections::parse(&lines, at)?
+        }
         _ => unified::parse(&lines)?,
     };
     if files.is_empty() {
@@ -46,13 +60,25 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
 /// Takes off the blanks that all lines of a patch begin with, as in a list or in code around it.
 fn without_indent(lines: &mut [&str]) {
     let is_begin = |line: &str| {
-        let words = [sections::BEGIN, sections::ADD, sections::UPDATE, sections::DELETE, "diff --git ", "--- "];
+        let words = [
+            sections::BEGIN,
+            sections::ADD,
+            sections::UPDATE,
+            sections::DELETE,
+            "diff --git ",
+            "--- ",
+        ];
         words.iter().any(|word| line.trim_start().starts_with(word))
     };
-    let Some(begin) = lines.iter().position(|line| is_begin(line)) else { return };
+    let Some(begin) = lines.iter().position(|line| is_begin(line)) else {
+        return;
+    };
     let indent = &lines[begin][..lines[begin].len() - lines[begin].trim_start().len()];
     let all = &mut lines[begin..];
-    if all.iter().all(|line| line.trim().is_empty() || line.starts_with(indent)) {
+    if all
+        .iter()
+        .all(|line| line.trim().is_empty() || line.starts_with(indent))
+    {
         for line in all {
             *line = line.strip_prefix(indent).unwrap_or("");
         }
@@ -63,7 +89,9 @@ fn without_indent(lines: &mut [&str]) {
 fn content(hunks: &[Hunk]) -> Option<String> {
     let mut text = String::new();
     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
-        let PatchLine::Add(line) = line else { return None };
+        let PatchLine::Add(line) = line else {
+            return None;
+        };
         text.push_str(line);
         text.push('\n');
     }
@@ -84,28 +112,53 @@ mod tests {
             PatchAction::Update { hunks, .. } => Some(hunks),
             _ => None,
         });
-        hunks.map(|hunks| hunks.into_iter().flat_map(|hunk| hunk.lines).collect()).collect()
+        hunks
+            .map(|hunks| hunks.into_iter().flat_map(|hunk| hunk.lines).collect())
+            .collect()
     }
 
     #[test]
     fn line_ends_of_the_patch_alone_are_no_text_of_the_file() {
-        let changed = vec![vec![PatchLine::Keep("a".to_owned()), PatchLine::Remove("b".to_owned()), PatchLine::Add("c".to_owned())]];
+        let changed = vec![vec![
+            PatchLine::Keep("a".to_owned()),
+            PatchLine::Remove("b".to_owned()),
+            PatchLine::Add("c".to_owned()),
+        ]];
         let patch = "*** Begin Patch\n*** Update File: x\n@@\n a\n-b\n+c\n*** End Patch";
-        for patch in [patch.to_owned(), patch.replace('\n', "\r\n"), patch.replace('\n', "\r\n") + "\r\n"] {
+        for patch in [
+            patch.to_owned(),
+            patch.replace('\n', "\r\n"),
+            patch.replace('\n', "\r\n") + "\r\n",
+        ] {
             assert_eq!(lines(&patch), changed, "{patch:?}");
         }
-        assert_eq!(lines("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\r\n+b")[0][0], PatchLine::Remove("b\r".to_owned()));
+        assert_eq!(
+            lines("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\r\n+b")[0][0],
+            PatchLine::Remove("b\r".to_owned())
+        );
     }
 
     #[test]
     fn names_of_the_next_file_end_a_hunk_that_counts_too_many_lines() {
         let next = "@@ -1 +1 @@\n-c\n+d\n";
         let first = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
-        for names in ["--- a/y\n+++ b/y\n", "--- /dev/null\n+++ b/y\n", "diff --git a/y b/y\n--- a/y\n+++ b/y\n", "--- y\n+++ y\n"] {
+        for names in [
+            "--- a/y\n+++ b/y\n",
+            "--- /dev/null\n+++ b/y\n",
+            "diff --git a/y b/y\n--- a/y\n+++ b/y\n",
+            "--- y\n+++ y\n",
+        ] {
             let n_files = parse(&format!("{first}{names}{next}")).map(|files| files.len());
-            assert_eq!(n_files.ok(), (!names.contains("null")).then_some(2), "{names}");
+            assert_eq!(
+                n_files.ok(),
+                (!names.contains("null")).then_some(2),
+                "{names}"
+            );
         }
         // Two names are two lines of a file, as the numbers say.
-        assert_eq!(lines(&format!("{first}--- one\n+++ two\n{next}"))[0].len(), 6);
+        assert_eq!(
+            lines(&format!("{first}--- one\n+++ two\n{next}"))[0].len(),
+            6
+        );
     }
 }

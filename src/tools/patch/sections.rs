@@ -16,7 +16,8 @@ pub(super) const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Reads the sections that begin at a line. Behind the end there may be another patch, and words that are none.
+/// Reads the sections that begin at a line. Behind the end there may be another patch, and words
+/// that are none.
 pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, String> {
     let mut has_begin = lines[begin].trim() == BEGIN;
     let mut files = Vec::new();
@@ -27,30 +28,53 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
         at += 1;
         if line == END {
             ended = true;
-            let Some(next) = lines[at..].iter().position(|line| is_patch(line)) else { break };
+            let Some(next) = lines[at..].iter().position(|line| is_patch(line)) else {
+                break;
+            };
             at += next + 1;
             if lines[at - 1].trim() != BEGIN {
-                return Err(format!("goes on behind `{END}` with {:?}; put all files into one patch, in front of it", lines[at - 1]));
+                return Err(format!(
+                    "goes on behind `{END}` with {:?}; put all files into one patch, in front of it",
+                    lines[at - 1]
+                ));
             }
             (has_begin, ended) = (true, false);
             continue;
         }
         let section = |word: &str| line.strip_prefix(word).map(str::trim);
         let takes_blanks = line.starts_with(UPDATE);
-        let ends = |end: &usize| is_head(lines[*end]) || is_padded_head(&lines[at..], *end - at, takes_blanks);
+        let ends = |end: &usize| {
+            is_head(lines[*end]) || is_padded_head(&lines[at..], *end - at, takes_blanks)
+        };
         let body_end = (at..lines.len()).find(ends).unwrap_or(lines.len());
         let body = &lines[at..body_end];
         if let Some(path) = section(ADD) {
-            files.push(FilePatch { path: name(path, at)?, action: add(path, body)?, notes: Vec::new() });
+            files.push(FilePatch {
+                path: name(path, at)?,
+                action: add(path, body)?,
+                notes: Vec::new(),
+            });
         } else if let Some(path) = section(DELETE) {
             if let Some(more) = body.iter().find(|line| !line.trim().is_empty()) {
-                return Err(format!("deletes {path} and goes on with {more:?}; after `{DELETE}` comes the next file"));
+                return Err(format!(
+                    "deletes {path} and goes on with {more:?}; after `{DELETE}` comes the next file"
+                ));
             }
-            files.push(FilePatch { path: name(path, at)?, action: PatchAction::Delete { hunks: Vec::new() }, notes: Vec::new() });
+            files.push(FilePatch {
+                path: name(path, at)?,
+                action: PatchAction::Delete { hunks: Vec::new() },
+                notes: Vec::new(),
+            });
         } else if let Some(path) = section(UPDATE) {
-            files.push(FilePatch { path: name(path, at)?, action: update(path, body, at)?, notes: Vec::new() });
+            files.push(FilePatch {
+                path: name(path, at)?,
+                action: update(path, body, at)?,
+                notes: Vec::new(),
+            });
         } else if !line.is_empty() && line != "```" {
-            return Err(format!("line {at} is {line:?} where `{UPDATE} PATH`, `{ADD} PATH`, `{DELETE} PATH` or `{END}` should stand"));
+            return Err(format!(
+                "line {at} is {line:?} where `{UPDATE} PATH`, `{ADD} PATH`, `{DELETE} PATH` or `{END}` should stand"
+            ));
         } else {
             continue;
         }
@@ -65,52 +89,81 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
 
 fn is_head(line: &str) -> bool {
     let line = line.trim_end();
-    line == END || [ADD, UPDATE, DELETE].iter().any(|word| line.starts_with(word))
+    line == END
+        || [ADD, UPDATE, DELETE]
+            .iter()
+            .any(|word| line.starts_with(word))
 }
 
-/// Whether a line with blanks in front is the head of a section, or the end. Where lines of a file begin with a blank too, it is one only if it
-/// cannot well be such a line: something has changed before it, and what follows it is what follows such a head.
+/// Whether a line with blanks in front is the head of a section, or the end. Where lines of a file
+/// begin with a blank too, it is one only if it cannot well be such a line: something has changed
+/// before it, and what follows it is what follows such a head.
 fn is_padded_head(body: &[&str], at: usize, takes_blanks: bool) -> bool {
     let line = body[at].trim();
     if !is_head(line) || !takes_blanks {
         return is_head(line);
     }
-    let hunk = body[..at].iter().rposition(|line| line.trim_start().starts_with("@@")).map_or(&body[..at], |head| &body[head + 1..at]);
+    let hunk = body[..at]
+        .iter()
+        .rposition(|line| line.trim_start().starts_with("@@"))
+        .map_or(&body[..at], |head| &body[head + 1..at]);
     let changes = |lines: &[&str]| lines.iter().any(|line| line.starts_with(['+', '-']));
     let mut behind = body[at + 1..].iter().filter(|line| !line.trim().is_empty());
     let is_next = |line: &str| is_head(line.trim());
     let follows = match line {
         END => !behind.any(|line| is_head(line)),
-        _ if line.starts_with(UPDATE) => behind.next().is_some_and(|line| line.starts_with("@@") || line.trim().starts_with(MOVE)),
+        _ if line.starts_with(UPDATE) => behind
+            .next()
+            .is_some_and(|line| line.starts_with("@@") || line.trim().starts_with(MOVE)),
         _ if line.starts_with(DELETE) => behind.next().is_some_and(|line| is_next(line)),
         _ => {
-            behind.clone().next().is_some_and(|line| line.starts_with('+'))
-                && behind.take_while(|line| !is_next(line)).all(|line| line.starts_with('+'))
+            behind
+                .clone()
+                .next()
+                .is_some_and(|line| line.starts_with('+'))
+                && behind
+                    .take_while(|line| !is_next(line))
+                    .all(|line| line.starts_with('+'))
         }
     };
     // A file that only moves has no hunk.
-    let is_moved = body[..at].iter().all(|line| line.trim().is_empty() || line.trim().starts_with(MOVE));
+    let is_moved = body[..at]
+        .iter()
+        .all(|line| line.trim().is_empty() || line.trim().starts_with(MOVE));
     follows && (is_moved || changes(hunk))
 }
 
 /// Whether a line behind the end of a patch is of another one, so that it must not be passed over.
 fn is_patch(line: &str) -> bool {
-    line.trim() == BEGIN || is_head(line) || ["--- ", "+++ ", "@@ ", "diff --git "].iter().any(|mark| line.starts_with(mark))
+    line.trim() == BEGIN
+        || is_head(line)
+        || ["--- ", "+++ ", "@@ ", "diff --git "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
 }
 
 fn name(path: &str, line: usize) -> Result<BytesPath, String> {
-    if path.is_empty() { Err(format!("line {line} names no file")) } else { Ok(written(path)) }
+    if path.is_empty() {
+        Err(format!("line {line} names no file"))
+    } else {
+        Ok(written(path))
+    }
 }
 
 fn add(path: &str, body: &[&str]) -> Result<PatchAction, String> {
     let mut read = Body::default();
     for line in body {
         if !read.push(line) {
-            return Err(format!("adds {path} with the line {line:?}; each line of a new file begins with `+`"));
+            return Err(format!(
+                "adds {path} with the line {line:?}; each line of a new file begins with `+`"
+            ));
         }
     }
-    let content = content(&[read.end()])
-        .ok_or_else(|| format!("adds {path} with lines that do not begin with `+`, as each line of a new file does"))?;
+    let content = content(&[read.end()]).ok_or_else(|| {
+        format!(
+            "adds {path} with lines that do not begin with `+`, as each line of a new file does"
+        )
+    })?;
     Ok(PatchAction::Add { content })
 }
 
@@ -120,7 +173,11 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
     let mut open: Option<Body> = None;
     for (number, line) in body.iter().enumerate() {
         let behind = &body[number + 1..];
-        let plain = if is_mark(line, open.as_ref(), behind) { line.trim() } else { line.trim_end() };
+        let plain = if is_mark(line, open.as_ref(), behind) {
+            line.trim()
+        } else {
+            line.trim_end()
+        };
         if let Some(new) = plain.strip_prefix(MOVE) {
             to = Some(name(new.trim(), first + number + 1)?);
         } else if plain == END_OF_FILE {
@@ -139,7 +196,10 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
         } else if open.is_none() && plain.is_empty() {
             // Nothing has begun yet.
         } else if !open.get_or_insert_default().push(line) {
-            return Err(format!("hunk {} of {path} has the line {line:?}, which begins with none of ` `, `-` and `+`", hunks.len() + 1));
+            return Err(format!(
+                "hunk {} of {path} has the line {line:?}, which begins with none of ` `, `-` and `+`",
+                hunks.len() + 1
+            ));
         }
     }
     hunks.extend(open.map(Body::end));
@@ -153,14 +213,17 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
     Ok(PatchAction::Update { hunks, to })
 }
 
-/// Whether a line with blanks in front is one of the patch's own: it is no line of the file where a hunk could not begin with it, or would
-/// change something before it and behind it.
+/// Whether a line with blanks in front is one of the patch's own: it is no line of the file where a
+/// hunk could not begin with it, or would change something before it and behind it.
 fn is_mark(line: &str, open: Option<&Body>, behind: &[&str]) -> bool {
     let plain = line.trim();
     let is_anchor = |line: &str| line == "@@" || line.starts_with("@@ ");
     let begins = |line: &&&str| is_anchor(line.trim());
     if plain == END_OF_FILE {
-        return behind.iter().find(|line| !line.trim().is_empty()).is_none_or(|next| is_anchor(next.trim()));
+        return behind
+            .iter()
+            .find(|line| !line.trim().is_empty())
+            .is_none_or(|next| is_anchor(next.trim()));
     }
     let is_first = open.is_none_or(|body| body.hunk.lines.is_empty());
     let hunk = || behind.iter().take_while(|line| !begins(line));
@@ -178,8 +241,14 @@ fn is_mark(line: &str, open: Option<&Body>, behind: &[&str]) -> bool {
 /// Refuses hunks that change nothing: whatever was meant, it is not in them.
 pub(super) fn check(path: &str, hunks: &[Hunk]) -> Result<(), String> {
     for (number, hunk) in (1..).zip(hunks) {
-        if hunk.lines.iter().all(|line| matches!(line, PatchLine::Keep(_))) {
-            return Err(format!("hunk {number} of {path} has no line with `+` or `-`, so it changes nothing"));
+        if hunk
+            .lines
+            .iter()
+            .all(|line| matches!(line, PatchLine::Keep(_)))
+        {
+            return Err(format!(
+                "hunk {number} of {path} has no line with `+` or `-`, so it changes nothing"
+            ));
         }
     }
     Ok(())

@@ -10,7 +10,13 @@ use podbay_wire::PatchLine;
 use podbay_wire::unquoted;
 
 /// Prefixes that git puts before the old and the new name.
-const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
+const PREFIXES: [(&str, &str); 5] = [
+    ("a/", "b/"),
+    ("i/", "w/"),
+    ("c/", "i/"),
+    ("c/", "w/"),
+    ("o/", "w/"),
+];
 
 /// What names nothing.
 const NULL: &str = "/dev/null";
@@ -25,23 +31,33 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         let line = lines[at];
         let names = is_names(lines, at, body.is_some());
         // With blanks in front it would be a line of a hunk that wants one.
-        let is_padded = body.as_ref().is_none_or(Body::is_full) && open.as_ref().is_some_and(|open| open.old.is_some());
-        let head = if is_padded && is_counted(line.trim_start()) { line.trim_start() } else { line };
-        // The last two lines that a hunk still wants may look like names, unless those name one file and its hunks follow; otherwise its numbers are wrong.
-        let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1))) && !(names && name_one_file(lines, at));
+        let is_padded = body.as_ref().is_none_or(Body::is_full)
+            && open.as_ref().is_some_and(|open| open.old.is_some());
+        let head = if is_padded && is_counted(line.trim_start()) {
+            line.trim_start()
+        } else {
+            line
+        };
+        // The last two lines that a hunk still wants may look like names, unless those name one
+        // file and its hunks follow; otherwise its numbers are wrong.
+        let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1)))
+            && !(names && name_one_file(lines, at));
         let starts_file = line.starts_with("diff --git ") || names && !wanted;
         if !starts_file
             && !head.starts_with("@@")
             && let Some(body) = &mut body
         {
-            // What follows a full hunk is another one, or no part of the patch; `-- ` begins the signature of a mail.
+            // What follows a full hunk is another one, or no part of the patch; `-- ` begins the
+            // signature of a mail.
             let goes_on = line.starts_with([' ', '+', '-', '\\']) && line.trim_end() != "--";
             if (!body.is_full() || goes_on) && !line.starts_with("```") {
                 if !body.push(line) {
                     let section = open.as_ref().expect("a hunk is in a section");
                     let number = section.hunks.len() + 1;
                     let shown = section.shown();
-                    return Err(format!("hunk {number} of {shown} has the line {line:?}, which begins with none of ` `, `-` and `+`"));
+                    return Err(format!(
+                        "hunk {number} of {shown} has the line {line:?}, which begins with none of ` `, `-` and `+`"
+                    ));
                 }
                 at += 1;
                 continue;
@@ -52,10 +68,16 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         }
         if let Some(both) = line.strip_prefix("diff --git ") {
             files.extend(open.take().map(Section::end).transpose()?);
-            open = Some(Section { git: Some(both.trim_end().to_owned()), ..Section::default() });
+            open = Some(Section {
+                git: Some(both.trim_end().to_owned()),
+                ..Section::default()
+            });
         } else if names {
             // The names of a section that git began, or a section of their own.
-            if open.as_ref().is_none_or(|section| section.old.is_some() || !section.hunks.is_empty()) {
+            if open
+                .as_ref()
+                .is_none_or(|section| section.old.is_some() || !section.hunks.is_empty())
+            {
                 files.extend(open.take().map(Section::end).transpose()?);
             }
             let section = open.get_or_insert_default();
@@ -63,13 +85,24 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
             section.new = Some(unquote(&lines[at + 1][4..]));
             at += 1;
         } else if head.starts_with("@@") {
-            let Some(section) = &open else { return Err(format!("line {} begins a hunk before any file is named", at + 1)) };
+            let Some(section) = &open else {
+                return Err(format!(
+                    "line {} begins a hunk before any file is named",
+                    at + 1
+                ));
+            };
             if section.old.is_none() {
-                return Err(format!("hunk 1 of {} comes before its `---` and `+++` lines", section.shown()));
+                return Err(format!(
+                    "hunk 1 of {} comes before its `---` and `+++` lines",
+                    section.shown()
+                ));
             }
             body = Some(Body::begin(head));
         } else if let Some(section) = &mut open {
-            if section.hunks.is_empty() && section.old.as_deref() == Some(NULL) && line.starts_with('+') {
+            if section.hunks.is_empty()
+                && section.old.as_deref() == Some(NULL)
+                && line.starts_with('+')
+            {
                 let mut begun = Body::default();
                 begun.push(line);
                 body = Some(begun);
@@ -83,7 +116,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         let number = section.hunks.len() + 1;
         let mut body = body;
         if let Some((0..=1, 0..=1)) = body.missing().filter(|_| body.hunk.old().next().is_some()) {
-            // It has lines by which its place is known: a slip of who counted, or of who left out an empty line at the end.
+            // It has lines by which its place is known: a slip of who counted, or of who left out
+            // an empty line at the end.
             body.hunk.miscounted = true;
             let check = match body.hunk.lines.last() {
                 Some(PatchLine::Keep(_)) => "",
@@ -107,20 +141,29 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// Returns whether the names of a file stand at a line and the one after it; in a hunk these may be lines of a file as well.
+/// Returns whether the names of a file stand at a line and the one after it; in a hunk these may be
+/// lines of a file as well.
 fn is_names(lines: &[&str], at: usize, in_hunk: bool) -> bool {
     let begins = |at: usize, word: &str| lines.get(at).is_some_and(|line| line.starts_with(word));
     let is_last = lines[at + 1..].len() <= 1;
     begins(at, "--- ")
         && begins(at + 1, "+++ ")
-        && (!in_hunk || is_last || begins(at + 2, "@@") || begins(at, "--- /dev/null") || begins(at + 1, "+++ /dev/null"))
+        && (!in_hunk
+            || is_last
+            || begins(at + 2, "@@")
+            || begins(at, "--- /dev/null")
+            || begins(at + 1, "+++ /dev/null"))
 }
 
-/// Returns whether both names at a line are those of one file, or of one that is not there before or after, with a hunk behind them.
+/// Returns whether both names at a line are those of one file, or of one that is not there before
+/// or after, with a hunk behind them.
 fn name_one_file(lines: &[&str], at: usize) -> bool {
     let is_begun = lines.get(at + 2).is_some_and(|line| line.starts_with("@@"));
     let (old, new) = (unquote(&lines[at][4..]), unquote(&lines[at + 1][4..]));
-    let is_same = |(a, b): &(&str, &str)| old.strip_prefix(a).is_some_and(|name| Some(name) == new.strip_prefix(b));
+    let is_same = |(a, b): &(&str, &str)| {
+        old.strip_prefix(a)
+            .is_some_and(|name| Some(name) == new.strip_prefix(b))
+    };
     is_begun && (old == new || old == NULL || new == NULL || PREFIXES.iter().any(is_same))
 }
 
@@ -145,7 +188,9 @@ impl Section {
         let line = line.trim_end();
         let refused = |what: &str| Err(format!("{}: {what}", self.shown()));
         if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
-            return refused("the patch of a binary file cannot be applied; write the file with a command");
+            return refused(
+                "the patch of a binary file cannot be applied; write the file with a command",
+            );
         }
         if line.starts_with("copy from ") {
             return refused("a patch cannot copy; use copy_file first and then patch the copy");
@@ -171,16 +216,32 @@ impl Section {
     }
 
     fn shown(&self) -> String {
-        let named = [&self.new, &self.old, &self.to, &self.git].into_iter().flatten().find(|name| *name != NULL);
+        let named = [&self.new, &self.old, &self.to, &self.git]
+            .into_iter()
+            .flatten()
+            .find(|name| *name != NULL);
         named.cloned().unwrap_or_else(|| "a file".to_owned())
     }
 
     fn end(self) -> Result<FilePatch, String> {
         let shown = self.shown();
         let (old, new) = self.names()?;
-        let Self { is_new, is_gone, notes, hunks, to, .. } = self;
+        let Self {
+            is_new,
+            is_gone,
+            notes,
+            hunks,
+            to,
+            ..
+        } = self;
         check(&shown, &hunks)?;
-        let named = |name: String| if name.is_empty() { Err(format!("{shown}: names no file")) } else { Ok(BytesPath::from_text(&name)) };
+        let named = |name: String| {
+            if name.is_empty() {
+                Err(format!("{shown}: names no file"))
+            } else {
+                Ok(BytesPath::from_text(&name))
+            }
+        };
         let (path, action) = match (old, new) {
             (None, None) => return Err(format!("{shown}: names no file")),
             (_, Some(new)) if is_new => (named(new)?, added(&shown, &hunks)?),
@@ -192,13 +253,23 @@ impl Section {
                     if notes.is_empty() {
                         return Err(format!("{shown}: has no hunks, so it changes nothing"));
                     }
-                    return Err(format!("{shown}: changes only the mode of the file, which a patch does not here; use chmod"));
+                    return Err(format!(
+                        "{shown}: changes only the mode of the file, which a patch does not here; use chmod"
+                    ));
                 }
-                let to = if to.is_some() && old != new { Some(named(new)?) } else { None };
+                let to = if to.is_some() && old != new {
+                    Some(named(new)?)
+                } else {
+                    None
+                };
                 (named(old)?, PatchAction::Update { hunks, to })
             }
         };
-        Ok(FilePatch { path, action, notes })
+        Ok(FilePatch {
+            path,
+            action,
+            notes,
+        })
     }
 
     /// Returns the names of the file before and after.
@@ -208,23 +279,45 @@ impl Section {
         }
         let (old, new) = match (&self.old, &self.new, &self.git) {
             (Some(old), Some(new), _) => (old.clone(), new.clone()),
-            (_, _, Some(git)) => {
-                halves(git).ok_or_else(|| format!("`diff --git {git}`: the names cannot be told apart; add `---` and `+++` lines"))?
-            }
+            (_, _, Some(git)) => halves(git).ok_or_else(|| {
+                format!(
+                    "`diff --git {git}`: the names cannot be told apart; add `---` and `+++` lines"
+                )
+            })?,
             _ => return Err("a file has no name".to_owned()),
         };
         let is_null = |name: &str| name == NULL;
         let strip = |(a, b): &(&str, &str)| {
-            let old = if is_null(&old) { Some(None) } else { old.strip_prefix(a).map(|name| Some(name.to_owned())) };
-            let new = if is_null(&new) { Some(None) } else { new.strip_prefix(b).map(|name| Some(name.to_owned())) };
+            let old = if is_null(&old) {
+                Some(None)
+            } else {
+                old.strip_prefix(a).map(|name| Some(name.to_owned()))
+            };
+            let new = if is_null(&new) {
+                Some(None)
+            } else {
+                new.strip_prefix(b).map(|name| Some(name.to_owned()))
+            };
             old.zip(new)
         };
-        let whole = |name: &str| if is_null(name) { None } else { Some(name.to_owned()) };
-        let (before, after) = PREFIXES.iter().find_map(strip).unwrap_or_else(|| (whole(&old), whole(&new)));
+        let whole = |name: &str| {
+            if is_null(name) {
+                None
+            } else {
+                Some(name.to_owned())
+            }
+        };
+        let (before, after) = PREFIXES
+            .iter()
+            .find_map(strip)
+            .unwrap_or_else(|| (whole(&old), whole(&new)));
         match (before, after) {
             (Some(before), Some(after)) if before != after => {
                 // diff is often given the copy that was kept.
-                if [".orig", ".old", ".bak", "~"].iter().any(|ending| before.strip_suffix(ending) == Some(after.as_str())) {
+                if [".orig", ".old", ".bak", "~"]
+                    .iter()
+                    .any(|ending| before.strip_suffix(ending) == Some(after.as_str()))
+                {
                     return Ok((Some(after.clone()), Some(after)));
                 }
                 Err(format!(
@@ -237,7 +330,8 @@ impl Section {
 }
 
 fn added(shown: &str, hunks: &[Hunk]) -> Result<PatchAction, String> {
-    let content = content(hunks).ok_or_else(|| format!("{shown}: is new by its names, so all its lines begin with `+`"))?;
+    let content = content(hunks)
+        .ok_or_else(|| format!("{shown}: is new by its names, so all its lines begin with `+`"))?;
     Ok(PatchAction::Add { content })
 }
 
@@ -255,11 +349,17 @@ fn halves(git: &str) -> Option<(String, String)> {
     Some((git[..at].to_owned(), git[at + 1..].to_owned()))
 }
 
-/// Takes a name out of its line: without the time behind a tab, and out of the quotes that git puts around odd ones.
+/// Takes a name out of its line: without the time behind a tab, and out of the quotes that git puts
+/// around odd ones.
 fn unquote(text: &str) -> String {
     let text = text.trim_end_matches('\r');
     match unquoted(text.as_bytes()) {
         Some((name, _)) => BytesPath::from_bytes(name).to_text(),
-        None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
+        None => text
+            .split('\t')
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned(),
     }
 }

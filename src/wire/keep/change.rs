@@ -76,7 +76,8 @@ pub struct PathChange {
     pub mode: Option<ModeChange>,
     /// The new size of a file; of a deleted one, the old size.
     pub n_bytes: Option<u64>,
-    /// Set where one of the two states is not in its snapshot and so can neither be shown nor brought back.
+    /// Set where one of the two states is not in its snapshot and so can neither be shown nor
+    /// brought back.
     pub unkept: Option<Unkept>,
 }
 
@@ -96,7 +97,9 @@ pub enum LeftReason {
     LeadsOut { target: BytesPath },
     #[error("belongs to git, whose folders are brought in by git alone")]
     Git,
-    #[error("is part of a repository that a turn made, or leads to one, and git on your machine would obey it")]
+    #[error(
+        "is part of a repository that a turn made, or leads to one, and git on your machine would obey it"
+    )]
     MadeGit,
     #[error("may run on your machine: {why}")]
     MayRun { why: String },
@@ -110,9 +113,13 @@ pub enum LeftReason {
         "is not held by the snapshot ({why}), so undo could not bring it back, and it stays; remove or replace it by hand if that is wanted"
     )]
     ForGood { why: Unkept },
-    #[error("is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`")]
+    #[error(
+        "is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`"
+    )]
     FromCopy { why: Unkept },
-    #[error("has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one")]
+    #[error(
+        "has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one"
+    )]
     OwnName,
     #[error("is a folder in which all is left, so it is too")]
     HoldsLeft,
@@ -122,7 +129,9 @@ pub enum LeftReason {
         "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
     )]
     NotKept { why: Unkept },
-    #[error("may be a secret, which the sandbox that runs could read on its way: `podbay undo retry` when that is over")]
+    #[error(
+        "may be a secret, which the sandbox that runs could read on its way: `podbay undo retry` when that is over"
+    )]
     BesideSandbox,
     #[error("{problem}")]
     Failed { problem: String },
@@ -132,7 +141,12 @@ impl LeftReason {
     /// Whether it may go at another time, or after the person did something.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::ChangedSince | Self::NotEmpty | Self::NoFolder | Self::NotKept { .. } | Self::BesideSandbox | Self::Failed { .. } => true,
+            Self::ChangedSince
+            | Self::NotEmpty
+            | Self::NoFolder
+            | Self::NotKept { .. }
+            | Self::BesideSandbox
+            | Self::Failed { .. } => true,
             Self::SetId
             | Self::LeadsOut { .. }
             | Self::Git

@@ -17,14 +17,16 @@ const LONGEST_PATH: usize = 4096;
 pub struct Find {
     /// Patterns as in `.gitignore`: secrets that commands may read.
     pub reveal: Vec<String>,
-    /// Patterns as in `.gitignore`: files and folders that programs on the host run without being asked.
+    /// Patterns as in `.gitignore`: files and folders that programs on the host run without being
+    /// asked.
     pub auto_run: Vec<String>,
     /// How long it may look.
     pub budget_ms: u64,
     /// How long of that it may look for repositories below the top of folders that are ignored.
     #[serde(default)]
     pub ignored_ms: u64,
-    /// What was covered before and stays so for as long as it is there: what commands did meanwhile must not uncover it.
+    /// What was covered before and stays so for as long as it is there: what commands did meanwhile
+    /// must not uncover it.
     #[serde(default)]
     pub known: Known,
     /// Where the project's folder is on the person's machine: settings of git may say it.
@@ -58,7 +60,8 @@ pub struct Found {
     pub n_unreadable: u32,
     /// What was found and is in none of the lists, because they are full.
     pub n_left_out: u32,
-    /// What was hidden in a session's copy, was moved there and was not found again for certain: no box may come up without it.
+    /// What was hidden in a session's copy, was moved there and was not found again for certain: no
+    /// box may come up without it.
     #[serde(default)]
     pub lost: Vec<BytesPath>,
 }
@@ -80,9 +83,15 @@ impl Found {
             .chain(&self.unread)
             .chain(&self.lost);
         let is_long = |path: &BytesPath| path.as_bytes().len() > LONGEST_PATH;
-        [self.secrets.len(), self.auto_run.len(), self.repositories.len(), self.unread.len(), self.lost.len()]
-            .into_iter()
-            .any(|n| n > MOST_HIDDEN)
+        [
+            self.secrets.len(),
+            self.auto_run.len(),
+            self.repositories.len(),
+            self.unread.len(),
+            self.lost.len(),
+        ]
+        .into_iter()
+        .any(|n| n > MOST_HIDDEN)
             || paths.into_iter().any(is_long)
     }
 }

@@ -1,4 +1,5 @@
-//! Answers have a bound: of what a session made without end, or a project has, all is counted and some is named.
+//! Answers have a bound: of what a session made without end, or a project has, all is counted and
+//! some is named.
 
 use serde::Serialize;
 
@@ -17,13 +18,15 @@ use super::TurnAnswer;
 use super::UndoAnswer;
 use super::WaitingGit;
 
-/// Most bytes of one kind of thing in an answer. There are no more than five kinds, so that they fit into a frame.
+/// Most bytes of one kind of thing in an answer. There are no more than five kinds, so that they
+/// fit into a frame.
 const MOST_BYTES: usize = 3 << 19;
 
 /// Most repositories that an answer names: those of submodules are many sometimes.
 const MOST_REPOSITORIES: usize = 5_000;
 
-/// Leaves of a list as many as may be named and fit into what is left of the allowance; returns how many went.
+/// Leaves of a list as many as may be named and fit into what is left of the allowance; returns how
+/// many went.
 pub(super) fn cut<T: Serialize>(list: &mut Vec<T>, most: usize, allowance: &mut usize) -> u64 {
     let n_before = list.len();
     list.truncate(most);
@@ -31,7 +34,9 @@ pub(super) fn cut<T: Serialize>(list: &mut Vec<T>, most: usize, allowance: &mut 
     let bytes = |item: &T| serde_json::to_vec(item).map_or(usize::MAX, |json| json.len() + 1);
     let mut n_fitting = 0;
     for item in &*list {
-        let Some(rest) = allowance.checked_sub(bytes(item)) else { break };
+        let Some(rest) = allowance.checked_sub(bytes(item)) else {
+            break;
+        };
         *allowance = rest;
         n_fitting += 1;
     }
@@ -46,7 +51,8 @@ impl<T: Serialize> Named<T> {
 }
 
 impl Kept {
-    /// Leaves out of its lists what there is no room for in a frame. A diff in it has a bound of its own, which leaves that much.
+    /// Leaves out of its lists what there is no room for in a frame. A diff in it has a bound of
+    /// its own, which leaves that much.
     pub fn fit(&mut self) {
         let allowance = &mut { MOST_BYTES };
         match self {
@@ -83,8 +89,13 @@ impl UndoAnswer {
     fn fit(&mut self, allowance: &mut usize) {
         match self {
             Self::Turns(turns) => turns.turns.fit(allowance),
-            Self::Differences { turns } => turns.iter_mut().for_each(|turn| turn.changes.fit(allowance)),
-            Self::Undone(undone) => undone.turns.iter_mut().for_each(|turn| turn.applied.fit(allowance)),
+            Self::Differences { turns } => turns
+                .iter_mut()
+                .for_each(|turn| turn.changes.fit(allowance)),
+            Self::Undone(undone) => undone
+                .turns
+                .iter_mut()
+                .for_each(|turn| turn.applied.fit(allowance)),
             Self::Applied { applied, .. } => applied.fit(allowance),
             Self::Abandoned | Self::Nothing | Self::Unfinished => {}
         }
@@ -96,7 +107,10 @@ impl ReviewAnswer {
         match self {
             Self::Ended(pending) => pending.fit(allowance),
             Self::Reviews { reviews } => {
-                reviews.first.iter_mut().for_each(|review| review.git.fit(allowance));
+                reviews
+                    .first
+                    .iter_mut()
+                    .for_each(|review| review.git.fit(allowance));
                 // What is left of each is short, but for the place where the project was.
                 cut(&mut reviews.first, MOST_NAMED, &mut { 4 * MOST_BYTES });
             }
@@ -109,12 +123,16 @@ impl ReviewAnswer {
                 done.git.fit(allowance);
                 done.may_run.fit(allowance);
                 done.applied.fit(allowance);
-                done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
+                done.resumed
+                    .iter_mut()
+                    .for_each(|resumed| resumed.fit(allowance));
             }
             Self::Turn(turn) => {
                 turn.came.fit(allowance);
                 turn.applied.fit(allowance);
-                turn.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
+                turn.resumed
+                    .iter_mut()
+                    .for_each(|resumed| resumed.fit(allowance));
             }
             Self::Began(began) => {
                 began.passed_over.fit(allowance);
@@ -137,7 +155,12 @@ impl Applied {
     fn fit(&mut self, allowance: &mut usize) {
         self.conflicts.fit(allowance);
         self.refused.fit(allowance);
-        for paths in [&mut self.without_set_id, &mut self.merged, &mut self.removed, &mut self.changed] {
+        for paths in [
+            &mut self.without_set_id,
+            &mut self.merged,
+            &mut self.removed,
+            &mut self.changed,
+        ] {
             paths.fit(allowance);
         }
     }
@@ -147,8 +170,10 @@ impl WaitingGit {
     fn fit(&mut self, allowance: &mut usize) {
         for one in &mut self.repositories {
             one.names.fit(allowance);
-            let n_more = cut(&mut one.odd, MOST_NAMED, allowance) + cut(&mut one.stashes, MOST_NAMED, allowance);
-            one.odd.extend((n_more > 0).then(|| format!("and {n_more} more stashes and notes")));
+            let n_more = cut(&mut one.odd, MOST_NAMED, allowance)
+                + cut(&mut one.stashes, MOST_NAMED, allowance);
+            one.odd
+                .extend((n_more > 0).then(|| format!("and {n_more} more stashes and notes")));
         }
     }
 }
@@ -175,7 +200,8 @@ impl SettledGit {
 impl ImportedRepository {
     fn fit(&mut self, allowance: &mut usize) {
         // What is not a branch or a tag is there once, and says more.
-        self.not_imported.sort_by_key(|one| one.what.as_bytes().starts_with(b"refs/"));
+        self.not_imported
+            .sort_by_key(|one| one.what.as_bytes().starts_with(b"refs/"));
         self.n_more.not_imported += cut(&mut self.not_imported, MOST_NAMED, allowance);
         self.n_more.moved += cut(&mut self.moved, MOST_NAMED, allowance);
         self.n_more.notes += cut(&mut self.notes, MOST_NAMED, allowance);
@@ -190,7 +216,9 @@ impl PreparedGit {
             cut(&mut repository.hidden, MOST_NAMED, &mut allowance);
             cut(&mut repository.notes, MOST_NAMED, &mut allowance);
         }
-        self.n_more += cut(&mut self.repositories, MOST_REPOSITORIES, &mut { 3 * MOST_BYTES });
+        self.n_more += cut(&mut self.repositories, MOST_REPOSITORIES, &mut {
+            3 * MOST_BYTES
+        });
         // What is not there, or is said, nobody covers.
         cut(&mut self.obeyed.unread, MOST_NAMED, &mut { MOST_BYTES / 2 });
         self.obeyed.said.clear();
@@ -237,43 +265,104 @@ mod tests {
 
     /// Whether it goes in one frame.
     fn goes(answer: GitAnswer) -> bool {
-        frame::encode(&FromKeeper::Done { id: 1, kept: Kept::Git { answer: Box::new(answer) } }).is_ok()
+        frame::encode(&FromKeeper::Done {
+            id: 1,
+            kept: Kept::Git {
+                answer: Box::new(answer),
+            },
+        })
+        .is_ok()
     }
 
     #[test]
     fn what_became_of_a_session_without_end_goes_in_one_frame() {
-        let aside = |n: usize| Aside { left: Some(long(n)), problem: Some("x".repeat(5000)), ..Aside::at(&long(n)) };
-        let moved = Named { n: 9000, first: (0..200).map(aside).collect() };
+        let aside = |n: usize| Aside {
+            left: Some(long(n)),
+            problem: Some("x".repeat(5000)),
+            ..Aside::at(&long(n))
+        };
+        let moved = Named {
+            n: 9000,
+            first: (0..200).map(aside).collect(),
+        };
         let not_imported = |n: usize| NotImported {
-            what: if n == 299 { "HEAD".into() } else { format!("refs/heads/{n}").as_str().into() },
+            what: if n == 299 {
+                "HEAD".into()
+            } else {
+                format!("refs/heads/{n}").as_str().into()
+            },
             why: "x".repeat(900),
         };
         let first = ImportedRepository {
             path: ".git".into(),
-            moved: (0..300).map(|n| MovedRef { name: long(n), old: None, new: "1".repeat(40) }).collect(),
+            moved: (0..300)
+                .map(|n| MovedRef {
+                    name: long(n),
+                    old: None,
+                    new: "1".repeat(40),
+                })
+                .collect(),
             not_imported: (0..300).map(not_imported).collect(),
             notes: vec!["x".repeat(4000); 300],
             ..ImportedRepository::default()
         };
-        let other = |n: usize| ImportedRepository { path: long(n), not_imported: vec![not_imported(n)], ..ImportedRepository::default() };
+        let other = |n: usize| ImportedRepository {
+            path: long(n),
+            not_imported: vec![not_imported(n)],
+            ..ImportedRepository::default()
+        };
         let mut settled = SettledGit {
-            imported: ImportedGit { repositories: std::iter::once(first).chain((1..400).map(other)).collect(), n_more: 0 },
-            aside: AsideGit { moved, ..AsideGit::default() },
+            imported: ImportedGit {
+                repositories: std::iter::once(first).chain((1..400).map(other)).collect(),
+                n_more: 0,
+            },
+            aside: AsideGit {
+                moved,
+                ..AsideGit::default()
+            },
             is_settled: false,
             goes_on: false,
-            held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000), when: When::ByItself }).collect(),
+            held: (0..300)
+                .map(|n| MayRun {
+                    path: long(n),
+                    why: "x".repeat(4000),
+                    when: When::ByItself,
+                })
+                .collect(),
             may_run: Named::default(),
         };
         assert!(!goes(GitAnswer::Settled(settled.clone())), "as it was");
         settled.fit();
         let (first, imported) = (&settled.imported.repositories[0], &settled.imported);
         assert_eq!((settled.aside.moved.n, settled.held.n), (9000, 300));
-        assert!(settled.aside.moved.first.len() > 20 && settled.held.first.len() > 20, "some are named");
-        assert_eq!(first.not_imported.len() as u64 + first.n_more.not_imported, 300);
-        assert_eq!((first.moved.len() as u64 + first.n_more.moved, first.notes.len() as u64 + first.n_more.notes), (300, 300));
-        assert!(first.not_imported[0].what.as_bytes() == b"HEAD", "it is named first");
-        assert!(imported.n_more > 0 && imported.repositories.len() as u64 + imported.n_more == 400 && !imported.is_whole());
-        assert!(imported.repositories.iter().all(|one| !one.is_whole()), "also where nothing is named");
+        assert!(
+            settled.aside.moved.first.len() > 20 && settled.held.first.len() > 20,
+            "some are named"
+        );
+        assert_eq!(
+            first.not_imported.len() as u64 + first.n_more.not_imported,
+            300
+        );
+        assert_eq!(
+            (
+                first.moved.len() as u64 + first.n_more.moved,
+                first.notes.len() as u64 + first.n_more.notes
+            ),
+            (300, 300)
+        );
+        assert!(
+            first.not_imported[0].what.as_bytes() == b"HEAD",
+            "it is named first"
+        );
+        assert!(
+            imported.n_more > 0
+                && imported.repositories.len() as u64 + imported.n_more == 400
+                && !imported.is_whole()
+        );
+        assert!(
+            imported.repositories.iter().all(|one| !one.is_whole()),
+            "also where nothing is named"
+        );
         settled.may_run = std::mem::take(&mut settled.held);
         assert!(goes(GitAnswer::Settled(settled)));
     }
@@ -285,15 +374,23 @@ mod tests {
             notes: vec!["x".repeat(4000); if n == 0 { 300 } else { 1 }],
             ..PreparedRepository::refused(&long(n), GitRefusal::WorktreeBelow)
         };
-        let mut prepared = PreparedGit { repositories: (0..400).map(repository).collect(), ..PreparedGit::default() };
+        let mut prepared = PreparedGit {
+            repositories: (0..400).map(repository).collect(),
+            ..PreparedGit::default()
+        };
         prepared.obeyed.said = (0..400).map(long).collect();
         assert!(!goes(GitAnswer::Prepared(prepared.clone())), "as it was");
         prepared.fit();
         assert!(prepared.n_more > 0 && prepared.repositories.len() as u64 + prepared.n_more == 400);
         assert!(goes(GitAnswer::Prepared(prepared)));
         // A common one is told as it is.
-        let small =
-            PreparedGit { repositories: vec![PreparedRepository::refused(&".git".into(), GitRefusal::Sha256)], ..PreparedGit::default() };
+        let small = PreparedGit {
+            repositories: vec![PreparedRepository::refused(
+                &".git".into(),
+                GitRefusal::Sha256,
+            )],
+            ..PreparedGit::default()
+        };
         let mut fitting = small.clone();
         fitting.fit();
         assert_eq!(fitting, small);
@@ -301,17 +398,31 @@ mod tests {
 
     #[test]
     fn changes_at_the_longest_paths_go_in_one_frame() {
-        let goes = |kept: &Kept| frame::encode(&FromKeeper::Done { id: 1, kept: kept.clone() }).is_ok();
+        let goes = |kept: &Kept| {
+            frame::encode(&FromKeeper::Done {
+                id: 1,
+                kept: kept.clone(),
+            })
+            .is_ok()
+        };
         let change = |n: usize| PathChange {
             path: long(n),
             entry: EntryType::File,
-            what: What::Renamed { from: long(n + 1000) },
+            what: What::Renamed {
+                from: long(n + 1000),
+            },
             mode: None,
             n_bytes: None,
             unkept: None,
         };
         let changes: Named<PathChange> = (0..300).map(change).collect();
-        let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100), when: When::ByItself }).collect();
+        let may_run: Named<MayRun> = (0..300)
+            .map(|n| MayRun {
+                path: long(n),
+                why: "x".repeat(100),
+                when: When::ByItself,
+            })
+            .collect();
         let names = |n: usize| WaitingName {
             name: long(n),
             old: None,
@@ -328,16 +439,31 @@ mod tests {
             odd: vec!["x".repeat(4000); 100],
             ..WaitingRepository::default()
         };
-        let git = WaitingGit { repositories: vec![repository] };
-        let path = |change| ReviewedPath { change, lines: None };
+        let git = WaitingGit {
+            repositories: vec![repository],
+        };
+        let path = |change| ReviewedPath {
+            change,
+            lines: None,
+        };
         let pending = Pending {
             changes: changes.first.iter().cloned().map(path).collect(),
             may_run: may_run.clone(),
             git: git.clone(),
             ..Pending::default()
         };
-        let review = Review { name: "r".into(), words: String::new(), at: 1, n_changes: Some(300), git: git.clone(), elsewhere: None };
-        let left = |n: usize| Left { path: long(n), reason: LeftReason::ChangedSince };
+        let review = Review {
+            name: "r".into(),
+            words: String::new(),
+            at: 1,
+            n_changes: Some(300),
+            git: git.clone(),
+            elsewhere: None,
+        };
+        let left = |n: usize| Left {
+            path: long(n),
+            reason: LeftReason::ChangedSince,
+        };
         let applied = Applied {
             changed: (0..300).map(long).collect(),
             removed: (0..300).map(long).collect(),
@@ -355,11 +481,26 @@ mod tests {
             is_interrupted: false,
             n_left: 0,
         };
-        let difference = |text: String| TurnDifference { turn: turn.clone(), changes: changes.clone(), text, n_left_out: 0 };
-        let undone = UndoneTurn { turn: turn.clone(), applied: applied.clone() };
-        let reviews = |answer| Kept::Review { answer: Box::new(answer) };
-        let shown =
-            ReviewDifference { review: review.clone(), pending: pending.clone(), text: "\x01".repeat(1 << 20), n_left_out: 0, n_cut: 0 };
+        let difference = |text: String| TurnDifference {
+            turn: turn.clone(),
+            changes: changes.clone(),
+            text,
+            n_left_out: 0,
+        };
+        let undone = UndoneTurn {
+            turn: turn.clone(),
+            applied: applied.clone(),
+        };
+        let reviews = |answer| Kept::Review {
+            answer: Box::new(answer),
+        };
+        let shown = ReviewDifference {
+            review: review.clone(),
+            pending: pending.clone(),
+            text: "\x01".repeat(1 << 20),
+            n_left_out: 0,
+            n_cut: 0,
+        };
         let all = [
             Kept::Turn {
                 answer: Box::new(TurnAnswer::Ended(TurnEnded {
@@ -371,13 +512,31 @@ mod tests {
                 })),
             },
             Kept::Undo {
-                answer: Box::new(UndoAnswer::Differences { turns: vec![difference("\x01".repeat(1 << 20)), difference(String::new())] }),
+                answer: Box::new(UndoAnswer::Differences {
+                    turns: vec![
+                        difference("\x01".repeat(1 << 20)),
+                        difference(String::new()),
+                    ],
+                }),
             },
-            Kept::Undo { answer: Box::new(UndoAnswer::Undone(Undone { turns: vec![undone], ..Undone::default() })) },
+            Kept::Undo {
+                answer: Box::new(UndoAnswer::Undone(Undone {
+                    turns: vec![undone],
+                    ..Undone::default()
+                })),
+            },
             reviews(ReviewAnswer::Ended(pending)),
-            reviews(ReviewAnswer::Reviews { reviews: std::iter::repeat_n(review, 20).collect() }),
+            reviews(ReviewAnswer::Reviews {
+                reviews: std::iter::repeat_n(review, 20).collect(),
+            }),
             reviews(ReviewAnswer::Difference(shown)),
-            reviews(ReviewAnswer::Applied(Box::new(ReviewApplied { applied, resumed: None, may_run: Named::default(), n_left: 1, git }))),
+            reviews(ReviewAnswer::Applied(Box::new(ReviewApplied {
+                applied,
+                resumed: None,
+                may_run: Named::default(),
+                n_left: 1,
+                git,
+            }))),
         ];
         for mut kept in soak::sample(all, 3) {
             assert!(!goes(&kept), "as it was: {:.80}", format!("{kept:?}"));
@@ -387,7 +546,10 @@ mod tests {
                 && let TurnAnswer::Ended(ended) = *answer
             {
                 assert_eq!((ended.may_run.n, ended.changes.n), (300, 300));
-                assert!(ended.may_run.first.len() > 50, "what may run is named first");
+                assert!(
+                    ended.may_run.first.len() > 50,
+                    "what may run is named first"
+                );
             }
         }
     }

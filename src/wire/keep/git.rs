@@ -1,4 +1,5 @@
-//! Repositories of the project: which there are, what became of them for a session, and what of the session came back.
+//! Repositories of the project: which there are, what became of them for a session, and what of the
+//! session came back.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub struct FoundGit {
 /// Something that git takes for a repository, or for the way to one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FoundRepository {
-    /// From the project's folder: a `.git`, a bare repository's own folder, or a submodule's below `.git/modules`.
+    /// From the project's folder: a `.git`, a bare repository's own folder, or a submodule's below
+    /// `.git/modules`.
     pub path: BytesPath,
     pub kind: GitKind,
 }
@@ -74,7 +76,8 @@ pub struct Person {
     /// Rules of what git leaves alone in each of their repositories.
     #[serde(default)]
     pub ignored: String,
-    /// How lines end, where the repository does not say: settings of `core` and what they are set to.
+    /// How lines end, where the repository does not say: settings of `core` and what they are set
+    /// to.
     #[serde(default)]
     pub line_ends: BTreeMap<String, String>,
 }
@@ -98,17 +101,25 @@ pub struct Attributes {
 pub enum GitRefusal {
     #[error("its objects are named by SHA-256, which is not supported yet")]
     Sha256,
-    #[error("its references are kept as `{storage}`, which is not supported yet; `git refs migrate --ref-format=files` makes them files")]
+    #[error(
+        "its references are kept as `{storage}`, which is not supported yet; `git refs migrate --ref-format=files` makes them files"
+    )]
     RefStorage { storage: String },
-    #[error("it has the extension `{name}`, which is not known here; a git that does not know it does not even read there")]
+    #[error(
+        "it has the extension `{name}`, which is not known here; a git that does not know it does not even read there"
+    )]
     Extension { name: String },
     #[error(
         "it borrows objects from {from}, which the sandbox does not have; `git repack -a -d` without that entry in objects/info/alternates makes it whole"
     )]
     Alternates { from: BytesPath },
-    #[error("it was cloned in part, and what it lacks cannot be fetched in a sandbox; `git fetch --refetch --no-filter` makes it whole")]
+    #[error(
+        "it was cloned in part, and what it lacks cannot be fetched in a sandbox; `git fetch --refetch --no-filter` makes it whole"
+    )]
     Partial,
-    #[error("it keeps large files outside of git (LFS), which a commit made in a sandbox would lose")]
+    #[error(
+        "it keeps large files outside of git (LFS), which a commit made in a sandbox would lose"
+    )]
     LargeFiles,
     #[error(
         "{path} has files go through the filter `{name}`, which runs in no sandbox: a commit made there would hold what it encrypts or strips"
@@ -124,21 +135,31 @@ pub enum GitRefusal {
     UnderWay { what: String },
     #[error("its index is split; `git update-index --no-split-index` joins it")]
     SplitIndex,
-    #[error("its index is sparse; `git sparse-checkout reapply --no-sparse-index` makes it a full one")]
+    #[error(
+        "its index is sparse; `git sparse-checkout reapply --no-sparse-index` makes it a full one"
+    )]
     SparseIndex,
-    #[error("its files are said to be in {path} (core.worktree), which is not where the project has them")]
+    #[error(
+        "its files are said to be in {path} (core.worktree), which is not where the project has them"
+    )]
     Elsewhere { path: BytesPath },
     #[error(
         "it does not say where its files are (core.worktree), as after `git submodule deinit`; `git submodule update --init` puts them there again"
     )]
     Nowhere,
-    #[error("{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place")]
+    #[error(
+        "{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place"
+    )]
     Linked { path: BytesPath },
     #[error("it is another one than when the session began")]
     Replaced,
-    #[error("its worktree does not lead back to the project; `git worktree repair` sets that right")]
+    #[error(
+        "its worktree does not lead back to the project; `git worktree repair` sets that right"
+    )]
     NotOurs,
-    #[error("it is a worktree of another repository, and only the project itself may be one; `podbay run -C` with its folder works there")]
+    #[error(
+        "it is a worktree of another repository, and only the project itself may be one; `podbay run -C` with its folder works there"
+    )]
     WorktreeBelow,
     #[error(
         "it has no HEAD, without which git knows no repository there; the line `ref: refs/heads/BRANCH`, with the branch that you were on, mends it"
@@ -149,7 +170,8 @@ pub enum GitRefusal {
 }
 
 impl GitRefusal {
-    /// Returns whether git can read in a repository that nothing was made for. Without the objects that it borrows, or without `HEAD`, it cannot.
+    /// Returns whether git can read in a repository that nothing was made for. Without the objects
+    /// that it borrows, or without `HEAD`, it cannot.
     pub fn lets_read(&self) -> bool {
         !matches!(self, Self::Alternates { .. } | Self::NoHead)
     }
@@ -171,18 +193,21 @@ pub struct PreparedGit {
 pub struct Obeyed {
     /// Folders with hooks, and files of settings that others include.
     pub paths: Vec<BytesPath>,
-    /// Files of settings that were not read: included ones that lie elsewhere, or are not there yet, and those of a repository elsewhere that a
-    /// file `.git` below the top leads to. Those and hooks as well that are longer, or name more, than is looked at.
+    /// Files of settings that were not read: included ones that lie elsewhere, or are not there
+    /// yet, and those of a repository elsewhere that a file `.git` below the top leads to. Those
+    /// and hooks as well that are longer, or name more, than is looked at.
     pub unread: Vec<BytesPath>,
     /// Whether there are any of the last kind, so that not all is known that they have git run.
     #[serde(default)]
     pub is_cut: bool,
-    /// The same paths as the settings have them, and those where nothing is yet, or a link; and programs that settings or hooks name.
+    /// The same paths as the settings have them, and those where nothing is yet, or a link; and
+    /// programs that settings or hooks name.
     #[serde(default)]
     pub said: Vec<BytesPath>,
 }
 
-/// What the host read of repositories outside of the project that files `.git` below its top lead to.
+/// What the host read of repositories outside of the project that files `.git` below its top lead
+/// to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outside {
     /// Their settings, as [`Obeyed::unread`] names what nobody read.
@@ -195,9 +220,11 @@ impl Outside {
     /// Adds it to what is known without.
     pub fn add_to(&self, obeyed: &mut Obeyed) {
         obeyed.unread.retain(|path| !self.read.contains(path));
-        for (list, more) in
-            [(&mut obeyed.paths, &self.obeyed.paths), (&mut obeyed.unread, &self.obeyed.unread), (&mut obeyed.said, &self.obeyed.said)]
-        {
+        for (list, more) in [
+            (&mut obeyed.paths, &self.obeyed.paths),
+            (&mut obeyed.unread, &self.obeyed.unread),
+            (&mut obeyed.said, &self.obeyed.said),
+        ] {
             list.extend(more.iter().cloned());
             list.sort();
             list.dedup();
@@ -209,12 +236,14 @@ impl Outside {
 pub struct PreparedRepository {
     /// As in [`FoundRepository`].
     pub path: BytesPath,
-    /// Why git cannot write there: nothing was made for it in the session's folder, or, for a submodule, only what git needs to pass it over.
+    /// Why git cannot write there: nothing was made for it in the session's folder, or, for a
+    /// submodule, only what git needs to pass it over.
     pub refused: Option<GitRefusal>,
     /// What differs from the real one, in words.
     pub notes: Vec<String>,
     pub n_refs: u64,
-    /// Files with secrets that are tracked: the session's index takes them for unchanged. Of very many an answer names some.
+    /// Files with secrets that are tracked: the session's index takes them for unchanged. Of very
+    /// many an answer names some.
     pub hidden: Vec<BytesPath>,
     /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
     pub pointer: Option<BytesPath>,
@@ -224,7 +253,14 @@ impl PreparedRepository {
     /// One that nothing was made for.
     pub fn refused(path: &BytesPath, refusal: GitRefusal) -> Self {
         let (path, refused) = (path.clone(), Some(refusal));
-        Self { path, refused, notes: Vec::new(), n_refs: 0, hidden: Vec::new(), pointer: None }
+        Self {
+            path,
+            refused,
+            notes: Vec::new(),
+            n_refs: 0,
+            hidden: Vec::new(),
+            pointer: None,
+        }
     }
 }
 
@@ -260,7 +296,8 @@ pub struct ImportedRepository {
     pub head: Option<String>,
     pub index: IndexImport,
     pub not_imported: Vec<NotImported>,
-    /// Whether there was no time, or no room on the disk, for some of that: it can come the next time.
+    /// Whether there was no time, or no room on the disk, for some of that: it can come the next
+    /// time.
     #[serde(default)]
     pub is_late: bool,
     /// What the person may want to know besides, such as branches that the session deleted.
@@ -312,13 +349,14 @@ pub enum IndexImport {
     Kept,
 }
 
-/// Repositories that a session made, or put in the place of others, and that are out of the project now.
+/// Repositories that a session made, or put in the place of others, and that are out of the project
+/// now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsideGit {
     /// Those that are not where they belong come first.
     pub moved: Named<Aside>,
-    /// How many of them are in the project, under a name that git does not know; how many wait there for the next time; how many are still
-    /// where they were.
+    /// How many of them are in the project, under a name that git does not know; how many wait
+    /// there for the next time; how many are still where they were.
     pub n_left: u64,
     pub n_waiting: u64,
     pub n_stuck: u64,
@@ -340,7 +378,8 @@ pub struct Aside {
     pub parts: Named<BytesPath>,
     /// Its name in the folder of such.
     pub kept: Option<BytesPath>,
-    /// Where it is in the project, under a name that git does not know, because there is more of it than is copied, or because of a problem.
+    /// Where it is in the project, under a name that git does not know, because there is more of it
+    /// than is copied, or because of a problem.
     pub left: Option<BytesPath>,
     /// The same of one that is to be copied the next time.
     pub waits: Option<BytesPath>,
@@ -355,7 +394,10 @@ pub struct Aside {
 impl Aside {
     /// One that nothing was done with yet.
     pub fn at(path: &BytesPath) -> Self {
-        Self { path: path.clone(), ..Self::default() }
+        Self {
+            path: path.clone(),
+            ..Self::default()
+        }
     }
 
     /// Whether git still finds it.
@@ -365,12 +407,25 @@ impl Aside {
 
     /// Returns whether a path of the project was moved with it.
     pub fn has(&self, path: &[u8]) -> bool {
-        let within = |place: &[u8], path: &[u8]| path.strip_prefix(place).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        let within = |place: &[u8], path: &[u8]| {
+            path.strip_prefix(place)
+                .is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+        };
         let folder = self.path.as_bytes();
         if self.parts.is_empty() {
             return within(folder, path);
         }
-        let inside = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder).and_then(|rest| rest.strip_prefix(b"/")) };
-        inside.is_some_and(|inside| self.parts.first.iter().any(|part| within(part.as_bytes(), inside)))
+        let inside = if folder.is_empty() {
+            Some(path)
+        } else {
+            path.strip_prefix(folder)
+                .and_then(|rest| rest.strip_prefix(b"/"))
+        };
+        inside.is_some_and(|inside| {
+            self.parts
+                .first
+                .iter()
+                .any(|part| within(part.as_bytes(), inside))
+        })
     }
 }

@@ -10,20 +10,24 @@ use super::Person;
 use super::PreparedGit;
 use crate::BytesPath;
 
-/// What is to be done about the repositories of a project for one session, which has a name of its own here.
+/// What is to be done about the repositories of a project for one session, which has a name of its
+/// own here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "git", rename_all = "snake_case")]
 pub enum GitOrder {
-    /// Before the session: writes down which repositories there are, and makes the session's folders for those that are named.
+    /// Before the session: writes down which repositories there are, and makes the session's
+    /// folders for those that are named.
     ///
-    /// What an earlier preparation of the same session made is made anew, so that this is for a session in which nothing has run.
+    /// What an earlier preparation of the same session made is made anew, so that this is for a
+    /// session in which nothing has run.
     Prepare {
         id: String,
         sources: Vec<GitSource>,
         /// Files and folders of the project that the session cannot read.
         hidden: Vec<BytesPath>,
         person: Person,
-        /// The review that the session's changes wait in; where that is on record already, the session goes on in the folders that it has.
+        /// The review that the session's changes wait in; where that is on record already, the
+        /// session goes on in the folders that it has.
         review: Option<String>,
         /// Where the project's folder is on the person's machine.
         place: BytesPath,
@@ -31,14 +35,17 @@ pub enum GitOrder {
         #[serde(default)]
         outside: Outside,
     },
-    /// After it: takes over what it committed, stashed and staged, and moves repositories out of the project that it made.
+    /// After it: takes over what it committed, stashed and staged, and moves repositories out of
+    /// the project that it made.
     Settle {
         id: String,
         /// The repository at the top, as it is reached now; the others are on record.
         top: Option<GitSource>,
-        /// The folder with those of the session's that are for repositories below the top, if there is one.
+        /// The folder with those of the session's that are for repositories below the top, if there
+        /// is one.
         below: Option<BytesPath>,
-        /// Why nothing can be taken over now, if so; repositories that the session made go all the same.
+        /// Why nothing can be taken over now, if so; repositories that the session made go all the
+        /// same.
         no_import: Option<String>,
         /// Whether that may be otherwise at the next start, so that it is to be tried again then.
         tries_again: bool,
@@ -46,7 +53,8 @@ pub enum GitOrder {
         is_top_theirs: Option<bool>,
         /// For what waited in a review: that session could make no repository in the project.
         review: Option<ReviewedGit>,
-        /// Patterns beside what is known for what may run on the person's machine, and where the project's folder is there.
+        /// Patterns beside what is known for what may run on the person's machine, and where the
+        /// project's folder is there.
         auto_run: Vec<String>,
         place: BytesPath,
         /// How large a file may be: objects above that stay in the session.
@@ -70,7 +78,8 @@ pub struct GitSource {
     pub path: BytesPath,
     /// The real repository; of a linked worktree, the one that it belongs to.
     pub real: BytesPath,
-    /// The linked worktree that the project is, by its name in the repository, and the place of its `.git` file as the repository knows it.
+    /// The linked worktree that the project is, by its name in the repository, and the place of its
+    /// `.git` file as the repository knows it.
     pub worktree: Option<(BytesPath, BytesPath)>,
     /// The session's folder.
     pub session: BytesPath,
@@ -94,7 +103,8 @@ pub enum GitAnswer {
 pub struct SettledGit {
     pub imported: ImportedGit,
     pub aside: AsideGit,
-    /// Whether nothing of the session is in its own folder alone. That it is not was told before if nothing else is told.
+    /// Whether nothing of the session is in its own folder alone. That it is not was told before if
+    /// nothing else is told.
     pub is_settled: bool,
     /// Whether what was not taken over is tried again the next time.
     #[serde(default)]

@@ -1,7 +1,8 @@
-//! The language spoken between the host and the keeper: the box of ours in which no model's command runs.
+//! The language spoken between the host and the keeper: the box of ours in which no model's command
+//! runs.
 //!
-//! The frames are those of the session's guest, the words are others. Both ends say hello; then the host gives one order after the other
-//! and the keeper answers each. It ends with its input.
+//! The frames are those of the session's guest, the words are others. Both ends say hello; then the
+//! host gives one order after the other and the keeper answers each. It ends with its input.
 
 mod change;
 mod find;
@@ -121,7 +122,8 @@ pub struct KeeperHello {
     pub build: String,
     /// Device and inode of the project's folder as the keeper sees it.
     pub workspace: (u64, u64),
-    /// Whether it has a folder to keep something in, and can write there; `None`: it was given none.
+    /// Whether it has a folder to keep something in, and can write there; `None`: it was given
+    /// none.
     pub keeps: Option<bool>,
     /// What it sees of the copy that a review's session works on; `None`: it was given none.
     pub copy: Option<SeenCopy>,

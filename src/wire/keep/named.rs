@@ -27,7 +27,10 @@ impl<T> Named<T> {
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self { n: 0, first: Vec::new() }
+        Self {
+            n: 0,
+            first: Vec::new(),
+        }
     }
 }
 

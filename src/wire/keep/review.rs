@@ -9,13 +9,15 @@ use super::PathChange;
 use super::WaitingGit;
 use crate::BytesPath;
 
-/// What is asked about changes that are held back until a person accepts them. A review is called by the session that made it.
+/// What is asked about changes that are held back until a person accepts them. A review is called
+/// by the session that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "review", rename_all = "snake_case")]
 pub enum ReviewOrder {
     /// Copies the whole project, where no file system can be laid over it.
     Copy,
-    /// Before a session works on a copy: keeps how the project is. One that waits already goes on from how it began.
+    /// Before a session works on a copy: keeps how the project is. One that waits already goes on
+    /// from how it began.
     Begin {
         name: String,
         /// What the person wrote; its first 80 characters are kept.
@@ -35,13 +37,19 @@ pub enum ReviewOrder {
     /// Lists all that wait.
     List,
     /// Shows what is not in the project yet.
-    Diff { name: String, only: Vec<BytesPath>, auto_run: Vec<String> },
+    Diff {
+        name: String,
+        only: Vec<BytesPath>,
+        auto_run: Vec<String>,
+    },
     /// Brings changes into the project.
     Apply {
         name: String,
-        /// Paths with what is in them, or patterns where they hold `*`, `?` or `[`; all if there are none.
+        /// Paths with what is in them, or patterns where they hold `*`, `?` or `[`; all if there
+        /// are none.
         only: Vec<BytesPath>,
-        /// Puts lines of both sides together where a file was changed since; without it such files are left.
+        /// Puts lines of both sides together where a file was changed since; without it such files
+        /// are left.
         merge: bool,
         /// Also what may run on the person's machine later.
         with_auto_run: bool,
@@ -53,7 +61,8 @@ pub enum ReviewOrder {
     /// Forgets it.
     Discard {
         name: String,
-        /// Whether volumes of it are there: one of which nothing else is known, either, is no review.
+        /// Whether volumes of it are there: one of which nothing else is known, either, is no
+        /// review.
         #[serde(default)]
         is_held: bool,
     },
@@ -86,7 +95,8 @@ impl ReviewOrder {
 pub enum TurnFate {
     /// It goes into the project.
     Keep,
-    /// What was left at the end of the turn goes there, too, also what runs by itself on the person's machine; what was changed since does not.
+    /// What was left at the end of the turn goes there, too, also what runs by itself on the
+    /// person's machine; what was changed since does not.
     Accept,
     Drop,
     /// It is only counted, as what waits, and the turn goes on.
@@ -111,7 +121,8 @@ pub struct EndOfTurn {
     pub auto_run: Vec<String>,
 }
 
-/// Names the git of a session whose changes wait in a review: a session has only one review at a time.
+/// Names the git of a session whose changes wait in a review: a session has only one review at a
+/// time.
 pub fn git_of_review(name: &str) -> String {
     format!("{name}-review")
 }
@@ -134,7 +145,8 @@ pub enum ReviewAnswer {
     },
     Difference(ReviewDifference),
     Applied(Box<ReviewApplied>),
-    /// To an apply: all of it is in since an earlier one, which was cut off before its volumes were removed.
+    /// To an apply: all of it is in since an earlier one, which was cut off before its volumes were
+    /// removed.
     InAlready {
         /// It was taken back since, and whether it can be brought back.
         is_taken_back: bool,
@@ -156,9 +168,11 @@ pub struct Copied {
 pub struct ReviewBegan {
     /// Whether it waited already.
     pub goes_on: bool,
-    /// What is not kept of how the project is; nothing of one that goes on, of which it was said before.
+    /// What is not kept of how the project is; nothing of one that goes on, of which it was said
+    /// before.
     pub passed_over: Named<PassedOver>,
-    /// What the person changed where a session that goes on has its own version, which it still sees.
+    /// What the person changed where a session that goes on has its own version, which it still
+    /// sees.
     #[serde(default)]
     pub hidden_changes: Named<BytesPath>,
 }
@@ -170,11 +184,13 @@ pub struct Review {
     pub words: String,
     /// When it began, in seconds since 1970.
     pub at: u64,
-    /// How many paths are not in the project yet; `None`: its session was cut off or goes on, or what it needs is broken.
+    /// How many paths are not in the project yet; `None`: its session was cut off or goes on, or
+    /// what it needs is broken.
     pub n_changes: Option<u64>,
     /// What its session did with git that waits, too.
     pub git: WaitingGit,
-    /// Where the project was that it is of, if that is elsewhere now. The keeper there alone knows more of it.
+    /// Where the project was that it is of, if that is elsewhere now. The keeper there alone knows
+    /// more of it.
     #[serde(default)]
     pub elsewhere: Option<String>,
 }
@@ -242,7 +258,8 @@ pub struct ReviewApplied {
     pub may_run: Named<MayRun>,
     /// How many paths still wait.
     pub n_left: u64,
-    /// What the session did with git, none of which is brought in by this. With no path left and nothing here the review is over.
+    /// What the session did with git, none of which is brought in by this. With no path left and
+    /// nothing here the review is over.
     pub git: WaitingGit,
 }
 
@@ -259,10 +276,13 @@ pub struct ReviewedTurn {
 }
 
 impl ReviewedTurn {
-    /// Whether the session gets another copy to work on: what it has is the project's now, and nothing waits there.
+    /// Whether the session gets another copy to work on: what it has is the project's now, and
+    /// nothing waits there.
     pub fn needs_view(&self, turn: &EndOfTurn) -> bool {
         match turn.fate {
-            TurnFate::Keep | TurnFate::Accept => !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty(),
+            TurnFate::Keep | TurnFate::Accept => {
+                !turn.keeps_view && self.n_left == 0 && !self.came.changes.is_empty()
+            }
             TurnFate::Drop => true,
             TurnFate::Count => false,
         }

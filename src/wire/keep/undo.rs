@@ -30,7 +30,8 @@ pub enum TurnOrder {
     End {
         /// Where the project's folder is on the person's machine.
         place: BytesPath,
-        /// The person's patterns of files that may run on their machine, beside those that are known.
+        /// The person's patterns of files that may run on their machine, beside those that are
+        /// known.
         #[serde(default)]
         auto_run: Vec<String>,
     },
@@ -48,9 +49,11 @@ pub enum UndoOrder {
     /// Takes back the last `n` turns that changed something.
     Back {
         n: u32,
-        /// Puts lines of both sides together where a file was changed since; without it such files are left.
+        /// Puts lines of both sides together where a file was changed since; without it such files
+        /// are left.
         merge: bool,
-        /// A sandbox of the project runs meanwhile: what may be a secret that is hidden from it is left.
+        /// A sandbox of the project runs meanwhile: what may be a secret that is hidden from it is
+        /// left.
         is_beside: bool,
     },
     /// Brings back the `n` turns that were taken back last.
@@ -75,7 +78,11 @@ impl UndoOrder {
     pub fn writes(&self) -> bool {
         match self {
             Self::List | Self::Diff { .. } => false,
-            Self::Back { .. } | Self::Forward { .. } | Self::Retry { .. } | Self::Resume | Self::Abandon => true,
+            Self::Back { .. }
+            | Self::Forward { .. }
+            | Self::Retry { .. }
+            | Self::Resume
+            | Self::Abandon => true,
         }
     }
 
@@ -83,7 +90,9 @@ impl UndoOrder {
     #[must_use]
     pub fn beside_a_sandbox(mut self) -> Self {
         match &mut self {
-            Self::Back { is_beside, .. } | Self::Forward { is_beside, .. } | Self::Retry { is_beside, .. } => *is_beside = true,
+            Self::Back { is_beside, .. }
+            | Self::Forward { is_beside, .. }
+            | Self::Retry { is_beside, .. } => *is_beside = true,
             Self::List | Self::Diff { .. } | Self::Resume | Self::Abandon => {}
         }
         self
@@ -125,12 +134,15 @@ pub struct TurnBegan {
     pub n_files: u64,
     /// What undo will not be able to bring back.
     pub passed_over: Named<PassedOver>,
-    /// Whether an application of changes from elsewhere was interrupted and waits for being resumed.
+    /// Whether an application of changes from elsewhere was interrupted and waits for being
+    /// resumed.
     pub is_unfinished: bool,
-    /// Whether an undo was interrupted, which this turn ends: the turn it was about counts as not taken back.
+    /// Whether an undo was interrupted, which this turn ends: the turn it was about counts as not
+    /// taken back.
     #[serde(default)]
     pub is_given_up: bool,
-    /// Which files that the turn before changed may run on the person's machine later, if that turn was cut off, so that nobody said it.
+    /// Which files that the turn before changed may run on the person's machine later, if that turn
+    /// was cut off, so that nobody said it.
     #[serde(default)]
     pub may_run: Named<MayRun>,
 }
@@ -161,7 +173,8 @@ pub struct MayRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// As soon as the person opens or enters the folder, commits, or starts an agent there: such a file waits until they say yes.
+    /// As soon as the person opens or enters the folder, commits, or starts an agent there: such a
+    /// file waits until they say yes.
     ByItself,
     /// When they build, test, install or deploy: such a file is named.
     WhenYouRunIt,
@@ -200,7 +213,8 @@ pub struct TurnTaken {
     pub n_changed: Option<u64>,
     /// Its end was never told, so whatever was changed until the next look counts as its change.
     pub is_interrupted: bool,
-    /// How many paths were left as they were when it was taken back, or brought back, and may be tried again.
+    /// How many paths were left as they were when it was taken back, or brought back, and may be
+    /// tried again.
     #[serde(default)]
     pub n_left: u64,
 }

@@ -43,7 +43,8 @@ pub struct WaitingName {
     pub n_commits: Option<u64>,
     /// What the last one of them says of itself.
     pub subject: Option<String>,
-    /// Whether these stand on nothing that was there before, so that what `old` leads to is the branch's no more.
+    /// Whether these stand on nothing that was there before, so that what `old` leads to is the
+    /// branch's no more.
     #[serde(default)]
     pub is_anew: bool,
     /// What the session calls it, where that is no name that comes as it is.
@@ -59,9 +60,20 @@ impl WaitingGit {
     /// Leaves out what was taken over since.
     pub fn remove_taken(&mut self, taken: &ImportedGit) {
         for one in &mut self.repositories {
-            let Some(taken) = taken.repositories.iter().find(|taken| taken.path == one.path) else { continue };
+            let Some(taken) = taken
+                .repositories
+                .iter()
+                .find(|taken| taken.path == one.path)
+            else {
+                continue;
+            };
             one.remove_taken(
-                |name| taken.moved.iter().any(|moved| moved.name == name.name && moved.new == name.new),
+                |name| {
+                    taken
+                        .moved
+                        .iter()
+                        .any(|moved| moved.name == name.name && moved.new == name.new)
+                },
                 taken.stashes.iter(),
                 taken.head.as_deref(),
             );
@@ -71,22 +83,34 @@ impl WaitingGit {
 
     /// Says what waits, one line for each name and for each thing besides.
     pub fn lines(&self) -> Vec<String> {
-        self.repositories.iter().flat_map(|one| one.lines(usize::MAX, None)).collect()
+        self.repositories
+            .iter()
+            .flat_map(|one| one.lines(usize::MAX, None))
+            .collect()
     }
 
-    /// The same with the first of new names alone, behind those that were there before; `shown` is the command that names all.
+    /// The same with the first of new names alone, behind those that were there before; `shown` is
+    /// the command that names all.
     pub fn first_lines(&self, shown: &str) -> Vec<String> {
-        self.repositories.iter().flat_map(|one| one.lines(MOST_NEW, Some(shown))).collect()
+        self.repositories
+            .iter()
+            .flat_map(|one| one.lines(MOST_NEW, Some(shown)))
+            .collect()
     }
 }
 
 impl WaitingRepository {
     /// Whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.stashes.is_empty() && self.head.is_none() && !self.is_staged && self.odd.is_empty()
+        self.names.is_empty()
+            && self.stashes.is_empty()
+            && self.head.is_none()
+            && !self.is_staged
+            && self.odd.is_empty()
     }
 
-    /// Leaves out names that were taken over, stashes by what they say of themselves, and what is checked out.
+    /// Leaves out names that were taken over, stashes by what they say of themselves, and what is
+    /// checked out.
     pub fn remove_taken<'a>(
         &mut self,
         is_taken: impl Fn(&WaitingName) -> bool,
@@ -105,22 +129,43 @@ impl WaitingRepository {
     }
 
     fn lines(&self, most_new: usize, shown: Option<&str>) -> Vec<String> {
-        let (moved, new): (Vec<&WaitingName>, Vec<&WaitingName>) = self.names.first.iter().partition(|name| name.old.is_some());
-        let words = |name: &&WaitingName| if shown.is_some() { shortened(&name.words(), MOST_CHARS) } else { name.words() };
-        let mut lines: Vec<String> = moved.iter().chain(new.iter().take(most_new)).map(words).collect();
+        let (moved, new): (Vec<&WaitingName>, Vec<&WaitingName>) =
+            self.names.first.iter().partition(|name| name.old.is_some());
+        let words = |name: &&WaitingName| {
+            if shown.is_some() {
+                shortened(&name.words(), MOST_CHARS)
+            } else {
+                name.words()
+            }
+        };
+        let mut lines: Vec<String> = moved
+            .iter()
+            .chain(new.iter().take(most_new))
+            .map(words)
+            .collect();
         let n_more = self.names.n.saturating_sub(lines.len() as u64);
         if n_more > 0 {
-            lines.push(format!("commits: and {n_more} more{}", shown.map_or(" names".to_owned(), |shown| format!(": `{shown}`"))));
+            lines.push(format!(
+                "commits: and {n_more} more{}",
+                shown.map_or(" names".to_owned(), |shown| format!(": `{shown}`"))
+            ));
         }
         lines.extend(self.stashes.iter().map(|words| format!("stash: {words}")));
-        lines.extend(self.head.iter().map(|name| format!("checked out: {}", short(name))));
+        lines.extend(
+            self.head
+                .iter()
+                .map(|name| format!("checked out: {}", short(name))),
+        );
         // With a commit the index changes anyway.
         if self.is_staged && lines.is_empty() {
             lines.push("staged: other files than at the start".to_owned());
         }
         lines.extend(self.odd.iter().map(|words| format!("git: {words}")));
         if self.path.as_bytes() != b".git" {
-            return lines.into_iter().map(|line| format!("{line}, of {}", self.path)).collect();
+            return lines
+                .into_iter()
+                .map(|line| format!("{line}, of {}", self.path))
+                .collect();
         }
         lines
     }
@@ -131,12 +176,35 @@ impl WaitingName {
     fn words(&self) -> String {
         let commit = |object: &str| object.chars().take(7).collect::<String>();
         let name = self.name.to_string();
-        let from = self.old.as_deref().map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
-        let count = self.n_commits.filter(|n| *n > 0).map(|n| format!(" ({n})")).unwrap_or_default();
-        let subject = self.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
-        let anew = if self.is_anew { "; begun anew, without the commits that it had" } else { "" };
-        let called = self.called.as_deref().map(|name| format!("; called {} in the session", short(name))).unwrap_or_default();
-        format!("commits: {} {from}{}{count}{subject}{anew}{called}", short(&name), commit(&self.new))
+        let from = self
+            .old
+            .as_deref()
+            .map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
+        let count = self
+            .n_commits
+            .filter(|n| *n > 0)
+            .map(|n| format!(" ({n})"))
+            .unwrap_or_default();
+        let subject = self
+            .subject
+            .as_deref()
+            .map(|subject| format!(" {subject}"))
+            .unwrap_or_default();
+        let anew = if self.is_anew {
+            "; begun anew, without the commits that it had"
+        } else {
+            ""
+        };
+        let called = self
+            .called
+            .as_deref()
+            .map(|name| format!("; called {} in the session", short(name)))
+            .unwrap_or_default();
+        format!(
+            "commits: {} {from}{}{count}{subject}{anew}{called}",
+            short(&name),
+            commit(&self.new)
+        )
     }
 }
 
@@ -146,13 +214,19 @@ pub fn shortened(words: &str, most: usize) -> String {
     if n <= most {
         return words.to_owned();
     }
-    let (start, end) = (words.chars().take(most / 2), words.chars().skip(n - most / 2));
+    let (start, end) = (
+        words.chars().take(most / 2),
+        words.chars().skip(n - most / 2),
+    );
     start.chain(['…']).chain(end).collect()
 }
 
 /// Returns a name as people call it.
 pub fn short(name: &str) -> &str {
-    ["refs/heads/", "refs/"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
+    ["refs/heads/", "refs/"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -183,9 +257,16 @@ mod tests {
             is_staged: true,
             ..WaitingRepository::default()
         };
-        let module = WaitingRepository { path: ".git/modules/sub".into(), is_staged: true, ..WaitingRepository::default() };
+        let module = WaitingRepository {
+            path: ".git/modules/sub".into(),
+            is_staged: true,
+            ..WaitingRepository::default()
+        };
         assert!(!top.is_empty() && !module.is_empty() && WaitingRepository::default().is_empty());
-        let lines = WaitingGit { repositories: vec![top, module] }.lines();
+        let lines = WaitingGit {
+            repositories: vec![top, module],
+        }
+        .lines();
         assert_eq!(
             lines,
             [
@@ -210,15 +291,36 @@ mod tests {
             called: name.ends_with("/1").then(|| "refs/heads/`x`".to_owned()),
         };
         let new = (0..40).map(|n| name(&format!("refs/heads/{}{n:02}", "a".repeat(900)), None));
-        let names = [name("refs/heads/podbay/s/1", None)].into_iter().chain(new).chain([name("refs/heads/release", Some("1"))]).collect();
-        let git = WaitingGit { repositories: vec![WaitingRepository { path: ".git".into(), names, ..WaitingRepository::default() }] };
+        let names = [name("refs/heads/podbay/s/1", None)]
+            .into_iter()
+            .chain(new)
+            .chain([name("refs/heads/release", Some("1"))])
+            .collect();
+        let git = WaitingGit {
+            repositories: vec![WaitingRepository {
+                path: ".git".into(),
+                names,
+                ..WaitingRepository::default()
+            }],
+        };
         let lines = git.first_lines("podbay review diff s");
         assert_eq!(
             lines[..2],
-            ["commits: release 1111111..2222222 (1)", "commits: podbay/s/1 new, 2222222 (1); called `x` in the session"]
+            [
+                "commits: release 1111111..2222222 (1)",
+                "commits: podbay/s/1 new, 2222222 (1); called `x` in the session"
+            ]
         );
-        assert_eq!((lines.len(), lines[9].as_str()), (10, "commits: and 33 more: `podbay review diff s`"));
-        assert!(lines.iter().all(|line| line.chars().count() <= MOST_CHARS + 1), "{lines:?}");
+        assert_eq!(
+            (lines.len(), lines[9].as_str()),
+            (10, "commits: and 33 more: `podbay review diff s`")
+        );
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.chars().count() <= MOST_CHARS + 1),
+            "{lines:?}"
+        );
         assert_eq!(git.lines().len(), 42, "there all of them are");
     }
 }

@@ -1,4 +1,5 @@
-//! Calls in a sandbox that several controllers share, under the engine's profile too; and what each controller finds in its home folder.
+//! Calls in a sandbox that several controllers share, under the engine's profile too; and what each
+//! controller finds in its home folder.
 
 use std::time::Duration;
 
@@ -20,7 +21,9 @@ use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 fn sh(env: &TestBox, script: &str) -> String {
-    run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0).text()
+    run(&mut env.here(&["sh", "--", "sh", "-c", script]))
+        .expect(0)
+        .text()
 }
 
 fn are_apart(env: &TestBox) {
@@ -33,8 +36,16 @@ fn are_apart(env: &TestBox) {
         !pid.is_empty()
     }));
     let pid = pid.trim();
-    let reach = |argument: &[&str]| run(&mut env.here(&[&["sh", "--", "python3", "-c", REACH][..], argument].concat())).expect(0).text();
-    let (other, own) = if has_domains() { (String::new(), format!("{ALL}traced\n")) } else { (ALL.to_owned(), ALL.to_owned()) };
+    let reach = |argument: &[&str]| {
+        run(&mut env.here(&[&["sh", "--", "python3", "-c", REACH][..], argument].concat()))
+            .expect(0)
+            .text()
+    };
+    let (other, own) = if has_domains() {
+        (String::new(), format!("{ALL}traced\n"))
+    } else {
+        (ALL.to_owned(), ALL.to_owned())
+    };
     assert_eq!((reach(&[pid]), reach(&[])), (other, own));
     sh(env, &format!("kill {pid}"));
     waits.wait().expect(143);
@@ -59,9 +70,25 @@ fn a_leak_is_reported_and_a_program_debugged_in_a_sandbox() {
         return;
     }
     env.write("leak.c", "#include <stdlib.h>\nint main(void) { volatile char *lost = malloc(7); lost = 0; return lost != 0; }\n");
-    let done = run(&mut env.here(&["sh", "--", "sh", "-c", "gcc -g -fsanitize=leak leak.c -o /tmp/leak && /tmp/leak"])).expect(23);
-    assert!(done.stderr.contains("7 byte(s) leaked in 1 allocation(s)"), "{}", done.stderr);
-    assert_eq!(run(&mut env.here(&["sh", "--", "python3", "-c", DEBUG])).expect(0).text(), DEBUGGED);
+    let done = run(&mut env.here(&[
+        "sh",
+        "--",
+        "sh",
+        "-c",
+        "gcc -g -fsanitize=leak leak.c -o /tmp/leak && /tmp/leak",
+    ]))
+    .expect(23);
+    assert!(
+        done.stderr.contains("7 byte(s) leaked in 1 allocation(s)"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(
+        run(&mut env.here(&["sh", "--", "python3", "-c", DEBUG]))
+            .expect(0)
+            .text(),
+        DEBUGGED
+    );
     env.assert_no_container();
 }
 
@@ -74,26 +101,49 @@ fn esc_21_what_one_run_leaves_in_its_home_folder_is_not_obeyed_by_the_next() {
     env.write("a.txt", "one\n");
     up(&env, &ScriptedModel::new().start_blocking(), &[]);
     let first = sh(&env, LURE);
-    assert!(env.path("ran").exists(), "it is obeyed by whoever has that home folder");
+    assert!(
+        env.path("ran").exists(),
+        "it is obeyed by whoever has that home folder"
+    );
     std::fs::remove_file(env.path("ran")).expect("there");
     // It goes when its controller's guest has ended, which nobody waits for.
     let is_alone = || sh(&env, "ls ~/..").lines().count() == 1;
-    assert!(within(Duration::from_secs(20), is_alone), "{}", sh(&env, "ls -R ~/.."));
+    assert!(
+        within(Duration::from_secs(20), is_alone),
+        "{}",
+        sh(&env, "ls -R ~/..")
+    );
 
-    let second = sh(&env, "git status > /dev/null && git diff > /dev/null; ls -A ~; echo x > ~/kept && cat ~/kept; ls ~/..; echo $HOME");
+    let second = sh(
+        &env,
+        "git status > /dev/null && git diff > /dev/null; ls -A ~; echo x > ~/kept && cat ~/kept; ls ~/..; echo $HOME",
+    );
     assert!(!env.path("ran").exists());
     let lines: Vec<&str> = second.lines().collect();
-    let name = lines.last().and_then(|home| home.strip_prefix("/home/agent/")).expect("below the sandbox's own");
+    let name = lines
+        .last()
+        .and_then(|home| home.strip_prefix("/home/agent/"))
+        .expect("below the sandbox's own");
     // Its own home folder is empty and can be written, and that of the first is gone.
     assert_eq!(lines, ["x", name, &format!("/home/agent/{name}")]);
     assert_ne!(lines.last(), first.lines().last().as_ref());
 
     // One that is killed leaves its folder, for the next to remove.
-    let killed = start(&mut env.here(&["sh", "--", "sh", "-c", "touch ~/left; touch begun; sleep 1000"]));
+    let killed = start(&mut env.here(&[
+        "sh",
+        "--",
+        "sh",
+        "-c",
+        "touch ~/left; touch begun; sleep 1000",
+    ]));
     env.wait_for("begun");
     killed.signal(Signal::SIGKILL);
     killed.wait();
-    assert!(within(Duration::from_secs(20), is_alone), "{}", sh(&env, "ls -R ~/.."));
+    assert!(
+        within(Duration::from_secs(20), is_alone),
+        "{}",
+        sh(&env, "ls -R ~/..")
+    );
     run(&mut env.here(&["down"])).expect(0);
 
     // In a sandbox that nobody shares it is the sandbox's own.

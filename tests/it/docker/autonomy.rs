@@ -17,9 +17,15 @@ fn in_a_chat_that_is_unattended_nobody_is_asked_and_nothing_more_is_allowed() {
         ("ask_user", json!({"question": "Which one?"})),
         ("bash", json!({"command": "touch made"})),
     ];
-    for (flags, is_asked) in [(&["--preset", "unattended"], false), (&["--autonomy", "unattended"], false), (&["--autonomy", "auto"], true)]
-    {
-        let model = ScriptedModel::new().calls_many(calls.clone()).says("Done.").start_blocking();
+    for (flags, is_asked) in [
+        (&["--preset", "unattended"], false),
+        (&["--autonomy", "unattended"], false),
+        (&["--autonomy", "auto"], true),
+    ] {
+        let model = ScriptedModel::new()
+            .calls_many(calls.clone())
+            .says("Done.")
+            .start_blocking();
         let mut talk = Talk::begin(&env, &env.project(), &model, flags);
         talk.sees("> ");
         talk.types("work\n");
@@ -30,11 +36,29 @@ fn in_a_chat_that_is_unattended_nobody_is_asked_and_nothing_more_is_allowed() {
         }
         talk.sees("Done.");
         let screen = talk.leaves();
-        assert_eq!((screen.contains("Your answer?"), screen.contains("Allow it?")), (is_asked, false), "{flags:?}: {screen}");
+        assert_eq!(
+            (
+                screen.contains("Your answer?"),
+                screen.contains("Allow it?")
+            ),
+            (is_asked, false),
+            "{flags:?}: {screen}"
+        );
         let told = model.requests().last().expect("requests")["messages"].to_string();
-        assert_eq!(told.contains("Nobody is there to answer."), !is_asked, "{flags:?}: {told}");
-        assert!(told.contains("Denied: ") && told.contains("protected file .env"), "{told}");
-        assert_eq!((env.path(".env").exists(), env.path("made").exists()), (false, true), "{flags:?}");
+        assert_eq!(
+            told.contains("Nobody is there to answer."),
+            !is_asked,
+            "{flags:?}: {told}"
+        );
+        assert!(
+            told.contains("Denied: ") && told.contains("protected file .env"),
+            "{told}"
+        );
+        assert_eq!(
+            (env.path(".env").exists(), env.path("made").exists()),
+            (false, true),
+            "{flags:?}"
+        );
         std::fs::remove_file(env.path("made")).expect("removed");
     }
     env.assert_no_container();
@@ -51,15 +75,31 @@ fn a_preset_says_how_many_turns_there_are_and_a_flag_says_it_better() {
     ];
     for (flags, n_turns) in soak::sample(all, 2) {
         let model = ScriptedModel::new();
-        let model = (0..n_turns + 5).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo turn {n}")})));
+        let model = (0..n_turns + 5).fold(model, |model, n| {
+            model.calls("bash", json!({"command": format!("echo turn {n}")}))
+        });
         let model = model.start_blocking();
-        let result = run(env.task(&model, &["work"]).args(flags)).expect(3).json();
-        assert_eq!((&result["limit"], &result["turns"]), (&json!("turns"), &json!(n_turns)), "{flags:?}");
+        let result = run(env.task(&model, &["work"]).args(flags))
+            .expect(3)
+            .json();
+        assert_eq!(
+            (&result["limit"], &result["turns"]),
+            (&json!("turns"), &json!(n_turns)),
+            "{flags:?}"
+        );
     }
-    // `standard` leaves it to the command and the settings how much is asked, and a mode beside a preset could mean either.
+    // `standard` leaves it to the command and the settings how much is asked, and a mode beside a
+    // preset could mean either.
     let code = |flags: &[&str], autonomy: &str| {
-        let model = ScriptedModel::new().calls("bash", json!({"command": "touch made"})).says("Done.").start_blocking();
-        run(env.task(&model, &["work"]).args(flags).env("PODBAY_POLICY_AUTONOMY", autonomy)).code
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": "touch made"}))
+            .says("Done.")
+            .start_blocking();
+        run(env
+            .task(&model, &["work"])
+            .args(flags)
+            .env("PODBAY_POLICY_AUTONOMY", autonomy))
+        .code
     };
     for (flags, autonomy, expected) in [
         (&["--preset", "standard"][..], "auto", 0),

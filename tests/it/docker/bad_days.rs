@@ -24,7 +24,10 @@ fn endpoint(answer: Option<(&'static str, &'static str, &'static str)>) -> Strin
                 continue;
             };
             let _ = stream.read(&mut [0; 16 * 1024]);
-            let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
             let _ = stream.write_all(format!("{head}{body}").as_bytes());
         }
     });
@@ -34,23 +37,57 @@ fn endpoint(answer: Option<(&'static str, &'static str, &'static str)>) -> Strin
 /// Runs a task with short patience against an endpoint that is no use.
 #[track_caller]
 fn no_model(env: &TestBox, endpoint: &str, words: &str) {
-    let mut command = env.here(&["run", "--output", "json", "--endpoint", endpoint, "look around"]);
-    for name in ["PROBE_TIMEOUT_S", "CONNECT_TIMEOUT_S", "IDLE_TIMEOUT_S", "REQUEST_TIMEOUT_S"] {
+    let mut command = env.here(&[
+        "run",
+        "--output",
+        "json",
+        "--endpoint",
+        endpoint,
+        "look around",
+    ]);
+    for name in [
+        "PROBE_TIMEOUT_S",
+        "CONNECT_TIMEOUT_S",
+        "IDLE_TIMEOUT_S",
+        "REQUEST_TIMEOUT_S",
+    ] {
         command.env(format!("PODBAY_LLM_{name}"), "2");
     }
     let result = run(command.env("PODBAY_LLM_RETRIES", "1")).expect(6).json();
-    assert_eq!((&result["status"], &result["error"]["kind"]), (&json!("failed"), &json!("model")));
+    assert_eq!(
+        (&result["status"], &result["error"]["kind"]),
+        (&json!("failed"), &json!("model"))
+    );
     let error = &result["error"];
-    assert!(format!("{} {}", error["message"], error["causes"]).contains(words), "`{words}` is missing: {error}");
-    assert!(!error["hints"].as_array().expect("a list").is_empty(), "no remedy: {error}");
-    let shown = run(&mut env.podbay(&["sessions", "show", result["session"].as_str().expect("an id")])).expect(0).text();
-    assert!(shown.contains("look around") && shown.contains("failed"), "{shown}");
+    assert!(
+        format!("{} {}", error["message"], error["causes"]).contains(words),
+        "`{words}` is missing: {error}"
+    );
+    assert!(
+        !error["hints"].as_array().expect("a list").is_empty(),
+        "no remedy: {error}"
+    );
+    let shown = run(&mut env.podbay(&[
+        "sessions",
+        "show",
+        result["session"].as_str().expect("an id"),
+    ]))
+    .expect(0)
+    .text();
+    assert!(
+        shown.contains("look around") && shown.contains("failed"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn an_environment_without_a_model_does_not_stay() {
     let Some(env) = TestBox::new() else { return };
-    let up = |endpoint: &str| run(env.here(&["up", "--model", "scripted", "--endpoint", endpoint]).env("PODBAY_LLM_RETRIES", "0"));
+    let up = |endpoint: &str| {
+        run(env
+            .here(&["up", "--model", "scripted", "--endpoint", endpoint])
+            .env("PODBAY_LLM_RETRIES", "0"))
+    };
     up("http://127.0.0.1:9/v1").expect(6);
     env.assert_no_container();
     // One that was up before stays.
@@ -65,10 +102,34 @@ fn an_environment_without_a_model_does_not_stay() {
 #[test]
 fn an_endpoint_that_is_no_use_is_said_with_a_remedy() {
     let Some(env) = TestBox::new() else { return };
-    no_model(&env, "http://127.0.0.1:9/v1", "cannot reach the model server");
-    no_model(&env, &endpoint(Some(("200 OK", "text/html", "<!DOCTYPE html><h1>It works!</h1>"))), "a web page");
-    no_model(&env, &endpoint(Some(("401 Unauthorized", "application/json", r#"{"error":{"message":"no key"}}"#))), "refused the key");
-    no_model(&env, &endpoint(Some(("500 Internal Server Error", "text/plain", "oops"))), "status 500");
+    no_model(
+        &env,
+        "http://127.0.0.1:9/v1",
+        "cannot reach the model server",
+    );
+    no_model(
+        &env,
+        &endpoint(Some((
+            "200 OK",
+            "text/html",
+            "<!DOCTYPE html><h1>It works!</h1>",
+        ))),
+        "a web page",
+    );
+    no_model(
+        &env,
+        &endpoint(Some((
+            "401 Unauthorized",
+            "application/json",
+            r#"{"error":{"message":"no key"}}"#,
+        ))),
+        "refused the key",
+    );
+    no_model(
+        &env,
+        &endpoint(Some(("500 Internal Server Error", "text/plain", "oops"))),
+        "status 500",
+    );
     no_model(&env, &endpoint(None), "did not answer within 2 s");
     env.assert_no_container();
 }
@@ -82,10 +143,16 @@ fn a_model_that_fails_in_the_middle_of_a_task_ends_it_with_what_was_done() {
         .start_blocking();
     let mut command = env.task(&model, &["write"]);
     let result = run(command.env("PODBAY_LLM_RETRIES", "0")).expect(6).json();
-    assert_eq!((&result["tool_calls"], &result["changes"]["created"]), (&json!(1), &json!(["a.txt"])));
+    assert_eq!(
+        (&result["tool_calls"], &result["changes"]["created"]),
+        (&json!(1), &json!(["a.txt"]))
+    );
     assert_eq!(env.read("a.txt"), "kept");
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
-    assert!(shown.contains("I was about to"), "what was shown is in the log: {shown}");
+    assert!(
+        shown.contains("I was about to"),
+        "what was shown is in the log: {shown}"
+    );
     env.assert_no_container();
 }
 
@@ -93,10 +160,26 @@ fn a_model_that_fails_in_the_middle_of_a_task_ends_it_with_what_was_done() {
 fn an_image_that_does_not_exist_is_said_with_a_remedy() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
-    let mut command = env.task(&model, &["--image", "podbay-test.invalid/nothing:1", "look around"]);
-    let result = run(command.env("PODBAY_ENGINE_PULL", "false")).expect(5).json();
-    assert!(result["error"].to_string().contains("podbay-test.invalid/nothing:1"), "{}", result["error"]);
-    assert!(!result["error"]["hints"].as_array().expect("a list").is_empty());
+    let mut command = env.task(
+        &model,
+        &["--image", "podbay-test.invalid/nothing:1", "look around"],
+    );
+    let result = run(command.env("PODBAY_ENGINE_PULL", "false"))
+        .expect(5)
+        .json();
+    assert!(
+        result["error"]
+            .to_string()
+            .contains("podbay-test.invalid/nothing:1"),
+        "{}",
+        result["error"]
+    );
+    assert!(
+        !result["error"]["hints"]
+            .as_array()
+            .expect("a list")
+            .is_empty()
+    );
     assert_eq!(model.requests().len(), 0);
 }
 
@@ -111,10 +194,17 @@ fn a_folder_that_cannot_be_written_can_be_read() {
         .says("It cannot be written.")
         .start_blocking();
     let result = run(&mut env.task(&model, &["write"])).expect(0).json();
-    assert!(result["warnings"].to_string().contains("not writable"), "{}", result["warnings"]);
+    assert!(
+        result["warnings"].to_string().contains("not writable"),
+        "{}",
+        result["warnings"]
+    );
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
-    assert!(told.contains("b.txt") && told.contains("ermission denied"), "{told}");
+    assert!(
+        told.contains("b.txt") && told.contains("ermission denied"),
+        "{told}"
+    );
     assert!(requests[2]["messages"].to_string().contains("1\\ttext"));
     std::fs::set_permissions(env.project(), std::fs::Permissions::from_mode(0o755)).expect("ours");
     env.assert_no_container();
@@ -124,8 +214,22 @@ fn a_folder_that_cannot_be_written_can_be_read() {
 fn a_model_that_is_slow_to_say_what_it_is_uses_up_the_time_of_the_task() {
     let Some(env) = TestBox::new() else { return };
     let silent = endpoint(None);
-    let mut command = env.here(&["run", "--output", "json", "--endpoint", &silent, "--timeout", "3s", "look around"]);
-    let result = run(command.env("PODBAY_LLM_PROBE_TIMEOUT_S", "600")).expect(3).json();
-    assert_eq!((&result["status"], &result["limit"]), (&json!("limit"), &json!("time")));
+    let mut command = env.here(&[
+        "run",
+        "--output",
+        "json",
+        "--endpoint",
+        &silent,
+        "--timeout",
+        "3s",
+        "look around",
+    ]);
+    let result = run(command.env("PODBAY_LLM_PROBE_TIMEOUT_S", "600"))
+        .expect(3)
+        .json();
+    assert_eq!(
+        (&result["status"], &result["limit"]),
+        (&json!("limit"), &json!("time"))
+    );
     env.assert_no_container();
 }

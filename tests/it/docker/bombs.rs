@@ -1,4 +1,5 @@
-//! Commands that make processes without end, hold all there may be, or stop whoever is to end them: they end in their time all the same.
+//! Commands that make processes without end, hold all there may be, or stop whoever is to end them:
+//! they end in their time all the same.
 
 use serde_json::Value;
 use serde_json::json;
@@ -15,19 +16,38 @@ fn r_01_a_fork_bomb_ends_at_the_limit_and_is_named() {
     let Some(env) = TestBox::new() else { return };
     env.write("bomb.sh", "bomb() { bomb | bomb & }; bomb; sleep 3\n");
     let text = greedy(&env, &["--pids", "64"], &[], "exec bash bomb.sh");
-    has(&text, &["the limit of 64 processes", "most of those that were seen: `bash`"]);
+    has(
+        &text,
+        &[
+            "the limit of 64 processes",
+            "most of those that were seen: `bash`",
+        ],
+    );
 }
 
 #[test]
 fn r_01_a_bomb_that_minds_no_refusal_is_told_the_limit_beside_its_time() {
     let Some(env) = TestBox::new() else { return };
-    env.write("bomb.py", "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n");
+    env.write(
+        "bomb.py",
+        "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n",
+    );
     // Over in its time and two seconds, and the next call works in the same box.
     let text = greedy_for(3, &env, &["--pids", "100"], &[], "exec python3 bomb.py");
-    has(&text, &["longer than the limit of 3 s", "the limit of 100 processes in the sandbox", "python3"]);
+    has(
+        &text,
+        &[
+            "longer than the limit of 3 s",
+            "the limit of 100 processes in the sandbox",
+            "python3",
+        ],
+    );
     // Who only runs too long met no other limit.
     let text = greedy_for(1, &env, &["--pids", "100"], &[], "sleep 30");
-    assert!(text.contains("longer than the limit of 1 s") && !text.contains("processes"), "{text}");
+    assert!(
+        text.contains("longer than the limit of 1 s") && !text.contains("processes"),
+        "{text}"
+    );
 }
 
 /// Each in a session of its own, so that no signal to a group reaches them together.
@@ -44,15 +64,28 @@ fn r_01_a_bomb_of_sessions_is_over_in_its_time_and_the_next_call_works() {
     let Some(env) = TestBox::new() else { return };
     env.write("sessions.py", SESSIONS);
     let text = greedy_for(3, &env, &["--pids", "200"], &[], "exec python3 sessions.py");
-    has(&text, &["longer than the limit of 3 s", "the limit of 200 processes in the sandbox", "python3"]);
+    has(
+        &text,
+        &[
+            "longer than the limit of 3 s",
+            "the limit of 200 processes in the sandbox",
+            "python3",
+        ],
+    );
 }
 
 #[test]
 fn r_01_a_bomb_of_sessions_in_the_background_is_stopped_when_it_is_to_be() {
     let Some(env) = TestBox::new() else { return };
-    env.write("late.py", format!("import time\nopen('begun', 'w').close()\n{SESSIONS}"));
+    env.write(
+        "late.py",
+        format!("import time\nopen('begun', 'w').close()\n{SESSIONS}"),
+    );
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "exec python3 late.py", "background": true}))
+        .calls(
+            "bash",
+            json!({"command": "exec python3 late.py", "background": true}),
+        )
         .calls("bash", json!({"command": "until [ -e begun ]; do :; done"}))
         .calls("stop_process", json!({"process_id": "last"}))
         .calls("list_processes", json!({}))
@@ -61,10 +94,18 @@ fn r_01_a_bomb_of_sessions_in_the_background_is_stopped_when_it_is_to_be() {
         .start_blocking();
     run(&mut env.task(&model, &["--pids", "200", "be greedy"])).expect(0);
     let told = model.requests().last().expect("requests")["messages"].clone();
-    let told: Vec<String> =
-        told.as_array().expect("a list").iter().filter(|said| said["role"] == "tool").map(|said| said["content"].to_string()).collect();
+    let told: Vec<String> = told
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|said| said["role"] == "tool")
+        .map(|said| said["content"].to_string())
+        .collect();
     assert_eq!(told.len(), 5, "{told:#?}");
-    assert!(!told[3].contains("runs") && told[3].contains("late.py"), "{told:#?}");
+    assert!(
+        !told[3].contains("runs") && told[3].contains("late.py"),
+        "{told:#?}"
+    );
     assert!(told[4].contains("42"), "{told:#?}");
     env.assert_no_container();
 }
@@ -95,7 +136,11 @@ while True:
         let told = model.requests().last().expect("requests")["messages"].to_string();
         has(&told, &["longer than the limit of 2 s", "python3", "42"]);
         assert!(!told.contains("A new one takes its place"), "{told}");
-        assert!(!done.stderr.contains("the sandbox ended"), "{}", done.stderr);
+        assert!(
+            !done.stderr.contains("the sandbox ended"),
+            "{}",
+            done.stderr
+        );
         env.assert_no_container();
     }
 }
@@ -130,11 +175,22 @@ while True:
         .start_blocking();
     run(&mut env.task(&model, &["--pids", "200", "be greedy"])).expect(0);
     let told = model.requests().last().expect("requests")["messages"].clone();
-    let told: Vec<String> =
-        told.as_array().expect("a list").iter().filter(|said| said["role"] == "tool").map(|said| said["content"].to_string()).collect();
+    let told: Vec<String> = told
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|said| said["role"] == "tool")
+        .map(|said| said["content"].to_string())
+        .collect();
     assert_eq!(told.len(), 5, "{told:#?}");
-    assert!(told[3].contains("42") && told[4].contains("43"), "{told:#?}");
-    assert!(!told.iter().any(|told| told.contains("has no free process")), "{told:#?}");
+    assert!(
+        told[3].contains("42") && told[4].contains("43"),
+        "{told:#?}"
+    );
+    assert!(
+        !told.iter().any(|told| told.contains("has no free process")),
+        "{told:#?}"
+    );
     env.assert_no_container();
 }
 
@@ -145,9 +201,13 @@ fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
         "hold.py",
         "import os, time\nfor n in range(44):\n    if os.fork() == 0: time.sleep(600)\nopen('begun', 'w').close()\ntime.sleep(600)\n",
     );
-    let loops = "until [ -e begun ]; do :; done; for n in $(seq 20); do sleep 3 & done; wait; exit 3";
+    let loops =
+        "until [ -e begun ]; do :; done; for n in $(seq 20); do sleep 3 & done; wait; exit 3";
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "exec python3 hold.py", "background": true}))
+        .calls(
+            "bash",
+            json!({"command": "exec python3 hold.py", "background": true}),
+        )
         .calls("bash", json!({"command": loops, "timeout_seconds": 30}))
         .says("Done.")
         .start_blocking();
@@ -171,8 +231,14 @@ fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
         .start_blocking();
     run(&mut env.task(&model, &["--pids", "60", "be greedy"])).expect(0);
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    has(&told, &["the limit of 60 processes in the sandbox; most of those that were seen: `sleep`, "]);
-    assert!(!told.contains("most processes in the sandbox are of"), "{told}");
+    has(
+        &told,
+        &["the limit of 60 processes in the sandbox; most of those that were seen: `sleep`, "],
+    );
+    assert!(
+        !told.contains("most processes in the sandbox are of"),
+        "{told}"
+    );
     env.assert_no_container();
 }
 
@@ -220,10 +286,25 @@ while True:
         .calls("bash", json!({"command": "echo third", "timeout_seconds": 3}))
         .says("Done.")
         .start_blocking();
-    let mut task = env.here(&["run", "--output", "jsonl", "--tools", "full", "--model", "scripted", "--endpoint"]);
-    let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
-    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
-    let ended: Vec<Value> = events.filter(|event| event["type"] == "call_finished").collect();
+    let mut task = env.here(&[
+        "run",
+        "--output",
+        "jsonl",
+        "--tools",
+        "full",
+        "--model",
+        "scripted",
+        "--endpoint",
+    ]);
+    let text = run(task.arg(model.endpoint()).arg("be greedy"))
+        .expect(0)
+        .text();
+    let events = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let ended: Vec<Value> = events
+        .filter(|event| event["type"] == "call_finished")
+        .collect();
     assert_eq!(ended.len(), 5, "{text}");
     assert!(env.path("begun").exists(), "{text}");
     assert_eq!(ended[4]["result"], "third\n", "{text}");
@@ -251,23 +332,50 @@ while True:
             pass
 ";
     env.write("stop.py", stop);
-    let mut model = ScriptedModel::new().calls("bash", json!({"command": "exec python3 stop.py", "background": true}));
-    model = model.calls("bash", json!({"command": "while ! test -e begun; do sleep 0.05; done", "timeout_seconds": 3}));
+    let mut model = ScriptedModel::new().calls(
+        "bash",
+        json!({"command": "exec python3 stop.py", "background": true}),
+    );
+    model = model.calls(
+        "bash",
+        json!({"command": "while ! test -e begun; do sleep 0.05; done", "timeout_seconds": 3}),
+    );
     for n in 0..8 {
-        model = model.calls("bash", json!({"command": format!("true {n}"), "timeout_seconds": 1}));
+        model = model.calls(
+            "bash",
+            json!({"command": format!("true {n}"), "timeout_seconds": 1}),
+        );
     }
-    let model = model.calls("stop_process", json!({"process_id": "last"})).says("Done.").start_blocking();
-    let mut task = env.here(&["run", "--output", "jsonl", "--tools", "full", "--model", "scripted", "--endpoint"]);
-    let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
+    let model = model
+        .calls("stop_process", json!({"process_id": "last"}))
+        .says("Done.")
+        .start_blocking();
+    let mut task = env.here(&[
+        "run",
+        "--output",
+        "jsonl",
+        "--tools",
+        "full",
+        "--model",
+        "scripted",
+        "--endpoint",
+    ]);
+    let text = run(task.arg(model.endpoint()).arg("be greedy"))
+        .expect(0)
+        .text();
     assert!(env.path("begun").exists(), "{text}");
-    assert!(text.contains("longer than the limit of 1 s"), "nothing was stopped: {text}");
+    assert!(
+        text.contains("longer than the limit of 1 s"),
+        "nothing was stopped: {text}"
+    );
     assert!(!text.contains("box_lost"), "{text}");
     env.assert_no_container();
 }
 
 /// Nobody could end it otherwise: `kill` is a process too, and who is to end it was stopped.
 #[test]
-fn r_12_a_background_command_that_holds_all_processes_and_stopped_its_supervisor_is_ended_for_the_next() {
+fn r_12_a_background_command_that_holds_all_processes_and_stopped_its_supervisor_is_ended_for_the_next()
+ {
     let Some(env) = TestBox::new() else { return };
     let hold = "import os, sys, time
 ours = os.getppid()
@@ -293,10 +401,29 @@ while True:
             .calls("bash", json!({"command": "echo fourth; sleep 0; echo fifth"}))
             .says("Done.")
             .start_blocking();
-        let mut task = env.here(&["run", "--output", "jsonl", "--pids", "60", "--model", "scripted", "--endpoint"]);
-        let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
+        let mut task = env.here(&[
+            "run",
+            "--output",
+            "jsonl",
+            "--pids",
+            "60",
+            "--model",
+            "scripted",
+            "--endpoint",
+        ]);
+        let text = run(task.arg(model.endpoint()).arg("be greedy"))
+            .expect(0)
+            .text();
         let told = model.requests().last().expect("requests")["messages"].to_string();
-        has(&told, &["second", "third", "the sandbox had no free process left; background commands were ended: 1", "fourth\\nfifth\\n"]);
+        has(
+            &told,
+            &[
+                "second",
+                "third",
+                "the sandbox had no free process left; background commands were ended: 1",
+                "fourth\\nfifth\\n",
+            ],
+        );
         assert!(!told.contains("cannot be started"), "{told}");
         assert!(!text.contains("box_lost"), "{text}");
         std::fs::remove_file(env.path("begun")).expect("it was full");

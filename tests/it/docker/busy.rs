@@ -12,8 +12,8 @@ use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 
-/// Keeps four processes busy for three seconds and prints: processor time that the box took meanwhile, time that went by, both in
-/// microseconds, and how often the kernel made the box wait.
+/// Keeps four processes busy for three seconds and prints: processor time that the box took
+/// meanwhile, time that went by, both in microseconds, and how often the kernel made the box wait.
 const BUSY: &str = r"
 used() {
     if [ -e /sys/fs/cgroup/cpuacct/cpuacct.usage ]; then echo $(($(cat /sys/fs/cgroup/cpuacct/cpuacct.usage) / 1000))
@@ -26,21 +26,34 @@ wait
 echo $(($(used) - from)) $((($(date +%s%N) - begun) / 1000)) $(($(waits) - waited))
 ";
 
-/// Reads what the script prints: the part of one processor that was used, and how often the box had to wait.
+/// Reads what the script prints: the part of one processor that was used, and how often the box had
+/// to wait.
 #[track_caller]
 fn read(done: Done) -> (f64, u64) {
     let text = done.expect(0).text();
-    let numbers: Vec<u64> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
-    let [used, wall, waited] = numbers[..] else { panic!("{text}") };
+    let numbers: Vec<u64> = text
+        .split_whitespace()
+        .map(|number| number.parse().expect("a number"))
+        .collect();
+    let [used, wall, waited] = numbers[..] else {
+        panic!("{text}")
+    };
     (used as f64 / wall as f64, waited)
 }
 
 #[test]
 fn r_04_busy_loops_get_their_quota_and_no_more() {
     let Some(env) = TestBox::new() else { return };
-    let busy = |cpus: &str| read(run(&mut env.here(&["sh", "--cpus", cpus, "--", "sh", "-c", BUSY])));
+    let busy = |cpus: &str| {
+        read(run(
+            &mut env.here(&["sh", "--cpus", cpus, "--", "sh", "-c", BUSY])
+        ))
+    };
     let (part, waited) = busy("0.1");
-    assert!(part < 0.15 && waited >= 10, "{part} of a processor, made to wait {waited} times");
+    assert!(
+        part < 0.15 && waited >= 10,
+        "{part} of a processor, made to wait {waited} times"
+    );
     // The control: it is the quota that holds them.
     let (part, _) = busy("2");
     assert!(part > 0.15, "{part} of a processor without it");
@@ -58,7 +71,12 @@ fn r_04_the_machine_goes_on_beside_busy_loops() {
     let mut took: Vec<Duration> = (0..40)
         .map(|_| {
             let begun = Instant::now();
-            assert!(Command::new("true").status().expect("the `true` command").success());
+            assert!(
+                Command::new("true")
+                    .status()
+                    .expect("the `true` command")
+                    .success()
+            );
             begun.elapsed()
         })
         .collect();

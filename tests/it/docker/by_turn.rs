@@ -38,18 +38,38 @@ fn each_turn_comes_at_its_end_and_one_undo_takes_it_back() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     let screen = say(&mut talk, "work", "3 files, +2 −1");
     assert!(screen.contains("First."), "{screen}");
-    assert_eq!((env.read("a.txt").as_str(), env.read("made.txt").as_str(), env.read("src/c.txt").as_str()), ("one\n2\n", "new\n", "b\n"));
+    assert_eq!(
+        (
+            env.read("a.txt").as_str(),
+            env.read("made.txt").as_str(),
+            env.read("src/c.txt").as_str()
+        ),
+        ("one\n2\n", "new\n", "b\n")
+    );
     assert!(!env.path("src/b.txt").exists());
     // It is another file under the old name: whoever had a hard link has the old content.
-    assert_ne!(std::fs::metadata(env.path("a.txt")).expect("there").ino(), inode);
+    assert_ne!(
+        std::fs::metadata(env.path("a.txt")).expect("there").ino(),
+        inode
+    );
     say(&mut talk, "more", "1 file, +1 −0");
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    assert!(told.contains("/workspace/src\\ntmp\\nhome\\nb"), "the next command runs where the last one left off: {told}");
+    assert!(
+        told.contains("/workspace/src\\ntmp\\nhome\\nb"),
+        "the next command runs where the last one left off: {told}"
+    );
     assert_eq!(env.read("made.txt"), "new\nsecond\n");
     talk.sees("> ");
     talk.types("/undo 2\n");
     talk.sees("can be taken back now");
-    assert_eq!((env.read("a.txt").as_str(), env.path("made.txt").exists(), env.read("src/b.txt").as_str()), ("one\ntwo\n", false, "b\n"));
+    assert_eq!(
+        (
+            env.read("a.txt").as_str(),
+            env.path("made.txt").exists(),
+            env.read("src/b.txt").as_str()
+        ),
+        ("one\ntwo\n", false, "b\n")
+    );
     talk.sees("> ");
     talk.types("/redo 2\n");
     talk.sees("can be taken back now");
@@ -59,7 +79,8 @@ fn each_turn_comes_at_its_end_and_one_undo_takes_it_back() {
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
 
-/// Issue 28: a server that runs on keeps its sandbox, the person edits what the session has, and what it writes comes with the next turn.
+/// Issue 28: a server that runs on keeps its sandbox, the person edits what the session has, and
+/// what it writes comes with the next turn.
 #[test]
 fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanwhile() {
     const SERVER: &str = "n=0; while true; do n=$((n+1)); echo $n > served.txt; sleep 0.1; done";
@@ -91,9 +112,18 @@ fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanw
     say(&mut talk, "go on", "Second.");
     talk.sees("files, +");
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    assert!(told.contains("three, the person's\\nthe person's\\nbeside\\nbeside.txt"), "{told}");
+    assert!(
+        told.contains("three, the person's\\nthe person's\\nbeside\\nbeside.txt"),
+        "{told}"
+    );
     assert_eq!(env.read("a.txt"), "one\ntwo\nthree, the person's\nfour\n");
-    assert_eq!((env.read("b.txt").as_str(), env.path("own/made.txt").exists()), ("the person's\n", false));
+    assert_eq!(
+        (
+            env.read("b.txt").as_str(),
+            env.path("own/made.txt").exists()
+        ),
+        ("the person's\n", false)
+    );
     assert_eq!(env.container(), id, "the server runs on in its sandbox");
     assert_ne!(env.read("served.txt"), served);
     let served = env.read("served.txt");
@@ -102,8 +132,13 @@ fn a_command_in_the_background_goes_on_and_the_person_edits_the_same_files_meanw
     talk.leaves();
     // What it wrote since is of no turn.
     assert_ne!(env.read("served.txt"), served);
-    let listed = run(env.podbay(&["undo", "list", "-C"]).arg(env.project())).expect(0).text();
-    assert!(listed.contains("background commands") && listed.matches("serve").count() == 1, "{listed}");
+    let listed = run(env.podbay(&["undo", "list", "-C"]).arg(env.project()))
+        .expect(0)
+        .text();
+    assert!(
+        listed.contains("background commands") && listed.matches("serve").count() == 1,
+        "{listed}"
+    );
     env.assert_no_container();
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
@@ -117,7 +152,10 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
         .calls("bash", json!({"command": "sh two.sh"}))
         .says("Third.")
         .start_blocking();
-    env.write("one.sh", "echo two >> a.txt; echo made > made.txt; touch begun; sleep 100\n");
+    env.write(
+        "one.sh",
+        "echo two >> a.txt; echo made > made.txt; touch begun; sleep 100\n",
+    );
     env.write("two.sh", "cat a.txt; ls; echo three >> a.txt; sleep 100\n");
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "sh one.sh");
@@ -126,7 +164,10 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
     talk.sees("3 changes so far: [k]eep or [d]rop? ");
     talk.types("d\n");
     talk.sees("Dropped: the project is as it was before this turn.");
-    assert_eq!((env.read("a.txt").as_str(), env.path("made.txt").exists()), ("one\n", false));
+    assert_eq!(
+        (env.read("a.txt").as_str(), env.path("made.txt").exists()),
+        ("one\n", false)
+    );
     say(&mut talk, "again", "sh two.sh");
     std::thread::sleep(Duration::from_secs(1));
     talk.types("\u{3}");
@@ -135,7 +176,10 @@ fn a_turn_that_is_broken_off_is_kept_or_dropped() {
     talk.sees("1 file, +1 −0");
     assert_eq!(env.read("a.txt"), "one\nthree\n");
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    assert!(told.contains("dropped all that it had changed") && !told.contains("made.txt\\n"), "{told}");
+    assert!(
+        told.contains("dropped all that it had changed") && !told.contains("made.txt\\n"),
+        "{told}"
+    );
     talk.leaves();
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
@@ -162,11 +206,19 @@ fn a_turn_whose_chat_was_killed_waits_and_is_offered_by_the_next() {
     let told = talk.sees("its changes are pending (2 paths)");
     talk.sees("> ");
     talk.leaves();
-    let id = told.split("the last turn of the session ").nth(1).and_then(|rest| rest.split(' ').next()).expect("its id").to_owned();
+    let id = told
+        .split("the last turn of the session ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("its id")
+        .to_owned();
     review(&env, &["apply", &id]).expect(0);
     assert_eq!(env.read("a.txt"), "one\ntwo\nthree\n");
     // What is left of a chat that was killed between two turns is removed unasked.
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo four >> a.txt"})).says("Third.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo four >> a.txt"}))
+        .says("Third.")
+        .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "1 file, +1 −0");
     talk.sees("> ");
@@ -176,15 +228,23 @@ fn a_turn_whose_chat_was_killed_waits_and_is_offered_by_the_next() {
     let screen = talk.sees("> ");
     assert!(!screen.contains("pending"), "{screen}");
     talk.leaves();
-    assert!(within(Duration::from_secs(10), || volumes(&env).is_empty()), "{:?}", volumes(&env));
+    assert!(
+        within(Duration::from_secs(10), || volumes(&env).is_empty()),
+        "{:?}",
+        volumes(&env)
+    );
 }
 
 #[test]
 fn commits_of_a_turn_come_with_it_and_the_next_turn_goes_on_from_them() {
     let Some(env) = git::repository() else { return };
     let commit = |name: &str| json!({"command": format!("cat ~/kept; echo {name} >> ~/kept; echo {name} > {name}; git add {name}; git commit -qm {name}; git log --format=%s")});
-    let model =
-        ScriptedModel::new().calls("bash", commit("one")).says("First.").calls("bash", commit("two")).says("Second.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", commit("one"))
+        .says("First.")
+        .calls("bash", commit("two"))
+        .says("Second.")
+        .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     for name in ["one", "two"] {
         say(&mut talk, name, "1 file, +1 −0");
@@ -194,15 +254,24 @@ fn commits_of_a_turn_come_with_it_and_the_next_turn_goes_on_from_them() {
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(told.contains("\"one\\ntwo\\none\\n"), "{told}");
     talk.leaves();
-    assert_eq!((git::volumes(&env), volumes(&env)), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (git::volumes(&env), volumes(&env)),
+        (Vec::new(), Vec::new())
+    );
 }
 
 #[test]
 fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     let Some(env) = TestBox::new() else { return };
     env.write("a.txt", "one\n");
-    let model = ScriptedModel::new().calls("bash", json!({"command": "sh work.sh"})).says("First.").start_blocking();
-    env.write("work.sh", "echo run > .envrc; echo 2 > a.txt; echo made > made.txt; sleep 3\n");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sh work.sh"}))
+        .says("First.")
+        .start_blocking();
+    env.write(
+        "work.sh",
+        "echo run > .envrc; echo 2 > a.txt; echo made > made.txt; sleep 3\n",
+    );
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "sh work.sh");
     std::thread::sleep(Duration::from_secs(1));
@@ -214,27 +283,41 @@ fn what_runs_by_itself_is_asked_about_and_what_both_changed_is_left() {
     assert!(!env.path(".envrc").exists());
     talk.types("y\n");
     talk.sees("1 file, +1 −0");
-    assert_eq!((env.read(".envrc").as_str(), env.read("a.txt").as_str()), ("run\n", "the person's\n"));
+    assert_eq!(
+        (env.read(".envrc").as_str(), env.read("a.txt").as_str()),
+        ("run\n", "the person's\n")
+    );
     talk.leaves();
     // The other side of it waits for whoever wants it.
-    let id = volumes(&env)[0].split('-').nth(2).expect("its session").to_owned();
+    let id = volumes(&env)[0]
+        .split('-')
+        .nth(2)
+        .expect("its session")
+        .to_owned();
     let shown = review(&env, &["diff", &id]).expect(0).text();
     assert!(shown.contains("+2"), "{shown}");
     review(&env, &["discard", &id]).expect(0);
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
 
-/// Issue 28: "left out until the person says yes": a no holds for the files that were asked about, not for others.
+/// Issue 28: "left out until the person says yes": a no holds for the files that were asked about,
+/// not for others.
 #[test]
 fn nobody_is_asked_twice_about_a_file_that_runs_by_itself() {
     const QUESTION: &str = "also apply files that run by themselves on your machine? [y/N] ";
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "echo run > .envrc; echo a > a.txt"}))
+        .calls(
+            "bash",
+            json!({"command": "echo run > .envrc; echo a > a.txt"}),
+        )
         .says("First.")
         .calls("bash", json!({"command": "echo b > b.txt"}))
         .says("Second.")
-        .calls("bash", json!({"command": "mkdir .vscode; echo '{}' > .vscode/tasks.json"}))
+        .calls(
+            "bash",
+            json!({"command": "mkdir .vscode; echo '{}' > .vscode/tasks.json"}),
+        )
         .says("Third.")
         .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
@@ -247,7 +330,13 @@ fn nobody_is_asked_twice_about_a_file_that_runs_by_itself() {
     assert!(!env.path(".envrc").exists());
     talk.types("y\n");
     talk.sees("files, +");
-    assert_eq!((env.read(".envrc").as_str(), env.read(".vscode/tasks.json").as_str()), ("run\n", "{}\n"));
+    assert_eq!(
+        (
+            env.read(".envrc").as_str(),
+            env.read(".vscode/tasks.json").as_str()
+        ),
+        ("run\n", "{}\n")
+    );
     talk.leaves();
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
@@ -255,10 +344,16 @@ fn nobody_is_asked_twice_about_a_file_that_runs_by_itself() {
 #[test]
 fn commits_that_cannot_come_are_pending_when_the_chat_has_ended() {
     let Some(env) = git::repository() else { return };
-    env.write("work.sh", "echo session > s; git add s; git commit -qm session; sleep 3\n");
+    env.write(
+        "work.sh",
+        "echo session > s; git add s; git commit -qm session; sleep 3\n",
+    );
     git::git(&env, &["add", "work.sh"]);
     git::git(&env, &["commit", "-qm", "script"]);
-    let model = ScriptedModel::new().calls("bash", json!({"command": "sh work.sh"})).says("First.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sh work.sh"}))
+        .says("First.")
+        .start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &AUTO);
     say(&mut talk, "work", "sh work.sh");
     // The branch moves under it.
@@ -266,10 +361,23 @@ fn commits_that_cannot_come_are_pending_when_the_chat_has_ended() {
     talk.sees("First.");
     talk.sees("1 file, +1 −0");
     talk.leaves();
-    assert_eq!(git::git(&env, &["log", "-1", "--format=%s"]).trim(), "person");
-    let id = volumes(&env)[0].split('-').nth(2).expect("its session").to_owned();
+    assert_eq!(
+        git::git(&env, &["log", "-1", "--format=%s"]).trim(),
+        "person"
+    );
+    let id = volumes(&env)[0]
+        .split('-')
+        .nth(2)
+        .expect("its session")
+        .to_owned();
     let listed = review(&env, &["list"]).expect(0).text();
-    assert!(listed.contains(&id) && listed.contains("session"), "{listed}");
+    assert!(
+        listed.contains(&id) && listed.contains("session"),
+        "{listed}"
+    );
     review(&env, &["discard", &id]).expect(0);
-    assert_eq!((git::volumes(&env), volumes(&env)), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (git::volumes(&env), volumes(&env)),
+        (Vec::new(), Vec::new())
+    );
 }

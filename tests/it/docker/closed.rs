@@ -1,4 +1,5 @@
-//! What of the host a command finds in its box: its kernel's files, devices, namespaces, sockets and network.
+//! What of the host a command finds in its box: its kernel's files, devices, namespaces, sockets
+//! and network.
 
 use std::io::Read;
 use std::io::Write;
@@ -29,10 +30,15 @@ use crate::support::test_env::run;
 /// Runs a Python script in a new box, with arguments, and returns what it prints.
 #[track_caller]
 fn python(env: &TestBox, script: &str, arguments: &[&str]) -> String {
-    run(env.here(&["sh", "--", "python3", "-c", script]).args(arguments)).expect(0).text()
+    run(env
+        .here(&["sh", "--", "python3", "-c", script])
+        .args(arguments))
+    .expect(0)
+    .text()
 }
 
-/// Both an ordinary user's box and, where it can be had, one of uid 0, to whom modes of files say nothing.
+/// Both an ordinary user's box and, where it can be had, one of uid 0, to whom modes of files say
+/// nothing.
 fn for_user_and_root(check: impl Fn(&TestBox)) {
     let Some(env) = TestBox::new() else { return };
     check(&env);
@@ -73,7 +79,11 @@ for path in masked + readonly:
 print("memory", "MemTotal" in open("/proc/meminfo").read(), int(open("/proc/sys/kernel/pid_max").read()) > 0)
 "#;
     for_user_and_root(|env| {
-        let text = python(env, SCRIPT, &[&MASKED_PATHS.join(" "), &READONLY_PATHS.join(" ")]);
+        let text = python(
+            env,
+            SCRIPT,
+            &[&MASKED_PATHS.join(" "), &READONLY_PATHS.join(" ")],
+        );
         let mut n_masked = 0;
         for line in text.lines() {
             n_masked += usize::from(line.starts_with("masked"));
@@ -82,22 +92,47 @@ print("memory", "MemTotal" in open("/proc/meminfo").read(), int(open("/proc/sys/
                 || line == "memory True True";
             assert!(good, "{line}");
         }
-        assert!(text.ends_with("memory True True\n"), "what programs need can be read: {text}");
-        let says_something = |path: &str| std::fs::File::open(path).is_ok_and(|mut file| file.read(&mut [0]).is_ok_and(|n| n == 1));
-        let n_outside = MASKED_PATHS.iter().filter(|path| says_something(path)).count();
-        assert!(n_masked > 3 && n_outside > 1, "there was something to mask: {text}");
-        let n_readonly = READONLY_PATHS.iter().filter(|path| std::path::Path::new(path).exists()).count();
-        assert_eq!(text.lines().filter(|line| line.starts_with("readonly")).count(), n_readonly, "{text}");
+        assert!(
+            text.ends_with("memory True True\n"),
+            "what programs need can be read: {text}"
+        );
+        let says_something = |path: &str| {
+            std::fs::File::open(path)
+                .is_ok_and(|mut file| file.read(&mut [0]).is_ok_and(|n| n == 1))
+        };
+        let n_outside = MASKED_PATHS
+            .iter()
+            .filter(|path| says_something(path))
+            .count();
+        assert!(
+            n_masked > 3 && n_outside > 1,
+            "there was something to mask: {text}"
+        );
+        let n_readonly = READONLY_PATHS
+            .iter()
+            .filter(|path| std::path::Path::new(path).exists())
+            .count();
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.starts_with("readonly"))
+                .count(),
+            n_readonly,
+            "{text}"
+        );
     });
 }
 
-/// Leaves devices in the project that everybody may read, the kernel's log and the disk it lies on; returns how many.
+/// Leaves devices in the project that everybody may read, the kernel's log and the disk it lies on;
+/// returns how many.
 fn leave_devices(env: &TestBox) -> usize {
     if !is_root("devices in the project") {
         return 0;
     }
     let disk = std::fs::metadata(env.project()).expect("the project").dev();
-    let devices = [("log", SFlag::S_IFCHR, libc::makedev(1, 11)), ("disk", SFlag::S_IFBLK, disk)];
+    let devices = [
+        ("log", SFlag::S_IFCHR, libc::makedev(1, 11)),
+        ("disk", SFlag::S_IFBLK, disk),
+    ];
     let opens = |&(name, kind, device): &(&str, SFlag, u64)| {
         let path = env.path(name);
         let _ = std::fs::remove_file(&path);
@@ -154,7 +189,8 @@ print("host", os.uname().nodename)
         let mut n_namespaces = 0;
         for line in text.lines() {
             match line.split_once(' ').expect("two words") {
-                // Two kinds have no private one without the engine's user namespaces; the page says so.
+                // Two kinds have no private one without the engine's user namespaces; the page says
+                // so.
                 ("namespace", name) if name.starts_with("user:") || name.starts_with("time") => {}
                 ("namespace", name) => {
                     n_namespaces += 1;
@@ -163,10 +199,19 @@ print("host", os.uname().nodename)
                     assert_ne!(name, ours.to_string_lossy(), "a namespace of the host");
                 }
                 ("device", number) => {
-                    assert!(["1 3", "1 5", "1 7", "1 8", "1 9", "5 0", "5 2"].contains(&number), "a device: {line}");
+                    assert!(
+                        ["1 3", "1 5", "1 7", "1 8", "1 9", "5 0", "5 2"].contains(&number),
+                        "a device: {line}"
+                    );
                 }
-                ("closed", what) => assert!(!what.contains("/workspace") || what.contains("not permitted"), "{line}"),
-                ("groups", list) => assert!(list == format!("[{}]", owner().1) || list == "[0]", "{line}"),
+                ("closed", what) => assert!(
+                    !what.contains("/workspace") || what.contains("not permitted"),
+                    "{line}"
+                ),
+                ("groups", list) => assert!(
+                    list == format!("[{}]", owner().1) || list == "[0]",
+                    "{line}"
+                ),
                 ("processes", all) => assert_eq!(all, "True", "processes of the box alone"),
                 ("host", name) => assert_eq!(name, "workspace"),
                 _ => panic!("{line}"),
@@ -214,11 +259,21 @@ os.unlink("/workspace/own")
     let Some(env) = TestBox::new() else { return };
     let (name, path) = (format!("podbay-test-{}", env.key()), env.beside("socket"));
     let address = SocketAddr::from_abstract_name(&name).expect("a name");
-    let _listening = (UnixListener::bind_addr(&address).expect("free"), UnixListener::bind(&path).expect("free"));
+    let _listening = (
+        UnixListener::bind_addr(&address).expect("free"),
+        UnixListener::bind(&path).expect("free"),
+    );
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).expect("ours");
-    assert!(UnixStream::connect_addr(&address).is_ok() && UnixStream::connect(&path).is_ok(), "outside both answer");
+    assert!(
+        UnixStream::connect_addr(&address).is_ok() && UnixStream::connect(&path).is_ok(),
+        "outside both answer"
+    );
     let text = python(&env, SCRIPT, &[&name, path.to_str().expect("is text")]);
-    assert_eq!(text, "own\n".repeat(3), "sockets of its own work, and there is no other");
+    assert_eq!(
+        text,
+        "own\n".repeat(3),
+        "sockets of its own work, and there is no other"
+    );
     env.assert_no_container();
 }
 
@@ -226,11 +281,22 @@ os.unlink("/workspace/own")
 fn addresses() -> Vec<IpAddr> {
     let of_interface = |interface: nix::ifaddrs::InterfaceAddress| {
         let address = interface.address?;
-        let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        four.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        let four = address
+            .as_sockaddr_in()
+            .map(|address| IpAddr::V4(address.ip()));
+        four.or_else(|| {
+            address
+                .as_sockaddr_in6()
+                .map(|address| IpAddr::V6(address.ip()))
+        })
     };
-    let mut found: Vec<IpAddr> = nix::ifaddrs::getifaddrs().expect("interfaces").filter_map(of_interface).collect();
-    found.retain(|address| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local()));
+    let mut found: Vec<IpAddr> = nix::ifaddrs::getifaddrs()
+        .expect("interfaces")
+        .filter_map(of_interface)
+        .collect();
+    found.retain(
+        |address| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local()),
+    );
     found
 }
 
@@ -280,9 +346,12 @@ print(socket.create_connection(server.getsockname()).recv(20).decode())
 "#;
     let Some(env) = TestBox::new() else { return };
     // On every address of this machine somebody listens.
-    let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a free port");
+    let listener = TcpListener::bind("[::]:0")
+        .or_else(|_| TcpListener::bind("0.0.0.0:0"))
+        .expect("a free port");
     let port = listener.local_addr().expect("bound").port();
-    let datagrams = std::net::UdpSocket::bind((listener.local_addr().expect("bound").ip(), port)).expect("free as well");
+    let datagrams = std::net::UdpSocket::bind((listener.local_addr().expect("bound").ip(), port))
+        .expect("free as well");
     datagrams.set_nonblocking(true).expect("ours");
     let n_came = Arc::new(AtomicUsize::new(0));
     std::thread::spawn({
@@ -297,7 +366,8 @@ print(socket.create_connection(server.getsockname()).recv(20).decode())
     let addresses = addresses();
     for address in &addresses {
         let mut word = String::new();
-        let mut stream = TcpStream::connect((*address, port)).unwrap_or_else(|error| panic!("{address}: {error}"));
+        let mut stream = TcpStream::connect((*address, port))
+            .unwrap_or_else(|error| panic!("{address}: {error}"));
         stream.read_to_string(&mut word).expect("read");
         assert_eq!(word, "host", "outside {address} answers");
     }
@@ -305,8 +375,15 @@ print(socket.create_connection(server.getsockname()).recv(20).decode())
     assert!(before >= 2, "loopback and another: {addresses:?}");
     let mut arguments = vec![port.to_string()];
     arguments.extend(addresses.iter().map(ToString::to_string));
-    let text = python(&env, SCRIPT, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(text, "interfaces ['lo']\nlocalhost ['127.0.0.1', '::1']\nown server\n");
+    let text = python(
+        &env,
+        SCRIPT,
+        &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        text,
+        "interfaces ['lo']\nlocalhost ['127.0.0.1', '::1']\nown server\n"
+    );
     assert_eq!(n_came.load(Ordering::SeqCst), before);
     assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram came out");
     env.assert_no_container();

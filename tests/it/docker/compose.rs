@@ -66,15 +66,29 @@ impl Compose {
             build_image(&env, "podbay/podbay").expect(0);
         });
         run(&mut env.here(&["init"])).expect(0);
-        let name = format!("podbaytest{}x{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "podbaytest{}x{}",
+            std::process::id(),
+            NAMES.fetch_add(1, Ordering::Relaxed)
+        );
         let (models, overrides) = (env.beside("models"), env.beside("override.json"));
         let folder = env.beside("project-podbay");
-        let compose = Self { env, name, folder, models, model: "absent.gguf".to_owned(), overrides, program, ending: None };
+        let compose = Self {
+            env,
+            name,
+            folder,
+            models,
+            model: "absent.gguf".to_owned(),
+            overrides,
+            program,
+            ending: None,
+        };
         compose.restore();
         Some(compose)
     }
 
-    /// Returns the one that is set up once for all tests that need no fresh one, and work on it in turns. `None` as with [`Compose::new`].
+    /// Returns the one that is set up once for all tests that need no fresh one, and work on it in
+    /// turns. `None` as with [`Compose::new`].
     fn shared() -> Option<MutexGuard<'static, Self>> {
         static SHARED: OnceLock<Option<Mutex<Compose>>> = OnceLock::new();
         let made = || {
@@ -82,19 +96,37 @@ impl Compose {
             compose.end_with_this_process();
             Some(Mutex::new(compose))
         };
-        let compose = SHARED.get_or_init(made).as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let compose = SHARED
+            .get_or_init(made)
+            .as_ref()?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         compose.restore();
         Some(compose)
     }
 
-    /// Lets a process of its own take it down when this one is gone, in whatever way: what is shared is never dropped.
+    /// Lets a process of its own take it down when this one is gone, in whatever way: what is
+    /// shared is never dropped.
     fn end_with_this_process(&mut self) {
         let down = self.down();
         let mut ending = Command::new("sh");
-        ending.args(["-c", "cat; \"$@\"; rm -rf \"$SHARED\"", "sh"]).arg(down.get_program()).args(down.get_args());
-        ending.env_clear().envs(down.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        ending.env("SHARED", self.env.beside("")).current_dir(&self.folder).process_group(0);
-        let ending = ending.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        ending
+            .args(["-c", "cat; \"$@\"; rm -rf \"$SHARED\"", "sh"])
+            .arg(down.get_program())
+            .args(down.get_args());
+        ending.env_clear().envs(
+            down.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        ending
+            .env("SHARED", self.env.beside(""))
+            .current_dir(&self.folder)
+            .process_group(0);
+        let ending = ending
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         self.ending = Some(ending.expect("a shell"));
     }
 
@@ -143,7 +175,15 @@ impl Compose {
     }
 
     fn down(&self) -> Command {
-        self.compose(&["--profile", "run", "down", "--volumes", "--remove-orphans", "--timeout", "1"])
+        self.compose(&[
+            "--profile",
+            "run",
+            "down",
+            "--volumes",
+            "--remove-orphans",
+            "--timeout",
+            "1",
+        ])
     }
 
     /// Runs the controller, without whatever else it would start.
@@ -155,18 +195,48 @@ impl Compose {
         self.podbay(&["run", "--output", "json", task])
     }
 
-    /// Runs one command in the workspace through the controller; returns what a model would read. The engine starts the controller as compose does,
-    /// who would take two seconds more for it.
+    /// Runs one command in the workspace through the controller; returns what a model would read.
+    /// The engine starts the controller as compose does, who would take two seconds more for it.
     #[track_caller]
     fn bash(&self, command: &str) -> String {
         let (uid, gid) = owner();
-        let (socket, state) = (format!("{}_socket:/run/podbay/socket", self.name), format!("{}_state:/state", self.name));
+        let (socket, state) = (
+            format!("{}_socket:/run/podbay/socket", self.name),
+            format!("{}_state:/state", self.name),
+        );
         let mut start = Command::new("docker");
         self.env.surround(&mut start);
-        start.args(["run", "--rm", "--network", "none", "--read-only", "--user", &format!("{uid}:{gid}"), "--volume", &socket]);
-        start.args(["--volume", &state, "--env", "HOME=/state", "--env", "PODBAY_HOME=/state/podbay"]);
-        start.args(["--env", "PODBAY_SANDBOX_BACKEND=attach", "--env", "PODBAY_SANDBOX_SOCKET=/run/podbay/socket/guest.sock"]);
-        start.args(["podbay/podbay", "call", "bash", &json!({"command": command, "timeout_seconds": 10}).to_string()]);
+        start.args([
+            "run",
+            "--rm",
+            "--network",
+            "none",
+            "--read-only",
+            "--user",
+            &format!("{uid}:{gid}"),
+            "--volume",
+            &socket,
+        ]);
+        start.args([
+            "--volume",
+            &state,
+            "--env",
+            "HOME=/state",
+            "--env",
+            "PODBAY_HOME=/state/podbay",
+        ]);
+        start.args([
+            "--env",
+            "PODBAY_SANDBOX_BACKEND=attach",
+            "--env",
+            "PODBAY_SANDBOX_SOCKET=/run/podbay/socket/guest.sock",
+        ]);
+        start.args([
+            "podbay/podbay",
+            "call",
+            "bash",
+            &json!({"command": command, "timeout_seconds": 10}).to_string(),
+        ]);
         let done = run(&mut start);
         assert!(done.code <= 1, "{}\n{}", done.text(), done.stderr);
         done.text()
@@ -177,7 +247,18 @@ impl Compose {
     pub(super) fn container(&self, service: &str) -> String {
         let project = format!("label=com.docker.compose.project={}", self.name);
         let service = format!("label=com.docker.compose.service={service}");
-        docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &project, "--filter", &service]).trim().to_owned()
+        docker(&[
+            "ps",
+            "--all",
+            "--quiet",
+            "--no-trunc",
+            "--filter",
+            &project,
+            "--filter",
+            &service,
+        ])
+        .trim()
+        .to_owned()
     }
 
     #[track_caller]
@@ -186,14 +267,23 @@ impl Compose {
     }
 
     fn wait_for(&self, name: &str) {
-        assert!(within(Duration::from_secs(60), || self.env.path(name).exists()), "{name} did not appear");
+        assert!(
+            within(Duration::from_secs(60), || self.env.path(name).exists()),
+            "{name} did not appear"
+        );
     }
 
     /// Returns the containers, volumes and networks of this project.
     pub(super) fn left(&self) -> String {
         let filter = format!("label=com.docker.compose.project={}", self.name);
-        let kinds: [&[&str]; 3] = [&["ps", "--all", "--quiet"], &["volume", "ls", "--quiet"], &["network", "ls", "--quiet"]];
-        kinds.map(|kind| docker(&[kind, &["--filter", &filter]].concat())).concat()
+        let kinds: [&[&str]; 3] = [
+            &["ps", "--all", "--quiet"],
+            &["volume", "ls", "--quiet"],
+            &["network", "ls", "--quiet"],
+        ];
+        kinds
+            .map(|kind| docker(&[kind, &["--filter", &filter]].concat()))
+            .concat()
     }
 }
 
@@ -203,20 +293,31 @@ impl Drop for Compose {
     }
 }
 
-/// Returns what compose is called here. An engine is all that our tests may ask for, so without compose these are left out, and the run says so;
-/// with `PODBAY_TEST_COMPOSE=1`, as in CI, that is a failure.
+/// Returns what compose is called here. An engine is all that our tests may ask for, so without
+/// compose these are left out, and the run says so; with `PODBAY_TEST_COMPOSE=1`, as in CI, that is
+/// a failure.
 fn program() -> Option<&'static [&'static str]> {
     static FOUND: OnceLock<Option<&'static [&'static str]>> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let works =
-            |words: &[&str]| Command::new(words[0]).args(&words[1..]).arg("version").output().is_ok_and(|done| done.status.success());
+        let works = |words: &[&str]| {
+            Command::new(words[0])
+                .args(&words[1..])
+                .arg("version")
+                .output()
+                .is_ok_and(|done| done.status.success())
+        };
         let ways: [&[&str]; 2] = [&["docker-compose"], &["docker", "compose"]];
         let found = ways.into_iter().find(|words| works(words));
         if found.is_none() {
             let is_wanted = std::env::var("PODBAY_TEST_COMPOSE").is_ok_and(|value| value == "1");
-            assert!(!is_wanted, "compose is not installed: `apt-get install docker-compose`");
+            assert!(
+                !is_wanted,
+                "compose is not installed: `apt-get install docker-compose`"
+            );
             // Past the test's own capture: a run must not be silent about it.
-            drop(std::io::stderr().write_all(b"left out, because docker compose is not installed: all tests of compose.yaml\n"));
+            drop(std::io::stderr().write_all(
+                b"left out, because docker compose is not installed: all tests of compose.yaml\n",
+            ));
         }
         found
     })
@@ -235,40 +336,78 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
         .calls("bash", json!({"command": "echo two >> made.txt; id -u; touch .git/config /x; ls /sys/class/net; cat /proc/1/environ"}))
         .says("It is done.")
         .start_blocking();
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::new() else {
+        return;
+    };
     compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
 
     let result = run(&mut compose.task("write two lines")).expect(0).json();
-    assert_eq!((&result["status"], &result["response"]), (&json!("completed"), &json!("It is done.")));
+    assert_eq!(
+        (&result["status"], &result["response"]),
+        (&json!("completed"), &json!("It is done."))
+    );
     let said = result["warnings"].to_string();
-    assert!(said.contains("somebody else keeps") && said.contains("not offered"), "{said}");
+    assert!(
+        said.contains("somebody else keeps") && said.contains("not offered"),
+        "{said}"
+    );
     assert_eq!(compose.env.read("made.txt"), "one\ntwo\n");
     let facts = std::fs::metadata(compose.env.path("made.txt")).expect("made");
-    assert_eq!((std::os::unix::fs::MetadataExt::uid(&facts), std::os::unix::fs::MetadataExt::gid(&facts)), owner());
+    assert_eq!(
+        (
+            std::os::unix::fs::MetadataExt::uid(&facts),
+            std::os::unix::fs::MetadataExt::gid(&facts)
+        ),
+        owner()
+    );
     let seen = model.requests()[2]["messages"].to_string();
-    for words in
-        [&owner().0.to_string(), "'.git/config': Read-only file system", "'/x': Read-only file system", "environ: Permission denied"]
-    {
+    for words in [
+        &owner().0.to_string(),
+        "'.git/config': Read-only file system",
+        "'/x': Read-only file system",
+        "environ: Permission denied",
+    ] {
         assert!(seen.contains(words), "{words}: {seen}");
     }
     assert!(!seen.contains("eth0"), "{seen}");
 
-    let exec = ["exec", "-T", "workspace", "bash", "-c", "id -u; cat /workspace/made.txt; cat /run/podbay/bin/podbay"];
+    let exec = [
+        "exec",
+        "-T",
+        "workspace",
+        "bash",
+        "-c",
+        "id -u; cat /workspace/made.txt; cat /run/podbay/bin/podbay",
+    ];
     let done = run(&mut compose.compose(&exec));
-    assert!(done.text().ends_with("one\ntwo\n") && done.stderr.contains("Permission denied"), "{}\n{}", done.text(), done.stderr);
-    let done = run(&mut compose.podbay(&["sh", "--", "sh", "-c", "echo from sh; exit 7"])).expect(7);
+    assert!(
+        done.text().ends_with("one\ntwo\n") && done.stderr.contains("Permission denied"),
+        "{}\n{}",
+        done.text(),
+        done.stderr
+    );
+    let done =
+        run(&mut compose.podbay(&["sh", "--", "sh", "-c", "echo from sh; exit 7"])).expect(7);
     assert_eq!(done.text(), "from sh\n");
-    let status = run(&mut compose.podbay(&["status", "--json"])).expect(0).json();
+    let status = run(&mut compose.podbay(&["status", "--json"]))
+        .expect(0)
+        .json();
     assert_eq!(status["socket"], "/run/podbay/socket/guest.sock");
-    assert!(status["environment"]["detail"].to_string().contains("2.0 GiB, 512 processes"), "{status}");
+    assert!(
+        status["environment"]["detail"]
+            .to_string()
+            .contains("2.0 GiB, 512 processes"),
+        "{status}"
+    );
 
     run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
     assert_eq!(compose.left(), "");
 }
 
-/// Asks for the guest's first word as a command may try it: directly, and over a connection of a process that has ended.
+/// Asks for the guest's first word as a command may try it: directly, and over a connection of a
+/// process that has ended.
 const FORGED: &str = r"python3 - <<'END'
 import os, socket
 PATH = '/run/podbay/socket/guest.sock'
@@ -293,23 +432,39 @@ END";
 #[test]
 fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::shared() else { return };
+    let Some(compose) = Compose::shared() else {
+        return;
+    };
     compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
     let text = compose.bash(FORGED);
-    assert!(text.contains("direct b''") && text.contains("ended b''"), "{text}");
+    assert!(
+        text.contains("direct b''") && text.contains("ended b''"),
+        "{text}"
+    );
     // The control: from another container the same socket answers, which every call here shows.
     let first = compose.inspect("workspace")["State"]["Pid"].clone();
     let text = compose.bash(&format!("{}; sleep 30", signal_all(9)));
     assert!(text.contains("joined again"), "{text}");
     let text = compose.bash(&format!("{}; sleep 30", signal_all(19)));
-    assert!(text.contains("limit of 10 s") || text.contains("joined again"), "{text}");
-    compose.bash("rm /run/podbay/socket/guest.sock; ln -s /elsewhere /run/podbay/socket/guest.sock");
+    assert!(
+        text.contains("limit of 10 s") || text.contains("joined again"),
+        "{text}"
+    );
+    compose
+        .bash("rm /run/podbay/socket/guest.sock; ln -s /elsewhere /run/podbay/socket/guest.sock");
     assert_eq!(compose.bash("ls -l /run/podbay/socket | grep -c ^s"), "1\n");
-    assert_eq!(compose.inspect("workspace")["State"]["Pid"], first, "it was never ended");
+    assert_eq!(
+        compose.inspect("workspace")["State"]["Pid"],
+        first,
+        "it was never ended"
+    );
     // What a command left behind does not stay.
     compose.bash("setsid sleep 4711 & disown");
-    assert_eq!(compose.bash("pgrep -c -f 'sleep 471[1]'"), "0\n[exit code 1]");
+    assert_eq!(
+        compose.bash("pgrep -c -f 'sleep 471[1]'"),
+        "0\n[exit code 1]"
+    );
     // Nobody kept it: it is given up by its guest, and compose starts it anew.
     let text = compose.bash("kill -9 $(grep PPid /proc/$PPID/status | tr -dc 0-9); sleep 30");
     assert!(text.contains("killed from inside"), "{text}");
@@ -327,23 +482,50 @@ fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
         .calls("bash", json!({"command": "touch again; sleep 60"}))
         .calls("bash", json!({"command": "touch more"}))
         .start_blocking();
-    let Some(compose) = Compose::shared() else { return };
+    let Some(compose) = Compose::shared() else {
+        return;
+    };
     compose.script(&model);
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
-    let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_SANDBOX_START_TIMEOUT=10s", "podbay"]);
+    let mut task = compose.compose(&[
+        "run",
+        "--rm",
+        "-T",
+        "--no-deps",
+        "-e",
+        "PODBAY_SANDBOX_START_TIMEOUT=10s",
+        "podbay",
+    ]);
     let task: Started = start(task.args(["run", "--output", "json", "wait"]));
     compose.wait_for("begun");
     // One controller at a time, whatever container it is in; a single call may join beside it.
-    run(&mut compose.task("me too")).expect(5).says(&["another Podbay is at work"]);
+    run(&mut compose.task("me too"))
+        .expect(5)
+        .says(&["another Podbay is at work"]);
     assert_eq!(compose.bash("echo beside"), "beside\n");
     run(&mut compose.compose(&["restart", "--timeout", "3", "workspace"])).expect(0);
     compose.wait_for("again");
-    assert!(model.requests()[1]["messages"].to_string().contains("joined again"), "{}", model.requests()[1]["messages"]);
+    assert!(
+        model.requests()[1]["messages"]
+            .to_string()
+            .contains("joined again"),
+        "{}",
+        model.requests()[1]["messages"]
+    );
     run(&mut compose.compose(&["kill", "workspace"])).expect(0);
     // The model hears of that too; its next call finds nobody.
     let result = task.wait().expect(5).json();
-    assert!(result["error"].to_string().contains("nobody answers"), "{result}");
-    assert!(model.requests()[2]["messages"].to_string().contains("ended the stream"), "{}", model.requests()[2]["messages"]);
+    assert!(
+        result["error"].to_string().contains("nobody answers"),
+        "{result}"
+    );
+    assert!(
+        model.requests()[2]["messages"]
+            .to_string()
+            .contains("ended the stream"),
+        "{}",
+        model.requests()[2]["messages"]
+    );
     assert!(!compose.env.path("more").exists());
 }
 
@@ -383,42 +565,79 @@ fn plain(value: &Value) -> Value {
 }
 
 fn ulimits(host: &Value) -> BTreeSet<String> {
-    host["Ulimits"].as_array().into_iter().flatten().map(|limit| format!("{} {} {}", limit["Name"], limit["Soft"], limit["Hard"])).collect()
+    host["Ulimits"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|limit| format!("{} {} {}", limit["Name"], limit["Soft"], limit["Hard"]))
+        .collect()
 }
 
-/// Returns where something is mounted and whether it can be written, without the namesake of a test.
+/// Returns where something is mounted and whether it can be written, without the namesake of a
+/// test.
 fn mounts(container: &Value) -> BTreeSet<String> {
     let describe = |mount: &Value| {
         let text = |key: &str| mount[key].as_str().unwrap_or_default().to_owned();
-        format!("{} {} {}", text("Type"), text("Destination"), if mount["RW"] == true { "rw" } else { "ro" })
+        format!(
+            "{} {} {}",
+            text("Type"),
+            text("Destination"),
+            if mount["RW"] == true { "rw" } else { "ro" }
+        )
     };
-    container["Mounts"].as_array().into_iter().flatten().map(describe).collect()
+    container["Mounts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(describe)
+        .collect()
 }
 
 fn profile(host: &Value) -> (bool, Value) {
-    let options: Vec<&str> = host["SecurityOpt"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let profile = options.iter().find_map(|option| option.strip_prefix("seccomp=")).expect("a profile");
-    (options.contains(&"no-new-privileges:true"), serde_json::from_str(profile).expect("JSON"))
+    let options: Vec<&str> = host["SecurityOpt"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let profile = options
+        .iter()
+        .find_map(|option| option.strip_prefix("seccomp="))
+        .expect("a profile");
+    (
+        options.contains(&"no-new-privileges:true"),
+        serde_json::from_str(profile).expect("JSON"),
+    )
 }
 
 /// Returns the model's file, loaded once for all tests.
 fn smoke_model() -> PathBuf {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let paths = inference::Paths::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("inference"));
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    let store = inference::Store::new(&inference::Options::default(), &paths, false).expect("a store");
+    let store =
+        inference::Store::new(&inference::Options::default(), &paths, false).expect("a store");
     let model = runtime.block_on(store.resolve(&progress, &CancellationToken::new()));
     model.expect("the smoke model").files[0].clone()
 }
 
 #[test]
 fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
-    let Some(mut compose) = Compose::new() else { return };
+    let Some(mut compose) = Compose::new() else {
+        return;
+    };
     podbay::app::install_crypto();
     let file = smoke_model();
     compose.model = "smollm2-135m".to_owned();
     // It is where `models` itself would have put it, so that service has only to look.
-    std::fs::write(&compose.overrides, json!({"services": {"models": {"network_mode": "none"}}}).to_string()).expect("written");
+    std::fs::write(
+        &compose.overrides,
+        json!({"services": {"models": {"network_mode": "none"}}}).to_string(),
+    )
+    .expect("written");
     let mut folder = compose.models.clone();
     for part in ["podbay", "models"] {
         folder.push(part);
@@ -432,18 +651,40 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
     run(&mut compose.compose(&["up", "-d"])).expect(0);
 
     // The sandbox of the command line, to compare with.
-    let mut shell = start(compose.env.here(&["sh", "--", "sh", "-c", "cat"]).stdin(std::process::Stdio::piped()));
+    let mut shell = start(
+        compose
+            .env
+            .here(&["sh", "--", "sh", "-c", "cat"])
+            .stdin(std::process::Stdio::piped()),
+    );
     let made = inspect(&compose.env.container());
     let workspace = compose.inspect("workspace");
     for key in SAME {
-        assert_eq!(plain(&workspace["HostConfig"][key]), plain(&made["HostConfig"][key]), "{key}");
+        assert_eq!(
+            plain(&workspace["HostConfig"][key]),
+            plain(&made["HostConfig"][key]),
+            "{key}"
+        );
     }
-    assert_eq!(ulimits(&workspace["HostConfig"]), ulimits(&made["HostConfig"]));
-    assert_eq!(workspace["HostConfig"]["LogConfig"]["Type"], made["HostConfig"]["LogConfig"]["Type"]);
+    assert_eq!(
+        ulimits(&workspace["HostConfig"]),
+        ulimits(&made["HostConfig"])
+    );
+    assert_eq!(
+        workspace["HostConfig"]["LogConfig"]["Type"],
+        made["HostConfig"]["LogConfig"]["Type"]
+    );
     for key in ["User", "Hostname", "WorkingDir", "StopSignal"] {
         assert_eq!(workspace["Config"][key], made["Config"][key], "{key}");
     }
-    let paths = |container: &Value| container["HostConfig"]["Tmpfs"].as_object().expect("some").keys().cloned().collect::<Vec<_>>();
+    let paths = |container: &Value| {
+        container["HostConfig"]["Tmpfs"]
+            .as_object()
+            .expect("some")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(paths(&workspace), paths(&made));
     shell.feed(Vec::new());
     shell.wait().expect(0);
@@ -462,8 +703,24 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
         ),
         ("key", &["volume /run/key rw"]),
         ("models", &["bind /models rw"]),
-        ("llama-server", &["bind /models ro", "volume /run/key ro", "volume /run/llama rw", "volume /run/podbay/bin ro"]),
-        ("workspace", &["bind /workspace rw", "bind /workspace/.git ro", "volume /run/podbay/bin ro", "volume /run/podbay/socket rw"]),
+        (
+            "llama-server",
+            &[
+                "bind /models ro",
+                "volume /run/key ro",
+                "volume /run/llama rw",
+                "volume /run/podbay/bin ro",
+            ],
+        ),
+        (
+            "workspace",
+            &[
+                "bind /workspace rw",
+                "bind /workspace/.git ro",
+                "volume /run/podbay/bin ro",
+                "volume /run/podbay/socket rw",
+            ],
+        ),
     ];
     for (service, mounted) in expected {
         check(service, &compose.inspect(service), mounted, "none");
@@ -481,63 +738,177 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
         "sleep",
         "5",
     ]));
-    assert!(within(Duration::from_secs(60), || !docker(&["ps", "-q", "--filter", &format!("name={}-look", compose.name)])
-        .trim()
-        .is_empty()));
+    assert!(within(Duration::from_secs(60), || !docker(&[
+        "ps",
+        "-q",
+        "--filter",
+        &format!("name={}-look", compose.name)
+    ])
+    .trim()
+    .is_empty()));
     let controller = inspect(&format!("{}-look", compose.name));
     chat.wait().expect(0);
-    let mounted = ["volume /run/key ro", "volume /run/llama rw", "volume /run/podbay/socket rw", "volume /state rw"];
+    let mounted = [
+        "volume /run/key ro",
+        "volume /run/llama rw",
+        "volume /run/podbay/socket rw",
+        "volume /state rw",
+    ];
     check("podbay", &controller, &mounted, "none");
 
     // One turn of the real model, whatever it makes of it.
-    let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_LLM_MAX_OUTPUT_TOKENS=16", "podbay"]);
-    task.args(["run", "--output", "json", "--tools", "small", "--max-turns", "1", "--timeout", "10m", "Say hello."]);
+    let mut task = compose.compose(&[
+        "run",
+        "--rm",
+        "-T",
+        "--no-deps",
+        "-e",
+        "PODBAY_LLM_MAX_OUTPUT_TOKENS=16",
+        "podbay",
+    ]);
+    task.args([
+        "run",
+        "--output",
+        "json",
+        "--tools",
+        "small",
+        "--max-turns",
+        "1",
+        "--timeout",
+        "10m",
+        "Say hello.",
+    ]);
     // A busy machine reads the prompt for minutes; the run has a bound of its own.
     let done = task.output().expect("compose runs");
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!([Some(0), Some(3)].contains(&done.status.code()), "{:?} {said}", done.status);
-    let result: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    assert!(result["usage"]["completion"].as_u64().is_some_and(|tokens| tokens > 0), "{result}");
+    assert!(
+        [Some(0), Some(3)].contains(&done.status.code()),
+        "{:?} {said}",
+        done.status
+    );
+    let result: Value =
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(
+        result["usage"]["completion"]
+            .as_u64()
+            .is_some_and(|tokens| tokens > 0),
+        "{result}"
+    );
     // The key is in nobody's arguments or environment.
-    let key = docker(&["exec", &compose.container("llama-server"), "cat", "/run/key/key"]);
+    let key = docker(&[
+        "exec",
+        &compose.container("llama-server"),
+        "cat",
+        "/run/key/key",
+    ]);
     assert_eq!(key.trim().len(), 64);
     for service in ["key", "llama-server", "workspace"] {
-        assert!(!compose.inspect(service).to_string().contains(key.trim()), "{service}");
+        assert!(
+            !compose.inspect(service).to_string().contains(key.trim()),
+            "{service}"
+        );
     }
 }
 
 #[track_caller]
 fn check(service: &str, container: &Value, mounted: &[&str], network: &str) {
     let host = &container["HostConfig"];
-    assert_eq!(mounts(container), mounted.iter().map(|&mount| mount.to_owned()).collect(), "{service}");
+    assert_eq!(
+        mounts(container),
+        mounted.iter().map(|&mount| mount.to_owned()).collect(),
+        "{service}"
+    );
     assert!(!container.to_string().contains("docker.sock"), "{service}");
     let (no_new_privileges, seccomp) = profile(host);
-    let expected = if service == "workspace" { SECCOMP_OF_COMMANDS } else { SECCOMP };
-    assert!(no_new_privileges && seccomp == serde_json::from_str::<Value>(expected).expect("JSON"), "{service}");
+    let expected = if service == "workspace" {
+        SECCOMP_OF_COMMANDS
+    } else {
+        SECCOMP
+    };
+    assert!(
+        no_new_privileges && seccomp == serde_json::from_str::<Value>(expected).expect("JSON"),
+        "{service}"
+    );
     assert_eq!(host["CapDrop"], json!(["ALL"]), "{service}");
-    assert!(host["CapAdd"].is_null() && host["Privileged"] == false && host["ReadonlyRootfs"] == true, "{service}");
-    assert_eq!((host["NetworkMode"].as_str(), host["IpcMode"].as_str()), (Some(network), Some("private")), "{service}");
-    assert_eq!((plain(&host["PortBindings"]), plain(&host["Devices"]), plain(&host["PidMode"])), (Value::Null, Value::Null, json!(null)));
-    assert!(host["Memory"].as_u64() > Some(0) && host["MemorySwap"] == host["Memory"] && host["PidsLimit"].as_u64() > Some(0), "{service}");
+    assert!(
+        host["CapAdd"].is_null() && host["Privileged"] == false && host["ReadonlyRootfs"] == true,
+        "{service}"
+    );
+    assert_eq!(
+        (host["NetworkMode"].as_str(), host["IpcMode"].as_str()),
+        (Some(network), Some("private")),
+        "{service}"
+    );
+    assert_eq!(
+        (
+            plain(&host["PortBindings"]),
+            plain(&host["Devices"]),
+            plain(&host["PidMode"])
+        ),
+        (Value::Null, Value::Null, json!(null))
+    );
+    assert!(
+        host["Memory"].as_u64() > Some(0)
+            && host["MemorySwap"] == host["Memory"]
+            && host["PidsLimit"].as_u64() > Some(0),
+        "{service}"
+    );
     let (uid, gid) = owner();
-    let user = if service == "setup" { "0:0".to_owned() } else { format!("{uid}:{gid}") };
+    let user = if service == "setup" {
+        "0:0".to_owned()
+    } else {
+        format!("{uid}:{gid}")
+    };
     assert_eq!(container["Config"]["User"], user, "{service}");
 }
 
 #[test]
 fn a_fresh_volume_can_be_written_by_whoever_loads_models_into_it() {
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::new() else {
+        return;
+    };
     // The volume that compose makes itself, as on a machine where nothing is set.
-    run(compose.compose(&["run", "--rm", "-T", "models", "--version"]).env_remove("PODBAY_MODELS")).expect(0);
+    run(compose
+        .compose(&["run", "--rm", "-T", "models", "--version"])
+        .env_remove("PODBAY_MODELS"))
+    .expect(0);
     let (uid, gid) = owner();
-    let (user, volume) = (format!("{uid}:{gid}"), format!("{}_models:/models", compose.name));
-    let look = ["run", "--rm", "--network", "none", "--user", &user, "-v", &volume, "--entrypoint", "sh", "podbay/workspace", "-c"];
-    assert_eq!(docker(&[&look[..], &["stat -c %a /models && mkdir /models/podbay && echo made"]].concat()), "1777\nmade\n");
+    let (user, volume) = (
+        format!("{uid}:{gid}"),
+        format!("{}_models:/models", compose.name),
+    );
+    let look = [
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--user",
+        &user,
+        "-v",
+        &volume,
+        "--entrypoint",
+        "sh",
+        "podbay/workspace",
+        "-c",
+    ];
+    assert_eq!(
+        docker(
+            &[
+                &look[..],
+                &["stat -c %a /models && mkdir /models/podbay && echo made"]
+            ]
+            .concat()
+        ),
+        "1777\nmade\n"
+    );
 }
 
 #[test]
-fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_cannot_be_written_is_said() {
-    let Some(compose) = Compose::shared() else { return };
+fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_cannot_be_written_is_said()
+ {
+    let Some(compose) = Compose::shared() else {
+        return;
+    };
     if !is_root("a folder of root's in place of the volume of models") {
         return;
     }
@@ -547,11 +918,24 @@ fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_canno
         std::os::unix::fs::chown(&compose.models, Some(folder_of), Some(folder_of)).expect("root");
         std::fs::set_permissions(&compose.models, Permissions::from_mode(0o755)).expect("root");
         let done = run(&mut compose.compose(&["run", "--rm", "-T", "models", "models", "list"]));
-        let words = ["make the folder `/models/podbay`", "Permission denied", "PODBAY_MODELS, or `podbay/` in it, to PODBAY_UID"];
+        let words = [
+            "make the folder `/models/podbay`",
+            "Permission denied",
+            "PODBAY_MODELS, or `podbay/` in it, to PODBAY_UID",
+        ];
         done.expect(1).says(&words);
         let facts = std::fs::metadata(&compose.models).expect("there");
-        assert_eq!((facts.permissions().mode() & 0o7777, facts.uid()), (0o755, folder_of));
-        assert_eq!(std::fs::read_dir(&compose.models).expect("readable").count(), 0, "nothing was put there");
+        assert_eq!(
+            (facts.permissions().mode() & 0o7777, facts.uid()),
+            (0o755, folder_of)
+        );
+        assert_eq!(
+            std::fs::read_dir(&compose.models)
+                .expect("readable")
+                .count(),
+            0,
+            "nothing was put there"
+        );
     }
     // What is said to help does.
     let own = compose.models.join("podbay");
@@ -563,55 +947,92 @@ fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_canno
 #[test]
 fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     let model = ScriptedModel::new().start_blocking();
-    let Some(compose) = Compose::shared() else { return };
+    let Some(compose) = Compose::shared() else {
+        return;
+    };
     compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
     build_image(&compose.env, "podbay/llama-server").expect(0);
-    // The model server cannot be had; that is said in its log, and the workspace is there all the same.
-    run(compose.compose(&["up", "-d"]).env("PODBAY_MODEL", "smollm2-135m")).expect(0);
+    // The model server cannot be had; that is said in its log, and the workspace is there all the
+    // same.
+    run(compose
+        .compose(&["up", "-d"])
+        .env("PODBAY_MODEL", "smollm2-135m"))
+    .expect(0);
     let mut log = String::new();
     let said = within(Duration::from_secs(60), || {
-        log = docker(&["logs", &compose.container("llama-server")]) + &logged(&compose.container("llama-server"));
+        log = docker(&["logs", &compose.container("llama-server")])
+            + &logged(&compose.container("llama-server"));
         log.contains("hint:")
     });
-    assert!(said && log.contains("smollm2-135m is not here") && log.contains("docker compose run --rm models"), "{log}");
+    assert!(
+        said && log.contains("smollm2-135m is not here")
+            && log.contains("docker compose run --rm models"),
+        "{log}"
+    );
 
     // Files of another user cannot be written, and that is said at the start.
     let mut up = compose.compose(&["up", "-d", "--force-recreate", "workspace"]);
     let (uid, gid) = owner();
     std::os::unix::fs::chown(compose.env.project(), Some(uid + 1), Some(gid + 1)).expect("root");
     run(&mut up).expect(0);
-    run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(0).says(&["may not write", &format!("PODBAY_UID={}", uid + 1)]);
+    run(&mut compose.podbay(&["call", "list_directory", "{}"]))
+        .expect(0)
+        .says(&["may not write", &format!("PODBAY_UID={}", uid + 1)]);
     std::os::unix::fs::chown(compose.env.project(), Some(uid), Some(gid)).expect("root");
 
     // Another file stands in for `.git`, which is there and open to commands.
-    run(compose.compose(&["up", "-d", "--force-recreate", "workspace"]).env("PODBAY_GIT", "README.md")).expect(0);
-    run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(5).says(&[".git could be written", "PODBAY_GIT"]);
+    run(compose
+        .compose(&["up", "-d", "--force-recreate", "workspace"])
+        .env("PODBAY_GIT", "README.md"))
+    .expect(0);
+    run(&mut compose.podbay(&["call", "list_directory", "{}"]))
+        .expect(5)
+        .says(&[".git could be written", "PODBAY_GIT"]);
     std::fs::remove_dir(compose.env.path(".git")).expect("empty");
     run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(0);
 }
 
 #[test]
 fn another_uid_than_that_of_the_volumes_is_said_by_the_first_service() {
-    let Some(compose) = Compose::new() else { return };
+    let Some(compose) = Compose::new() else {
+        return;
+    };
     let (uid, _) = owner();
     run(&mut compose.compose(&["up", "key"])).expect(0);
     let other = (uid + 1).to_string();
-    let up = || run(compose.compose(&["up", "-d", "workspace"]).env("PODBAY_UID", &other));
-    // The volumes of the sockets are made for one user: docker-compose 1.29 says that itself, and names the first of them.
+    let up = || {
+        run(compose
+            .compose(&["up", "-d", "workspace"])
+            .env("PODBAY_UID", &other))
+    };
+    // The volumes of the sockets are made for one user: docker-compose 1.29 says that itself, and
+    // names the first of them.
     let refused = up();
     if refused.stderr.contains("Configuration for volume") {
         assert_ne!(refused.code, 0);
-        docker(&["volume", "rm", &format!("{}_socket", compose.name), &format!("{}_llama", compose.name)]);
+        docker(&[
+            "volume",
+            "rm",
+            &format!("{}_socket", compose.name),
+            &format!("{}_llama", compose.name),
+        ]);
         assert_ne!(up().code, 0, "nothing starts behind a step that failed");
     }
     let log = logged(&compose.container("setup"));
-    for words in
-        [&format!("/setup/key/key belongs to uid {uid}, and PODBAY_UID is {other} now"), "docker compose down -v", "docs/guides/compose.md"]
-    {
+    for words in [
+        &format!("/setup/key/key belongs to uid {uid}, and PODBAY_UID is {other} now"),
+        "docker compose down -v",
+        "docs/guides/compose.md",
+    ] {
         assert!(log.contains(words), "`{words}` is missing: {log}");
     }
-    let running = docker(&["ps", "--quiet", "--filter", &format!("label=com.docker.compose.project={}", compose.name)]);
+    let running = docker(&[
+        "ps",
+        "--quiet",
+        "--filter",
+        &format!("label=com.docker.compose.project={}", compose.name),
+    ]);
     assert_eq!(running.trim(), "", "nothing runs");
     // What is said to help does.
     run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
@@ -620,18 +1041,34 @@ fn another_uid_than_that_of_the_volumes_is_said_by_the_first_service() {
 
 #[test]
 fn without_a_gpu_the_second_file_is_refused_by_its_driver_and_the_first_works_alone() {
-    let Some(compose) = Compose::shared() else { return };
+    let Some(compose) = Compose::shared() else {
+        return;
+    };
     if docker(&["info", "--format", "{{json .Runtimes}}"]).contains("nvidia") {
-        drop(std::io::stderr().write_all(b"left out, because this engine has a GPU: compose without one\n"));
+        drop(
+            std::io::stderr()
+                .write_all(b"left out, because this engine has a GPU: compose without one\n"),
+        );
         return;
     }
     // Made anew each time: of one that is replaced and cannot start, compose 1.29 keeps both.
-    let without = || run(&mut compose.compose(&["rm", "--stop", "--force", "llama-server"])).expect(0);
+    let without =
+        || run(&mut compose.compose(&["rm", "--stop", "--force", "llama-server"])).expect(0);
     without();
     // Any image will do: the engine refuses before it looks into it.
     let gpu = ["-f", "docker/compose.gpu.yaml", "up", "-d", "llama-server"];
-    let done = run(compose.compose(&gpu).env("PODBAY_LLAMA_IMAGE", "podbay/workspace"));
-    assert!(done.code != 0 && done.stderr.contains("could not select device driver \"nvidia\""), "{} {}", done.code, done.stderr);
+    let done = run(compose
+        .compose(&gpu)
+        .env("PODBAY_LLAMA_IMAGE", "podbay/workspace"));
+    assert!(
+        done.code != 0
+            && done
+                .stderr
+                .contains("could not select device driver \"nvidia\""),
+        "{} {}",
+        done.code,
+        done.stderr
+    );
     assert_eq!(compose.inspect("llama-server")["State"]["Running"], false);
     without();
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
@@ -639,6 +1076,9 @@ fn without_a_gpu_the_second_file_is_refused_by_its_driver_and_the_first_works_al
 
 /// Returns what a container said on its standard error.
 pub(super) fn logged(container: &str) -> String {
-    let done = Command::new("docker").args(["logs", container]).output().expect("the `docker` command");
+    let done = Command::new("docker")
+        .args(["logs", container])
+        .output()
+        .expect("the `docker` command");
     String::from_utf8_lossy(&done.stderr).into_owned()
 }

@@ -18,8 +18,15 @@ struct Tiny(PathBuf);
 impl Tiny {
     fn mount(path: PathBuf) -> Self {
         std::fs::create_dir(&path).expect("made");
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "none"]).arg(&path).status();
-        assert!(done.expect("the `mount` command").success(), "{}", path.display());
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "none"])
+            .arg(&path)
+            .status();
+        assert!(
+            done.expect("the `mount` command").success(),
+            "{}",
+            path.display()
+        );
         Self(path)
     }
 
@@ -47,9 +54,15 @@ fn a_full_disk_is_warned_about_once_and_the_run_goes_on_and_is_no_success() {
         return;
     }
     let disk = Tiny::mount(env.beside("tiny"));
-    let mut model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; while ! test -e go; do sleep 0.05; done"}));
+    let mut model = ScriptedModel::new().calls(
+        "bash",
+        json!({"command": "touch begun; while ! test -e go; do sleep 0.05; done"}),
+    );
     for n in 0..3 {
-        model = model.calls("bash", json!({"command": format!("seq {n} 3000; touch ran{n}")}));
+        model = model.calls(
+            "bash",
+            json!({"command": format!("seq {n} 3000; touch ran{n}")}),
+        );
     }
     let model = model.says("All done.").start_blocking();
     let mut command = env.task(&model, &["fill it"]);
@@ -59,18 +72,40 @@ fn a_full_disk_is_warned_about_once_and_the_run_goes_on_and_is_no_success() {
     env.write("go", "");
     let done = started.wait().expect(1);
     let result = done.json();
-    assert_eq!((&result["status"], &result["response"]), (&json!("failed"), &json!("All done.")));
-    assert!(result["error"]["message"].to_string().contains("lacks its end") && result["error"]["hints"][0].is_string(), "{result}");
-    let warned: Vec<_> =
-        result["warnings"].as_array().expect("a list").iter().filter(|one| one.to_string().contains("session log")).collect();
+    assert_eq!(
+        (&result["status"], &result["response"]),
+        (&json!("failed"), &json!("All done."))
+    );
+    assert!(
+        result["error"]["message"]
+            .to_string()
+            .contains("lacks its end")
+            && result["error"]["hints"][0].is_string(),
+        "{result}"
+    );
+    let warned: Vec<_> = result["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|one| one.to_string().contains("session log"))
+        .collect();
     assert_eq!(warned.len(), 1, "{}", result["warnings"]);
-    assert!(warned[0].to_string().contains("No space left"), "{}", warned[0]);
+    assert!(
+        warned[0].to_string().contains("No space left"),
+        "{}",
+        warned[0]
+    );
     assert!(env.path("ran2").exists());
 
     // What is there is whole.
     let mut command = env.podbay(&["sessions", "show"]);
-    let shown = run(command.env("PODBAY_HOME", disk.path())).expect(0).text();
-    assert!(shown.contains("touch begun") && !shown.contains("! line"), "{shown}");
+    let shown = run(command.env("PODBAY_HOME", disk.path()))
+        .expect(0)
+        .text();
+    assert!(
+        shown.contains("touch begun") && !shown.contains("! line"),
+        "{shown}"
+    );
     std::fs::remove_file(disk.path().join("ballast")).expect("removed");
     env.assert_no_container();
 }
@@ -90,6 +125,10 @@ fn a_disk_that_is_full_from_the_start_is_an_error_with_a_remedy() {
     let mut command = env.task(&model, &["look"]);
     let result = run(command.env("PODBAY_HOME", disk.path())).json();
     assert_ne!(result["exit_code"], 0);
-    assert!(result["error"]["hints"].to_string().contains("PODBAY_HOME"), "{}", result["error"]);
+    assert!(
+        result["error"]["hints"].to_string().contains("PODBAY_HOME"),
+        "{}",
+        result["error"]
+    );
     assert_eq!(model.requests().len(), 0);
 }

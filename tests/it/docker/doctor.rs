@@ -16,14 +16,24 @@ fn a_set_up_that_is_well_has_no_failure_and_is_left_as_it_was() {
     let model = ScriptedModel::new().start_blocking();
     let mut command = env.here(&["doctor", "--json", "--endpoint"]);
     let found = diagnosis(command.arg(model.endpoint()), 0);
-    line(&found, "engine", "connection", "ok", &["version ", "API 1."]);
+    line(
+        &found,
+        "engine",
+        "connection",
+        "ok",
+        &["version ", "API 1."],
+    );
     line(&found, "images", "sandbox", "ok", &["podbay/workspace"]);
     line(&found, "images", "guest", "ok", &["podbay-guest-"]);
     line(&found, "model", "endpoint", "ok", &["scripted"]);
     for name in ["users", "cgroups", "seccomp"] {
         line(&found, "isolation", name, "ok", &[]);
     }
-    assert_eq!(model.requests().len(), 0, "without --model nothing is generated");
+    assert_eq!(
+        model.requests().len(),
+        0,
+        "without --model nothing is generated"
+    );
     assert!(!env.state().exists());
     assert_eq!(env.containers().len(), 0);
 }
@@ -33,9 +43,18 @@ fn a_trial_loads_no_model_where_the_network_is_not_to_be_used() {
     let Some(env) = TestBox::new() else { return };
     let hub = Hub::start(model(100_000));
     let mut command = env.podbay(&["doctor", "--json", "--model"]);
-    command.env("PODBAY_OFFLINE", "true").env("PODBAY_INFERENCE_HUB", &hub.url).env("PODBAY_INFERENCE_MODEL", "qwen2.5-coder-7b");
+    command
+        .env("PODBAY_OFFLINE", "true")
+        .env("PODBAY_INFERENCE_HUB", &hub.url)
+        .env("PODBAY_INFERENCE_MODEL", "qwen2.5-coder-7b");
     let found = diagnosis(&mut command, 1);
-    line(&found, "trial", "connectivity", "fail", &["qwen2.5-coder-7b", "`offline` is set", "unset `offline`"]);
+    line(
+        &found,
+        "trial",
+        "connectivity",
+        "fail",
+        &["qwen2.5-coder-7b", "`offline` is set", "unset `offline`"],
+    );
     assert_eq!(hub.asked(), []);
 }
 
@@ -45,10 +64,19 @@ fn the_holes_of_this_engine_are_those_of_the_table() {
     let version = docker(&["version", "--format", "{{.Server.Version}}"]);
     let found = diagnosis(&mut env.podbay(&["doctor", "--json"]), 0);
     let engine = |check: &&Value| check["group"] == "engine" && check["name"] == "engine";
-    let check = found["checks"].as_array().expect("a list").iter().find(engine).expect("a line");
+    let check = found["checks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(engine)
+        .expect("a line");
     let detail = check["detail"].as_str().expect("text");
     assert!(detail.starts_with(version.trim()), "{check}");
-    assert_eq!(check["status"] == "warn", detail.contains("CVE-"), "{check}");
+    assert_eq!(
+        check["status"] == "warn",
+        detail.contains("CVE-"),
+        "{check}"
+    );
 }
 
 #[test]
@@ -56,9 +84,32 @@ fn images_that_are_missing_say_how_they_come() {
     let Some(env) = TestBox::new() else { return };
     let looked = |image: &str, pull: &str, code| {
         let mut command = env.podbay(&["doctor", "--json"]);
-        diagnosis(command.env("PODBAY_SANDBOX_IMAGE", image).env("PODBAY_ENGINE_PULL", pull), code)
+        diagnosis(
+            command
+                .env("PODBAY_SANDBOX_IMAGE", image)
+                .env("PODBAY_ENGINE_PULL", pull),
+            code,
+        )
     };
-    line(&looked("podbay-test/nosuch:1", "true", 0), "images", "sandbox", "warn", &["podbay-test/nosuch:1 is not here", "docker pull"]);
-    line(&looked("podbay-test/nosuch:1", "false", 1), "images", "sandbox", "fail", &["`engine.pull` is off", "docker load"]);
-    line(&looked("Not A Name", "true", 1), "images", "sandbox", "fail", &["is not the name of an image"]);
+    line(
+        &looked("podbay-test/nosuch:1", "true", 0),
+        "images",
+        "sandbox",
+        "warn",
+        &["podbay-test/nosuch:1 is not here", "docker pull"],
+    );
+    line(
+        &looked("podbay-test/nosuch:1", "false", 1),
+        "images",
+        "sandbox",
+        "fail",
+        &["`engine.pull` is off", "docker load"],
+    );
+    line(
+        &looked("Not A Name", "true", 1),
+        "images",
+        "sandbox",
+        "fail",
+        &["is not the name of an image"],
+    );
 }

@@ -1,4 +1,5 @@
-//! An engine on a bad day, by a socket in front of the real one; and a guest that is killed or stopped in a shared box.
+//! An engine on a bad day, by a socket in front of the real one; and a guest that is killed or
+//! stopped in a shared box.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -44,17 +45,36 @@ fn an_engine_that_hangs_fails_or_is_slow_costs_its_deadline_and_no_more() {
     let Some(env) = TestBox::new() else { return };
     let here = |proxy: &EngineProxy| {
         let mut command = env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]);
-        command.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2").env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
+        command
+            .env("DOCKER_HOST", proxy.address())
+            .env("PODBAY_ENGINE_TIMEOUT_S", "2")
+            .env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
         command
     };
-    for (number, stage) in ["/containers/create", "attach", "start"].into_iter().enumerate() {
+    for (number, stage) in ["/containers/create", "attach", "start"]
+        .into_iter()
+        .enumerate()
+    {
         for (fate, words) in [(Fate::Fail, "the disk is on fire"), (Fate::Hang, "")] {
             let socket = env.beside(&format!("engine-{number}-{fate:?}"));
-            let proxy = EngineProxy::judging(socket, move |request| if what(request) == stage { fate } else { Fate::Pass });
+            let proxy = EngineProxy::judging(socket, move |request| {
+                if what(request) == stage {
+                    fate
+                } else {
+                    Fate::Pass
+                }
+            });
             let begun = Instant::now();
             let done = run(&mut here(&proxy)).expect(5).says(&["error:", words]);
-            assert!(begun.elapsed() < Duration::from_mins(2), "{stage} {fate:?}: {}", done.stderr);
-            assert!(proxy.seen().iter().any(|request| what(request) == stage), "{stage} was asked for");
+            assert!(
+                begun.elapsed() < Duration::from_mins(2),
+                "{stage} {fate:?}: {}",
+                done.stderr
+            );
+            assert!(
+                proxy.seen().iter().any(|request| what(request) == stage),
+                "{stage} was asked for"
+            );
         }
     }
     assert_nothing_after_gc(&env);
@@ -72,7 +92,13 @@ fn well_until(env: &TestBox, name: &str, fate: Fate) -> (EngineProxy, Arc<Atomic
     let is_ill = Arc::new(AtomicBool::new(false));
     let proxy = EngineProxy::judging(env.beside(name), {
         let is_ill = Arc::clone(&is_ill);
-        move |_| if is_ill.load(Ordering::Relaxed) { fate } else { Fate::Pass }
+        move |_| {
+            if is_ill.load(Ordering::Relaxed) {
+                fate
+            } else {
+                Fate::Pass
+            }
+        }
     });
     (proxy, is_ill)
 }
@@ -88,13 +114,24 @@ fn an_engine_that_hangs_or_fails_once_a_run_works_is_missed_only_where_it_is_nee
             .start_blocking();
         let (proxy, is_ill) = well_until(&env, &format!("engine-{number}"), fate);
         let mut task = env.task(&model, &["wait"]);
-        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2"));
+        let started = start(
+            task.env("DOCKER_HOST", proxy.address())
+                .env("PODBAY_ENGINE_TIMEOUT_S", "2"),
+        );
         env.wait_for("begun");
         is_ill.store(true, Ordering::Relaxed);
         env.write("go", "");
         let begun = Instant::now();
-        assert_eq!(started.wait().expect(0).json()["response"], "It went on.", "{fate:?}");
-        assert!(begun.elapsed() < Duration::from_mins(2), "{fate:?}: {:?}", begun.elapsed());
+        assert_eq!(
+            started.wait().expect(0).json()["response"],
+            "It went on.",
+            "{fate:?}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_mins(2),
+            "{fate:?}: {:?}",
+            begun.elapsed()
+        );
         let told = model.requests()[2]["messages"].to_string();
         assert!(told.contains("42") && told.contains("43"), "{told}");
         assert_nothing_after_gc(&env);
@@ -112,14 +149,25 @@ fn a_box_that_is_lost_while_the_engine_hangs_or_fails_ends_the_run_with_code_fiv
             .start_blocking();
         let (proxy, is_ill) = well_until(&env, &format!("engine-{number}"), fate);
         let mut task = env.task(&model, &["wait"]);
-        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2"));
+        let started = start(
+            task.env("DOCKER_HOST", proxy.address())
+                .env("PODBAY_ENGINE_TIMEOUT_S", "2"),
+        );
         env.wait_for("begun");
         is_ill.store(true, Ordering::Relaxed);
         let begun = Instant::now();
         docker(&["kill", &env.container()]);
         let result = started.wait().expect(5).json();
-        assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(5)), "{result}");
-        assert!(begun.elapsed() < Duration::from_mins(2), "{fate:?}: {:?}", begun.elapsed());
+        assert_eq!(
+            (&result["status"], &result["exit_code"]),
+            (&json!("failed"), &json!(5)),
+            "{result}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_mins(2),
+            "{fate:?}: {:?}",
+            begun.elapsed()
+        );
         assert!(!env.path("again").exists());
         assert_nothing_after_gc(&env);
         run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
@@ -129,25 +177,50 @@ fn a_box_that_is_lost_while_the_engine_hangs_or_fails_ends_the_run_with_code_fiv
 #[test]
 fn ctrl_c_ends_a_run_that_waits_for_an_engine_that_hangs() {
     let Some(env) = TestBox::new() else { return };
-    let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).says("Nobody hears this.").start_blocking();
-    for (number, (stage, for_good)) in
-        [("/info", false), ("/containers/create", false), ("attach", false), ("start", false), ("start", true)].into_iter().enumerate()
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "true"}))
+        .says("Nobody hears this.")
+        .start_blocking();
+    for (number, (stage, for_good)) in [
+        ("/info", false),
+        ("/containers/create", false),
+        ("attach", false),
+        ("start", false),
+        ("start", true),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let hangs = AtomicBool::new(false);
         let proxy = EngineProxy::judging(env.beside(&format!("engine-{number}")), move |request| {
             // One time it is this request alone, and then all that come after it as well.
             let is_it = what(request) == stage;
             hangs.fetch_or(is_it && for_good, Ordering::Relaxed);
-            if is_it || hangs.load(Ordering::Relaxed) { Fate::Hang } else { Fate::Pass }
+            if is_it || hangs.load(Ordering::Relaxed) {
+                Fate::Hang
+            } else {
+                Fate::Pass
+            }
         });
         let mut task = env.task(&model, &["wait"]);
         // Whoever waited for it would wait longer than this test does.
-        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "600"));
-        assert!(until(|| proxy.seen().iter().any(|request| what(request) == stage)), "{stage}: {:?}", proxy.seen());
+        let started = start(
+            task.env("DOCKER_HOST", proxy.address())
+                .env("PODBAY_ENGINE_TIMEOUT_S", "600"),
+        );
+        assert!(
+            until(|| proxy.seen().iter().any(|request| what(request) == stage)),
+            "{stage}: {:?}",
+            proxy.seen()
+        );
         let begun = Instant::now();
         started.signal(Signal::SIGINT);
         started.wait().expect(130);
-        assert!(begun.elapsed() < Duration::from_mins(2), "{stage}, for good: {for_good}: {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_mins(2),
+            "{stage}, for good: {for_good}: {:?}",
+            begun.elapsed()
+        );
     }
     assert_nothing_after_gc(&env);
 }
@@ -167,15 +240,36 @@ fn an_engine_that_hangs_or_fails_when_a_shared_box_is_joined_leaves_the_box_as_i
     for (number, stage) in ["inspect", "exec", "exec start"].into_iter().enumerate() {
         for (fate, words) in [(Fate::Fail, "the disk is on fire"), (Fate::Hang, "")] {
             let socket = env.beside(&format!("engine-{number}-{fate:?}"));
-            let proxy = EngineProxy::judging(socket, move |request| if is_it(stage, request) { fate } else { Fate::Pass });
+            let proxy = EngineProxy::judging(socket, move |request| {
+                if is_it(stage, request) {
+                    fate
+                } else {
+                    Fate::Pass
+                }
+            });
             let mut call = env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]);
-            call.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2").env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
+            call.env("DOCKER_HOST", proxy.address())
+                .env("PODBAY_ENGINE_TIMEOUT_S", "2")
+                .env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
             let begun = Instant::now();
             let done = run(&mut call).expect(5).says(&["error:", words]);
-            assert!(begun.elapsed() < Duration::from_mins(2), "{stage} {fate:?}: {}", done.stderr);
-            assert!(proxy.seen().iter().any(|request| is_it(stage, request)), "{stage} was asked for");
-            let text = run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text();
-            assert_eq!((text.as_str(), env.boxes()), ("42\n", vec![container.clone()]), "{stage} {fate:?}");
+            assert!(
+                begun.elapsed() < Duration::from_mins(2),
+                "{stage} {fate:?}: {}",
+                done.stderr
+            );
+            assert!(
+                proxy.seen().iter().any(|request| is_it(stage, request)),
+                "{stage} was asked for"
+            );
+            let text = run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]))
+                .expect(0)
+                .text();
+            assert_eq!(
+                (text.as_str(), env.boxes()),
+                ("42\n", vec![container.clone()]),
+                "{stage} {fate:?}"
+            );
         }
     }
     run(&mut env.here(&["down"])).expect(0);
@@ -213,12 +307,26 @@ fn an_engine_that_goes_away_during_a_run_ends_it_with_code_five() {
         .says("Nobody hears this.")
         .start_blocking();
     let mut command = env.task(&model, &["wait"]);
-    let started = start(command.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2"));
+    let started = start(
+        command
+            .env("DOCKER_HOST", proxy.address())
+            .env("PODBAY_ENGINE_TIMEOUT_S", "2"),
+    );
     env.wait_for("begun");
     proxy.vanish();
     let result = started.wait().expect(5).json();
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(5)), "{result}");
-    assert!(!result["error"]["hints"].as_array().expect("a list").is_empty(), "{result}");
+    assert_eq!(
+        (&result["status"], &result["exit_code"]),
+        (&json!("failed"), &json!(5)),
+        "{result}"
+    );
+    assert!(
+        !result["error"]["hints"]
+            .as_array()
+            .expect("a list")
+            .is_empty(),
+        "{result}"
+    );
     assert!(!env.path("again").exists());
     // Its guest saw the end of the line; nobody had to remove the box.
     env.assert_no_container();
@@ -228,7 +336,8 @@ fn an_engine_that_goes_away_during_a_run_ends_it_with_code_five() {
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
 }
 
-/// Ends or stops, from inside, every guest that serves a controller beside PID 1: those whose parent is nobody of the box.
+/// Ends or stops, from inside, every guest that serves a controller beside PID 1: those whose
+/// parent is nobody of the box.
 fn against_guests(signal: &str) -> String {
     format!(
         "touch begun; for p in /proc/[0-9]*; do n=${{p#/proc/}}; if [ $n != 1 ] && [ \"$(sed 's/.*) . //' $p/stat | cut -d' ' -f1)\" = 0 ]; then \
@@ -241,20 +350,34 @@ fn a_guest_that_is_killed_or_stopped_beside_a_shared_box_is_replaced() {
     for signal in ["KILL", "STOP"] {
         let Some(env) = TestBox::new() else { return };
         let model = ScriptedModel::new()
-            .calls("bash", json!({"command": against_guests(signal), "timeout_seconds": 1}))
+            .calls(
+                "bash",
+                json!({"command": against_guests(signal), "timeout_seconds": 1}),
+            )
             .calls("bash", json!({"command": "echo $((40+2))"}))
             .calls("bash", json!({"command": "echo $((40+2))"}))
             .says("It went on.")
             .start_blocking();
         up(&env, &model, &[]);
-        let done = start(&mut env.task(&model, &["attack"])).wait().expect(0).json();
+        let done = start(&mut env.task(&model, &["attack"]))
+            .wait()
+            .expect(0)
+            .json();
         assert_eq!(done["response"], "It went on.", "{signal}");
         let requests = model.requests();
         let told = requests[1]["messages"].to_string();
-        // One that is stopped is told to go on by those that watch it, and ends the command in time.
-        let expected = if signal == "KILL" { "joined again" } else { "it ran longer than the limit of 1 s" };
+        // One that is stopped is told to go on by those that watch it, and ends the command in
+        // time.
+        let expected = if signal == "KILL" {
+            "joined again"
+        } else {
+            "it ran longer than the limit of 1 s"
+        };
         assert!(told.contains(expected), "{signal}: {told}");
-        assert!(requests[3]["messages"].to_string().contains("42"), "{signal}");
+        assert!(
+            requests[3]["messages"].to_string().contains("42"),
+            "{signal}"
+        );
         run(&mut env.here(&["down"])).expect(0);
         env.assert_no_container();
     }
@@ -265,24 +388,71 @@ fn a_guest_that_joins_a_box_has_no_more_rights_than_it() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
     up(&env, &model, &[]);
-    let shell = start(env.here(&["sh", "--", "sh", "-c", "touch begun; while ! test -e go; do sleep 0.05; done"]).env("CANARY", "told"));
+    let shell = start(
+        env.here(&[
+            "sh",
+            "--",
+            "sh",
+            "-c",
+            "touch begun; while ! test -e go; do sleep 0.05; done",
+        ])
+        .env("CANARY", "told"),
+    );
     env.wait_for("begun");
-    let listed: Value = serde_json::from_str(&docker(&["inspect", "--format", "{{json .ExecIDs}}", &env.container()])).expect("JSON");
+    let listed: Value = serde_json::from_str(&docker(&[
+        "inspect",
+        "--format",
+        "{{json .ExecIDs}}",
+        &env.container(),
+    ]))
+    .expect("JSON");
     let ids = listed.as_array().expect("guests that were joined");
     assert_eq!(ids.len(), 1, "{listed}");
     let exec = exec_of(ids[0].as_str().expect("text"));
     let process = &exec["ProcessConfig"];
     let (uid, gid) = owner();
     assert_eq!(process["user"], format!("{uid}:{gid}"), "{exec}");
-    assert_eq!((&process["tty"], &process["privileged"]), (&json!(false), &json!(false)), "{exec}");
-    assert_eq!((&process["entrypoint"], &process["arguments"]), (&json!("/run/podbay/bin/podbay"), &json!(["guest", "serve"])), "{exec}");
+    assert_eq!(
+        (&process["tty"], &process["privileged"]),
+        (&json!(false), &json!(false)),
+        "{exec}"
+    );
+    assert_eq!(
+        (&process["entrypoint"], &process["arguments"]),
+        (&json!("/run/podbay/bin/podbay"), &json!(["guest", "serve"])),
+        "{exec}"
+    );
     assert!(!exec.to_string().contains("CANARY"), "{exec}");
     // One with more rights would be seen to have them.
-    docker(&["exec", "--detach", "--tty", "--user", "0:0", &env.container(), "sleep", "20"]);
-    let listed: Value = serde_json::from_str(&docker(&["inspect", "--format", "{{json .ExecIDs}}", &env.container()])).expect("JSON");
-    let other = listed.as_array().expect("a list").iter().find(|id| *id != &ids[0]).expect("another one");
+    docker(&[
+        "exec",
+        "--detach",
+        "--tty",
+        "--user",
+        "0:0",
+        &env.container(),
+        "sleep",
+        "20",
+    ]);
+    let listed: Value = serde_json::from_str(&docker(&[
+        "inspect",
+        "--format",
+        "{{json .ExecIDs}}",
+        &env.container(),
+    ]))
+    .expect("JSON");
+    let other = listed
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|id| *id != &ids[0])
+        .expect("another one");
     let process = exec_of(other.as_str().expect("text"))["ProcessConfig"].clone();
-    assert_eq!((&process["user"], &process["tty"]), (&json!("0:0"), &json!(true)), "{process}");
+    assert_eq!(
+        (&process["user"], &process["tty"]),
+        (&json!("0:0"), &json!(true)),
+        "{process}"
+    );
     env.write("go", "");
     shell.wait().expect(0);
     run(&mut env.here(&["down"])).expect(0);
@@ -293,8 +463,12 @@ fn a_guest_that_joins_a_box_has_no_more_rights_than_it() {
 fn exec_of(id: &str) -> Value {
     let url = format!("http://engine/exec/{id}/json");
     let socket = crate::support::engine_proxy::engine_socket();
-    let done =
-        Command::new("curl").args(["--silent", "--fail", "--unix-socket"]).arg(socket).arg(url).output().expect("the `curl` command");
+    let done = Command::new("curl")
+        .args(["--silent", "--fail", "--unix-socket"])
+        .arg(socket)
+        .arg(url)
+        .output()
+        .expect("the `curl` command");
     assert!(done.status.success(), "{done:?}");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }

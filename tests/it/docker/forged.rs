@@ -1,4 +1,5 @@
-//! What commands do to PID 1 and to each other by signals and priorities, and what they take from the person by leases.
+//! What commands do to PID 1 and to each other by signals and priorities, and what they take from
+//! the person by leases.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
 
-/// Sends PID 1 a TERM in every way that hides who sends it, and prints what the kernel said to each.
+/// Sends PID 1 a TERM in every way that hides who sends it, and prints what the kernel said to
+/// each.
 const FORGE: &str = r#"
 import ctypes, errno, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +49,11 @@ fn forge() -> Vec<String> {
         libc::SYS_pidfd_open,
         libc::SYS_pidfd_send_signal,
     ];
-    [vec!["python3".to_owned(), "-c".to_owned(), FORGE.to_owned()], numbers.map(|number| number.to_string()).to_vec()].concat()
+    [
+        vec!["python3".to_owned(), "-c".to_owned(), FORGE.to_owned()],
+        numbers.map(|number| number.to_string()).to_vec(),
+    ]
+    .concat()
 }
 
 #[test]
@@ -55,7 +61,11 @@ fn no_forged_signal_ends_a_box() {
     let Some(env) = TestBox::new() else { return };
     let forge = forge();
     let forge: Vec<&str> = forge.iter().map(String::as_str).collect();
-    let own = || run(&mut env.here(&[&["sh", "--"], &forge[..]].concat())).expect(0).text();
+    let own = || {
+        run(&mut env.here(&[&["sh", "--"], &forge[..]].concat()))
+            .expect(0)
+            .text()
+    };
     assert_eq!(own(), "EPERM\n", "in a box of its own");
 
     let model = ScriptedModel::new().start_blocking();
@@ -66,12 +76,24 @@ fn no_forged_signal_ends_a_box() {
     let numbers = format!("{} 15", libc::SYS_rt_sigqueueinfo);
     let script = "import ctypes,sys; m=(ctypes.c_int*32)(15,0,-1); n,s=map(int,sys.argv[1].split()); \
                   print(ctypes.CDLL(None).syscall(n,1,s,ctypes.byref(m)))";
-    assert_eq!(docker(&["exec", &container, "python3", "-c", script, &numbers]), "0\n", "it is sent");
+    assert_eq!(
+        docker(&["exec", &container, "python3", "-c", script, &numbers]),
+        "0\n",
+        "it is sent"
+    );
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(env.containers(), [container.as_str()]);
-    assert_eq!(run(&mut env.here(&["sh", "--", "echo", "joined"])).expect(0).text(), "joined\n");
+    assert_eq!(
+        run(&mut env.here(&["sh", "--", "echo", "joined"]))
+            .expect(0)
+            .text(),
+        "joined\n"
+    );
     docker(&["kill", "--signal", "TERM", &container]);
-    assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "from outside it is obeyed");
+    assert!(
+        within(Duration::from_secs(20), || env.containers().is_empty()),
+        "from outside it is obeyed"
+    );
 }
 
 /// Gives everybody else the lowest priority, then keeps all processors busy.
@@ -100,26 +122,48 @@ fn commands_take_no_priority_from_who_is_to_end_them() {
     let Some(env) = TestBox::new() else { return };
     env.write("starve.py", STARVE);
     let begun = std::time::Instant::now();
-    let done = run(&mut env.here(&["call", "bash", r#"{"command": "python3 starve.py", "timeout_seconds": 2}"#])).expect(1);
+    let done = run(&mut env.here(&[
+        "call",
+        "bash",
+        r#"{"command": "python3 starve.py", "timeout_seconds": 2}"#,
+    ]))
+    .expect(1);
     let (text, took) = (done.text(), begun.elapsed());
-    assert!(text.contains("it ran longer than the limit of 2 s"), "{text}");
-    assert!(took < Duration::from_mins(5), "it was over only with its own end: {took:?}");
+    assert!(
+        text.contains("it ran longer than the limit of 2 s"),
+        "{text}"
+    );
+    assert!(
+        took < Duration::from_mins(5),
+        "it was over only with its own end: {took:?}"
+    );
     env.assert_no_container();
     // To step back oneself is everybody's right.
     let own = "nice -n 10 nice && ionice -c 3 true && python3 -c 'import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))'";
-    assert_eq!(run(&mut env.here(&["sh", "--", "sh", "-c", own])).expect(0).text(), "19\n");
+    assert_eq!(
+        run(&mut env.here(&["sh", "--", "sh", "-c", own]))
+            .expect(0)
+            .text(),
+        "19\n"
+    );
 }
 
 #[test]
 fn commands_step_back_for_the_guest() {
     let Some(env) = TestBox::new() else { return };
     // The command, and whatever priority it asks for back.
-    let command = "nice; python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 0)' 2>&1 | tail -n 1";
-    let text = run(&mut env.here(&["sh", "--", "bash", "-c", command])).expect(0).text();
+    let command =
+        "nice; python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 0)' 2>&1 | tail -n 1";
+    let text = run(&mut env.here(&["sh", "--", "bash", "-c", command]))
+        .expect(0)
+        .text();
     assert!(text.starts_with("19\nPermissionError"), "{text}");
-    // Who is to end them has the usual one: PID 1 of a run's own box serves the calls, and its child starts the commands.
+    // Who is to end them has the usual one: PID 1 of a run's own box serves the calls, and its
+    // child starts the commands.
     let others = r#"{"command": "for pid in 1 $(cat /proc/1/task/1/children); do cut -d ' ' -f 19 /proc/$pid/stat; done"}"#;
-    let text = run(&mut env.here(&["call", "bash", others])).expect(0).text();
+    let text = run(&mut env.here(&["call", "bash", others]))
+        .expect(0)
+        .text();
     assert_eq!(text, "0\n0\n");
 }
 
@@ -139,10 +183,17 @@ fn commands_lease_no_files() {
     let (done, reads) = std::sync::mpsc::channel();
     let path = env.path("kept.txt");
     std::thread::spawn(move || done.send(std::fs::read_to_string(path)));
-    let read = reads.recv_timeout(Duration::from_secs(10)).expect("nobody waits for a lease").expect("reads");
+    let read = reads
+        .recv_timeout(Duration::from_secs(10))
+        .expect("nobody waits for a lease")
+        .expect("reads");
     assert_eq!(read, "kept");
     holder.signal(Signal::SIGTERM);
     let ended = holder.wait();
-    assert_eq!(ended.text(), format!("{0}\n{0}\nlocked\n", libc::EPERM), "an ordinary lock is everybody's");
+    assert_eq!(
+        ended.text(),
+        format!("{0}\n{0}\nlocked\n", libc::EPERM),
+        "an ordinary lock is everybody's"
+    );
     env.assert_no_container();
 }

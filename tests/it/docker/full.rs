@@ -1,4 +1,5 @@
-//! What a command leaves behind in memory, without a process that could be ended for it, does not lock the box.
+//! What a command leaves behind in memory, without a process that could be ended for it, does not
+//! lock the box.
 
 use serde_json::json;
 
@@ -15,13 +16,21 @@ struct Small(TestBox);
 impl Small {
     fn new() -> Option<Self> {
         let env = TestBox::new()?;
-        up(&env, &ScriptedModel::new().start_blocking(), &["--memory", MEMORY]);
+        up(
+            &env,
+            &ScriptedModel::new().start_blocking(),
+            &["--memory", MEMORY],
+        );
         Some(Self(env))
     }
 
     #[track_caller]
     fn call(&self, tool: &str, arguments: &serde_json::Value) -> String {
-        run(&mut self.0.here(&["call", "--memory", MEMORY, tool, &arguments.to_string()])).expect(0).text()
+        run(&mut self
+            .0
+            .here(&["call", "--memory", MEMORY, tool, &arguments.to_string()]))
+        .expect(0)
+        .text()
     }
 
     #[track_caller]
@@ -32,10 +41,15 @@ impl Small {
     /// Panics unless a command may still have so much memory and the guest's own tools work.
     #[track_caller]
     fn is_of_use(&self, mib: u32) {
-        let text = self.bash(&format!("python3 -c 'x = bytearray({mib} << 20); print(\"fits\")'"));
+        let text = self.bash(&format!(
+            "python3 -c 'x = bytearray({mib} << 20); print(\"fits\")'"
+        ));
         assert_eq!(text, "fits\n");
         self.call("write_file", &json!({"path": "a.txt", "content": "one\n"}));
-        assert_eq!(self.call("read_file", &json!({"path": "a.txt"})), "1\tone\n");
+        assert_eq!(
+            self.call("read_file", &json!({"path": "a.txt"})),
+            "1\tone\n"
+        );
     }
 
     #[track_caller]
@@ -57,7 +71,10 @@ fn a_full_tmp_does_not_lock_the_box() {
     assert_eq!(text.matches("No space left on device").count(), 3, "{text}");
     let sizes: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
     let total: u64 = sizes.iter().sum();
-    assert!(sizes.len() == 3 && (48 << 20..=64 << 20).contains(&total), "under half of the memory, and of use: {text}");
+    assert!(
+        sizes.len() == 3 && (48 << 20..=64 << 20).contains(&total),
+        "under half of the memory, and of use: {text}"
+    );
     small.is_of_use(32);
 
     // Files without content take memory as well.
@@ -72,9 +89,15 @@ for folder in ["/tmp", os.environ["HOME"], "/dev/shm"]:
     except OSError as error:
         print(error.strerror, made > 1000)
 "#;
-    let text = small.call("write_file", &json!({"path": "files.py", "content": script}));
+    let text = small.call(
+        "write_file",
+        &json!({"path": "files.py", "content": script}),
+    );
     assert!(text.contains("created"), "{text}");
-    assert_eq!(small.bash("python3 files.py"), "No space left on device True\n".repeat(3));
+    assert_eq!(
+        small.bash("python3 files.py"),
+        "No space left on device True\n".repeat(3)
+    );
     small.is_of_use(8);
 
     // By a program: `find` in all of the home folder is refused.
@@ -116,10 +139,21 @@ while libc.semget(0, 250, 0o1600) >= 0 and sets < 5000:
     sets += 1
 print(1 < queues < 5000, 1 < sets < 5000)
 "#;
-    small.call("write_file", &json!({"path": "leave.py", "content": script}));
+    small.call(
+        "write_file",
+        &json!({"path": "leave.py", "content": script}),
+    );
     let text = small.bash("python3 leave.py");
-    assert_eq!(text, "b'\\x01'\n".repeat(8) + "True True\n", "all three work, and none without end");
+    assert_eq!(
+        text,
+        "b'\\x01'\n".repeat(8) + "True True\n",
+        "all three work, and none without end"
+    );
     small.is_of_use(64);
-    assert_eq!(small.bash("wc -l < /proc/sysvipc/shm"), "1\n", "no more than the list's head");
+    assert_eq!(
+        small.bash("wc -l < /proc/sysvipc/shm"),
+        "1\n",
+        "no more than the list's head"
+    );
     small.end(&container);
 }

@@ -1,5 +1,5 @@
-//! Hooks and the file system monitor: what a session leaves for the person's git to run by itself, and then a day of it. Each program is seen to
-//! run where no sandbox is.
+//! Hooks and the file system monitor: what a session leaves for the person's git to run by itself,
+//! and then a day of it. Each program is seen to run where no sandbox is.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -14,8 +14,9 @@ use super::git_rows::program;
 use super::git_rows::ran;
 use super::test_box::TestBox;
 
-/// What a hostile command does to have a program of its own run by the person's git, in a box or, as a control, in the project itself. The
-/// programs are named by `$1`, where the person's git finds them; with `$2` a setting says that hooks lie elsewhere.
+/// What a hostile command does to have a program of its own run by the person's git, in a box or,
+/// as a control, in the project itself. The programs are named by `$1`, where the person's git
+/// finds them; with `$2` a setting says that hooks lie elsewhere.
 const ATTACK: &str = r#"
 place=$1; cat .env
 for git in .git .git/modules/sub sub/.git nested/.git .git/worktrees/tree; do
@@ -58,17 +59,38 @@ const EVERYDAY: [&[&str]; 9] = [
     &["fsck"],
 ];
 
-/// What of it runs on such a day where nothing is in its way, hooks where git looks for them by itself.
-const RUNS: [&str; 9] =
-    ["alias", "clean", "external", "fsmonitor", "post-checkout", "post-commit", "post-index-change", "pre-commit", "reference-transaction"];
+/// What of it runs on such a day where nothing is in its way, hooks where git looks for them by
+/// itself.
+const RUNS: [&str; 9] = [
+    "alias",
+    "clean",
+    "external",
+    "fsmonitor",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "pre-commit",
+    "reference-transaction",
+];
 
-/// A project with a submodule, a worktree beside it, hooks in its tree or where git looks for them by itself, and the programs of the attack.
+/// A project with a submodule, a worktree beside it, hooks in its tree or where git looks for them
+/// by itself, and the programs of the attack.
 fn armed(by_path: bool) -> Option<TestBox> {
     let env = full_repository()?;
     if !by_path {
         git(&env, &["config", "--unset", "core.hooksPath"]);
     }
-    git(&env, &["worktree", "add", "-q", "-b", "tree", &env.beside("tree").display().to_string()]);
+    git(
+        &env,
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "tree",
+            &env.beside("tree").display().to_string(),
+        ],
+    );
     give_all(&env.beside("tree"));
     env.write("attack.sh", ATTACK);
     for name in ["hook", "fsmonitor", "external", "clean", "smudge", "alias"] {
@@ -80,7 +102,8 @@ fn armed(by_path: bool) -> Option<TestBox> {
     Some(env)
 }
 
-/// Does what a person does, in the project and in the worktree beside it; with `must_work` all of it works.
+/// Does what a person does, in the project and in the worktree beside it; with `must_work` all of
+/// it works.
 fn day(env: &TestBox, must_work: bool) {
     env.write("own.txt", "mine");
     let _ = try_git(env, "", &["st"]);
@@ -89,9 +112,16 @@ fn day(env: &TestBox, must_work: bool) {
         let (text, is_good) = try_git(env, "", words);
         assert!(is_good || !must_work, "git {words:?}: {text}");
     }
-    for words in [&["status"][..], &["commit", "-q", "--allow-empty", "-m", "own"], &["checkout", "-q", "-b", "own-tree"]] {
+    for words in [
+        &["status"][..],
+        &["commit", "-q", "--allow-empty", "-m", "own"],
+        &["checkout", "-q", "-b", "own-tree"],
+    ] {
         let (text, is_good) = try_git(env, "../tree", words);
-        assert!(is_good || !must_work, "git {words:?} in the worktree: {text}");
+        assert!(
+            is_good || !must_work,
+            "git {words:?} in the worktree: {text}"
+        );
     }
 }
 
@@ -109,7 +139,10 @@ fn check_that_nothing_runs(by_path: bool) {
             &format!("sh attack.sh {place} {}", if by_path { "path" } else { "" }),
         ],
     );
-    assert!(!told.contains("SECRET") && told.contains("nothing added to commit"), "a masked file is not changed for git: {told}");
+    assert!(
+        !told.contains("SECRET") && told.contains("nothing added to commit"),
+        "a masked file is not changed for git: {told}"
+    );
     // Git never runs from what the session left, and what it made is out of the project.
     let aside = result["git"]["moved_aside"].to_string();
     for path in ["bare", "nested/.git"] {
@@ -121,17 +154,35 @@ fn check_that_nothing_runs(by_path: bool) {
         let _ = try_git(&env, "nested", words);
     }
     assert_eq!(ran(&env), Vec::<String>::new());
-    assert_eq!(env.path("hooked").exists(), by_path, "the person's own hook runs, where there is one");
-    assert!(git(&env, &["log", "--format=%s", "main"]).contains("good\n"), "what was committed in earnest is there: {result:#}");
+    assert_eq!(
+        env.path("hooked").exists(),
+        by_path,
+        "the person's own hook runs, where there is one"
+    );
+    assert!(
+        git(&env, &["log", "--format=%s", "main"]).contains("good\n"),
+        "what was committed in earnest is there: {result:#}"
+    );
     assert_eq!(git(&env, &["show", "main:.env"]), "SECRET=1\n");
-    let config = real.iter().find(|(name, _)| name.ends_with("/.git/config")).expect("a config");
+    let config = real
+        .iter()
+        .find(|(name, _)| name.ends_with("/.git/config"))
+        .expect("a config");
     assert_eq!(&std::fs::read(config.0).expect("read"), config.1);
     env.assert_no_container();
 
     // The same without a sandbox.
     let mut shell = Command::new("sh");
-    shell.args(["attack.sh", &control.project().display().to_string(), if by_path { "path" } else { "" }]);
-    shell.current_dir(control.project()).env("HOME", "/nonexistent").output().expect("sh");
+    shell.args([
+        "attack.sh",
+        &control.project().display().to_string(),
+        if by_path { "path" } else { "" },
+    ]);
+    shell
+        .current_dir(control.project())
+        .env("HOME", "/nonexistent")
+        .output()
+        .expect("sh");
     for name in ran(&control) {
         std::fs::remove_file(control.path(&format!("pwn.{name}"))).expect("removed");
     }
@@ -139,7 +190,11 @@ fn check_that_nothing_runs(by_path: bool) {
     let ran = ran(&control);
     for name in RUNS {
         let is_elsewhere = by_path && name.contains('-') && name != "pre-commit";
-        assert_eq!(ran.contains(&name.to_owned()), !is_elsewhere, "outside of a sandbox {name} works: {ran:?}");
+        assert_eq!(
+            ran.contains(&name.to_owned()),
+            !is_elsewhere,
+            "outside of a sandbox {name} works: {ran:?}"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! The end of a session that used git, killed at any moment: the repository is whole, and nothing of the session is lost.
+//! The end of a session that used git, killed at any moment: the repository is whole, and nothing
+//! of the session is lost.
 
 use std::process::Command;
 use std::time::Duration;
@@ -41,22 +42,38 @@ impl State {
             text
         };
         read(&["fsck", "--strict", "--no-dangling"]);
-        Self { names: read(&["rev-parse", "main", "side"]).lines().map(str::to_owned).collect(), index: read(&["ls-files", "--stage"]) }
+        Self {
+            names: read(&["rev-parse", "main", "side"])
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+            index: read(&["ls-files", "--stage"]),
+        }
     }
 
     /// Returns what the session made of it, by its own word.
     fn made(env: &TestBox) -> Self {
-        Self { names: env.read("names").lines().map(str::to_owned).collect(), index: env.read("index") }
+        Self {
+            names: env.read("names").lines().map(str::to_owned).collect(),
+            index: env.read("index"),
+        }
     }
 }
 
-/// Begins a session, which takes over what the one before left, and returns it as it is about to end.
+/// Begins a session, which takes over what the one before left, and returns it as it is about to
+/// end.
 #[track_caller]
 fn about_to_end(env: &TestBox, round: u32) -> Started {
     let command = format!("sh work.sh {round}");
-    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command }))
+        .says("Done.")
+        .start_blocking();
     let task = start(&mut env.task(&model, &["work"]));
-    assert!(within(Duration::from_secs(60), || model.requests().len() > 1), "round {round}: nothing was run");
+    assert!(
+        within(Duration::from_secs(60), || model.requests().len() > 1),
+        "round {round}: nothing was run"
+    );
     task
 }
 
@@ -65,14 +82,24 @@ fn keeper(env: &TestBox) -> Option<String> {
     let project = format!("label=dev.podbay.project={}", env.key());
     let mut found = String::new();
     within(Duration::from_secs(20), || {
-        found = docker(&["ps", "--quiet", "--filter", "name=podbay-keeper-git-", "--filter", &project]);
+        found = docker(&[
+            "ps",
+            "--quiet",
+            "--filter",
+            "name=podbay-keeper-git-",
+            "--filter",
+            &project,
+        ]);
         !found.is_empty()
     });
     found.lines().next().map(str::to_owned)
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how many kills came in the middle of it is what a long run is for")]
+#[expect(
+    clippy::print_stderr,
+    reason = "how many kills came in the middle of it is what a long run is for"
+)]
 fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_next_session() {
     let Some(env) = repository() else { return };
     let _alone = alone_with_gc();
@@ -90,7 +117,11 @@ fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_n
     let (mut n_left, mut n_between) = (0, 0);
     for round in 1..=n_kills {
         let task = about_to_end(&env, round);
-        assert_eq!(State::of(&env), last, "round {round}: what the one before did is not all there");
+        assert_eq!(
+            State::of(&env),
+            last,
+            "round {round}: what the one before did is not all there"
+        );
         let made = State::made(&env);
         // Steps of the golden ratio come everywhere, also for few rounds.
         let part = (f64::from(round) * 0.618_034).fract();
@@ -108,9 +139,18 @@ fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_n
         assert_ended(&env);
         let now = State::of(&env);
         for (at, name) in now.names.iter().enumerate() {
-            assert!([&last, &made].into_iter().any(|state| state.names[at] == *name), "round {round}: {name} is neither old nor new");
+            assert!(
+                [&last, &made]
+                    .into_iter()
+                    .any(|state| state.names[at] == *name),
+                "round {round}: {name} is neither old nor new"
+            );
         }
-        assert!([&last.index, &made.index].contains(&&now.index), "round {round}: the index is neither old nor new: {}", now.index);
+        assert!(
+            [&last.index, &made.index].contains(&&now.index),
+            "round {round}: the index is neither old nor new: {}",
+            now.index
+        );
         n_left += u32::from(!volumes(&env).is_empty());
         n_between += u32::from(now != last && now != made);
         last = made;
@@ -119,6 +159,11 @@ fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_n
     assert_eq!(State::of(&env), State::made(&env));
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
-    eprintln!("{n_kills} kills: {n_left} left something to the next session, {n_between} of them in the middle of the names");
-    assert!(n_left > soak::whole_or(n_kills / 4, 0), "only {n_left} were killed before they were done");
+    eprintln!(
+        "{n_kills} kills: {n_left} left something to the next session, {n_between} of them in the middle of the names"
+    );
+    assert!(
+        n_left > soak::whole_or(n_kills / 4, 0),
+        "only {n_left} were killed before they were done"
+    );
 }

@@ -14,7 +14,8 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
 
-/// When to send a signal, in hundredths of the time that a whole start takes on this machine: most of them while the box is made.
+/// When to send a signal, in hundredths of the time that a whole start takes on this machine: most
+/// of them while the box is made.
 const MOMENTS: [u32; 12] = [4, 10, 18, 26, 34, 42, 50, 58, 66, 75, 84, 95];
 
 /// Returns how long a whole start takes, once what is made a single time is there.
@@ -35,12 +36,20 @@ fn a_signal_while_the_box_is_made_leaves_none() {
         run(&mut env.here(&["call", "bash", r#"{"command": "true"}"#])).expect(0);
     };
     let takes = time_of(whole, || ());
-    for (at, signal) in MOMENTS.into_iter().zip([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().cycle()) {
+    for (at, signal) in MOMENTS.into_iter().zip(
+        [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]
+            .into_iter()
+            .cycle(),
+    ) {
         let begun = start(&mut env.here(&["call", "bash", r#"{"command": "sleep 5"}"#]));
         std::thread::sleep(takes * at / 100);
         begun.signal(signal);
         begun.wait();
-        assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "{signal} at {at} %: {:?}", env.containers());
+        assert!(
+            within(Duration::from_secs(20), || env.containers().is_empty()),
+            "{signal} at {at} %: {:?}",
+            env.containers()
+        );
     }
 }
 
@@ -56,10 +65,14 @@ fn an_environment_that_was_never_finished_is_removed_by_whoever_comes_next() {
     let mut n_left = 0;
     // The last one comes when something of it can be seen, however long that takes.
     for at in MOMENTS.into_iter().map(Some).chain([None]) {
-        let up = start(&mut env.here(&["up", "--model", "scripted", "--endpoint", &model.endpoint()]));
+        let up =
+            start(&mut env.here(&["up", "--model", "scripted", "--endpoint", &model.endpoint()]));
         match at {
             Some(at) => std::thread::sleep(takes * at / 100),
-            None => assert!(within(Duration::from_secs(30), || !env.containers().is_empty()), "nothing was made"),
+            None => assert!(
+                within(Duration::from_secs(30), || !env.containers().is_empty()),
+                "nothing was made"
+            ),
         }
         up.signal(Signal::SIGKILL);
         up.wait();
@@ -80,11 +93,20 @@ fn an_environment_that_was_never_finished_is_removed_by_whoever_comes_next() {
         });
         // One that had its name before the signal came is as good as any.
         if is_finished {
-            assert_eq!(run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text(), "42\n", "at {at:?} %");
+            assert_eq!(
+                run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]))
+                    .expect(0)
+                    .text(),
+                "42\n",
+                "at {at:?} %"
+            );
             down();
         }
         assert!(is_gone || is_finished, "at {at:?} %: {}", names());
-        assert!(run(&mut env.here(&["status"])).text().contains("not up"), "at {at:?} %");
+        assert!(
+            run(&mut env.here(&["status"])).text().contains("not up"),
+            "at {at:?} %"
+        );
     }
     assert!(n_left > 0, "none of the signals came while it was made");
     up(&env, &model, &[]);

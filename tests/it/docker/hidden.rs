@@ -95,7 +95,8 @@ print("runs", subprocess.run([program, "--version"], capture_output=True, text=T
 
 fn cannot_look(env: &TestBox) {
     let done = run(&mut env.here(&["sh", "--", "python3", "-c", LOOK])).expect(0);
-    let expected = "guests 3 1\nown limit 100\nown memory True True\nown child /workspace True\nruns podbay\n";
+    let expected =
+        "guests 3 1\nown limit 100\nown memory True True\nown child /workspace True\nruns podbay\n";
     assert_eq!(done.text(), expected, "{}", done.stderr);
 }
 
@@ -115,7 +116,9 @@ fn commands_can_neither_read_nor_trace_the_guest() {
 fn process_holds(pid: &str, needle: &[u8]) -> bool {
     let folder = Path::new("/proc").join(pid);
     let holds = |bytes: &[u8]| memchr::memmem::find(bytes, needle).is_some();
-    let named = ["cmdline", "environ"].iter().any(|name| holds(&std::fs::read(folder.join(name)).expect("root may")));
+    let named = ["cmdline", "environ"]
+        .iter()
+        .any(|name| holds(&std::fs::read(folder.join(name)).expect("root may")));
     let memory = File::open(folder.join("mem")).expect("root may");
     let maps = std::fs::read_to_string(folder.join("maps")).expect("root may");
     let mut buffer = Vec::new();
@@ -139,7 +142,8 @@ fn folder_holds(folder: &Path, needle: &[u8], n_seen: &mut usize) -> bool {
             return folder_holds(&path, needle, n_seen);
         }
         *n_seen += usize::from(facts.is_file());
-        facts.is_file() && memchr::memmem::find(&std::fs::read(&path).unwrap_or_default(), needle).is_some()
+        facts.is_file()
+            && memchr::memmem::find(&std::fs::read(&path).unwrap_or_default(), needle).is_some()
     })
 }
 
@@ -153,25 +157,41 @@ fn no_key_is_found_in_any_process_of_the_box() {
         .says("Done.")
         .start_blocking();
     let mut command = env.task(&model, &["look"]);
-    let started = start(command.env("PODBAY_LLM_API_KEY_ENV", "PODBAY_TEST_KEY").env("PODBAY_TEST_KEY", &key));
+    let started = start(
+        command
+            .env("PODBAY_LLM_API_KEY_ENV", "PODBAY_TEST_KEY")
+            .env("PODBAY_TEST_KEY", &key),
+    );
     env.wait_for("begun");
     let container = env.container();
     assert!(!docker(&["inspect", &container]).contains(&key));
     assert!(!env.read("environment").contains(&key) && env.read("environment").contains("HOME="));
     if is_root("a look into the memory of a box") {
-        assert!(process_holds(&started.pid().to_string(), key.as_bytes()), "the controller has it, so it can be found");
+        assert!(
+            process_holds(&started.pid().to_string(), key.as_bytes()),
+            "the controller has it, so it can be found"
+        );
         let listed = docker(&["top", &container, "-o", "pid"]);
         let pids: Vec<&str> = listed.lines().skip(1).map(str::trim).collect();
-        assert!(pids.len() >= 4, "guest, spawner, supervisor, command: {listed}");
+        assert!(
+            pids.len() >= 4,
+            "guest, spawner, supervisor, command: {listed}"
+        );
         for pid in &pids {
             // One that the loop of the command started may have ended meanwhile.
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            assert!(name.trim() == "sleep" || name.is_empty() || !process_holds(pid, key.as_bytes()), "found in {pid}, {name}");
+            assert!(
+                name.trim() == "sleep" || name.is_empty() || !process_holds(pid, key.as_bytes()),
+                "found in {pid}, {name}"
+            );
         }
         let root = Path::new("/proc").join(pids[0]).join("root");
         let mut n_seen = 0;
         for folder in ["dev/shm", "etc", "home", "run", "tmp", "var", "workspace"] {
-            assert!(!folder_holds(&root.join(folder), key.as_bytes(), &mut n_seen), "found in a file of {folder}");
+            assert!(
+                !folder_holds(&root.join(folder), key.as_bytes(), &mut n_seen),
+                "found in a file of {folder}"
+            );
         }
         assert!(n_seen > 100, "{n_seen} files");
     }

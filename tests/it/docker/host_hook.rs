@@ -1,4 +1,5 @@
-//! Commands that run on the person's own machine: only where their own settings say so, and within their limits.
+//! Commands that run on the person's own machine: only where their own settings say so, and within
+//! their limits.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -18,7 +19,9 @@ fn own(env: &TestEnv, text: &str) {
 }
 
 fn write() -> ScriptedModel {
-    ScriptedModel::new().calls("write_file", json!({"path": "a.txt", "content": "one\n"})).says("Done.")
+    ScriptedModel::new()
+        .calls("write_file", json!({"path": "a.txt", "content": "one\n"}))
+        .says("Done.")
 }
 
 #[test]
@@ -36,17 +39,30 @@ fn a_hook_of_the_persons_own_runs_on_the_host_and_one_of_a_project_never_does() 
              [[hooks.post_tool_use]]\nrun = \"pwd > in-the-box\"\n"
         ),
     );
-    env.write(".podbay/config.toml", format!("[[hooks.stop]]\nwhere = \"host\"\nrun = \"touch {shown}/project\"\n"));
-    run(env.podbay(&["config", "trust", "--yes", "-C"]).arg(env.project()));
+    env.write(
+        ".podbay/config.toml",
+        format!("[[hooks.stop]]\nwhere = \"host\"\nrun = \"touch {shown}/project\"\n"),
+    );
+    run(env
+        .podbay(&["config", "trust", "--yes", "-C"])
+        .arg(env.project()));
     let model = write().start_blocking();
     let mut command = env.task(&model, &["write"]);
     run(command.env("OUR_KEY", "sesame").env("MINE", "visible")).expect(0);
-    let read = |name: &str| std::fs::read_to_string(told.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let read = |name: &str| {
+        std::fs::read_to_string(told.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
     let input: serde_json::Value = serde_json::from_str(&read("input")).expect("JSON");
-    assert_eq!((&input["event"], &input["tool_input"]["path"]), (&json!("pre_tool_use"), &json!("a.txt")));
+    assert_eq!(
+        (&input["event"], &input["tool_input"]["path"]),
+        (&json!("pre_tool_use"), &json!("a.txt"))
+    );
     assert_eq!(read("folder").trim(), env.project().display().to_string());
     let environment = read("environment");
-    assert!(environment.contains("MINE=visible") && environment.contains("PODBAY_TOOL_NAME=write_file"), "{environment}");
+    assert!(
+        environment.contains("MINE=visible") && environment.contains("PODBAY_TOOL_NAME=write_file"),
+        "{environment}"
+    );
     assert!(!environment.contains("sesame"), "{environment}");
     assert!(read("stop").contains("\"completed\""));
     // The other place, for comparison; and a project's settings have no word in this one.
@@ -76,8 +92,14 @@ fn a_hook_on_the_host_that_hangs_or_says_no_holds_back_the_call_and_leaves_nothi
     let begun = Instant::now();
     run(&mut env.task(&model, &["write"])).expect(4);
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    assert!(told.contains("& sleep 600`: it did not end in its time"), "{told}");
-    assert!(told.contains("a hook of the person's holds it back: not today"), "{told}");
+    assert!(
+        told.contains("& sleep 600`: it did not end in its time"),
+        "{told}"
+    );
+    assert!(
+        told.contains("a hook of the person's holds it back: not today"),
+        "{told}"
+    );
     assert!(!env.path("a.txt").exists() && !env.path("b.txt").exists());
     std::thread::sleep(Duration::from_secs(7).saturating_sub(begun.elapsed()));
     assert!(!late.exists(), "what it had started was ended with it");

@@ -23,7 +23,9 @@ const RESULT: usize = 100_000;
 /// Makes one call, whose result must be bounded. Returns its text.
 #[track_caller]
 fn call(env: &TestBox, tool: &str, arguments: &Value) -> String {
-    let text = run(&mut env.here(&["call", tool, &arguments.to_string()])).expect(0).text();
+    let text = run(&mut env.here(&["call", tool, &arguments.to_string()]))
+        .expect(0)
+        .text();
     assert!(text.len() < RESULT, "{tool}: {} bytes", text.len());
     text
 }
@@ -42,21 +44,36 @@ fn rel_20_a_project_of_a_hundred_thousand_files_is_worked_on() {
     // One wide folder, whose list alone would be a hundred pages.
     fs::create_dir(env.path("wide")).expect("made");
     for file in 0..2000 {
-        fs::write(env.path(&format!("wide/entry{file}")), format!("needle{file}\n")).expect("written");
+        fs::write(
+            env.path(&format!("wide/entry{file}")),
+            format!("needle{file}\n"),
+        )
+        .expect("written");
     }
     TestEnv::give(&env.path("part7/file1.txt"));
 
     let listed = call(&env, "list_directory", &serde_json::json!({"path": "."}));
-    assert!(listed.contains("part97/") && listed.contains("wide/"), "{listed}");
+    assert!(
+        listed.contains("part97/") && listed.contains("wide/"),
+        "{listed}"
+    );
     let wide = call(&env, "list_directory", &serde_json::json!({"path": "wide"}));
     assert!(wide.contains("entry0"), "{wide}");
-    let found = call(&env, "glob", &serde_json::json!({"pattern": "**/file77.txt"}));
+    let found = call(
+        &env,
+        "glob",
+        &serde_json::json!({"pattern": "**/file77.txt"}),
+    );
     assert_eq!(found.matches("/file77.txt").count(), 98, "{found}");
     let found = call(&env, "grep", &serde_json::json!({"pattern": "needle1999"}));
     assert!(found.contains("wide/entry1999"), "{found}");
     call(&env, "grep", &serde_json::json!({"pattern": "needle"}));
     call(&env, "glob", &serde_json::json!({"pattern": "**/*.txt"}));
-    let text = call(&env, "bash", &serde_json::json!({"command": "find . -type f | wc -l; echo changed > part7/file1.txt"}));
+    let text = call(
+        &env,
+        "bash",
+        &serde_json::json!({"command": "find . -type f | wc -l; echo changed > part7/file1.txt"}),
+    );
     assert_eq!(text.trim(), (98 * n_in_folder + 2000).to_string());
     assert_eq!(env.read("part7/file1.txt"), "changed\n");
     env.assert_no_container();
@@ -88,9 +105,23 @@ fn dig(project: &Path, depth: usize) {
     let mut here: OwnedFd = fs::File::open(project).expect("opened").into();
     for _ in 0..depth {
         mkdirat(&here, "down", Mode::from_bits_truncate(0o755)).expect("made");
-        here = openat(&here, "down", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).expect("opened");
+        here = openat(
+            &here,
+            "down",
+            OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )
+        .expect("opened");
     }
-    drop(openat(&here, "needle.txt", OFlag::O_CREAT | OFlag::O_CLOEXEC, Mode::from_bits_truncate(0o644)).expect("made"));
+    drop(
+        openat(
+            &here,
+            "needle.txt",
+            OFlag::O_CREAT | OFlag::O_CLOEXEC,
+            Mode::from_bits_truncate(0o644),
+        )
+        .expect("made"),
+    );
 }
 
 #[test]
@@ -98,9 +129,20 @@ fn rel_20_a_deep_tree_odd_names_and_what_is_no_file_hold_nothing_up() {
     let Some(env) = TestBox::new() else { return };
     dig(&env.project(), 3000);
     env.write("plain.txt", "needle\n");
-    let odd = [&b"new\nline"[..], b"esc\x1b]0;title\x07", b"caf\xe9", b" ", b"-rf", b"a\\b"];
+    let odd = [
+        &b"new\nline"[..],
+        b"esc\x1b]0;title\x07",
+        b"caf\xe9",
+        b" ",
+        b"-rf",
+        b"a\\b",
+    ];
     for name in odd {
-        fs::write(env.project().join(std::ffi::OsStr::from_bytes(name)), "needle\n").expect("written");
+        fs::write(
+            env.project().join(std::ffi::OsStr::from_bytes(name)),
+            "needle\n",
+        )
+        .expect("written");
     }
     let socket = UnixListener::bind(env.path("socket")).expect("bound");
     nix::unistd::mkfifo(&env.path("fifo"), Mode::from_bits_truncate(0o666)).expect("made");
@@ -119,9 +161,17 @@ fn rel_20_a_deep_tree_odd_names_and_what_is_no_file_hold_nothing_up() {
         assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text:?}");
     }
     drop(socket);
-    // The folder must go with the test, and not every way of removing one takes a tree of this depth.
-    call(&env, "bash", &serde_json::json!({"command": "rm -rf down 2>&1 || true"}));
-    let _ = std::process::Command::new("rm").arg("-rf").arg(env.path("down")).status();
+    // The folder must go with the test, and not every way of removing one takes a tree of this
+    // depth.
+    call(
+        &env,
+        "bash",
+        &serde_json::json!({"command": "rm -rf down 2>&1 || true"}),
+    );
+    let _ = std::process::Command::new("rm")
+        .arg("-rf")
+        .arg(env.path("down"))
+        .status();
     assert!(!env.path("down").exists());
     env.assert_no_container();
 }

@@ -22,12 +22,13 @@ const GIB: u64 = 1 << 30;
 /// Returns what the engine says of a container.
 pub(super) fn inspect(container: &str) -> Value {
     let text = docker(&["inspect", "--type", "container", container]);
-    let mut all: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut all: Vec<Value> =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     all.remove(0)
 }
 
-/// Compares all settings of a container with those that every one of ours has, and `more`. What the engine leaves empty is not there; whatever
-/// else it has is a failure.
+/// Compares all settings of a container with those that every one of ours has, and `more`. What the
+/// engine leaves empty is not there; whatever else it has is a failure.
 #[track_caller]
 pub(super) fn check_settings(container: &Value, more: Value) {
     let mut expected = json!({
@@ -41,13 +42,19 @@ pub(super) fn check_settings(container: &Value, more: Value) {
         "RestartPolicy": {"Name": "no"},
         "SecurityOpt": ["no-new-privileges:true", format!("seccomp={SECCOMP}")],
     });
-    let Value::Object(more) = more else { panic!("{more}") };
+    let Value::Object(more) = more else {
+        panic!("{more}")
+    };
     expected.as_object_mut().expect("an object").extend(more);
     let mut found = without_empty(container["HostConfig"].clone()).expect("settings");
-    // Which program runs containers is the engine's own affair; zeros of limits count, though they are empty.
+    // Which program runs containers is the engine's own affair; zeros of limits count, though they
+    // are empty.
     let map = found.as_object_mut().expect("an object");
     map.remove("Runtime");
-    map.insert("Ulimits".to_owned(), container["HostConfig"]["Ulimits"].clone());
+    map.insert(
+        "Ulimits".to_owned(),
+        container["HostConfig"]["Ulimits"].clone(),
+    );
     assert_eq!(sorted(&found), sorted(&expected));
 }
 
@@ -62,7 +69,10 @@ fn without_empty(value: Value) -> Option<Value> {
             (!list.is_empty()).then_some(Value::Array(list))
         }
         Value::Object(map) => {
-            let map: Map<String, Value> = map.into_iter().filter_map(|(key, value)| Some((key, without_empty(value)?))).collect();
+            let map: Map<String, Value> = map
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, without_empty(value)?)))
+                .collect();
             (!map.is_empty()).then_some(Value::Object(map))
         }
         value => Some(value),
@@ -75,7 +85,11 @@ fn sorted(value: &Value) -> Value {
         Value::Object(map) => {
             let mut pairs: Vec<_> = map.iter().collect();
             pairs.sort_by_key(|(key, _)| key.as_str());
-            pairs.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
+            pairs
+                .into_iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect::<Map<_, _>>()
+                .into()
         }
         Value::Array(list) => list.iter().map(sorted).collect(),
         value => value.clone(),
@@ -84,7 +98,10 @@ fn sorted(value: &Value) -> Value {
 
 /// What the person's limits and a box's tasks add; the numbers are those of the page.
 pub(super) fn of_a_box(more: Value) -> Value {
-    let n_cpus: u64 = docker(&["info", "--format", "{{.NCPU}}"]).trim().parse().expect("a number");
+    let n_cpus: u64 = docker(&["info", "--format", "{{.NCPU}}"])
+        .trim()
+        .parse()
+        .expect("a number");
     let mut settings = json!({
         "CpuShares": 512,
         "LogConfig": {"Type": "none"},
@@ -104,7 +121,9 @@ pub(super) fn of_a_box(more: Value) -> Value {
             {"Name": "sigpending", "Hard": 4096, "Soft": 4096},
         ],
     });
-    let Value::Object(more) = more else { panic!("{more}") };
+    let Value::Object(more) = more else {
+        panic!("{more}")
+    };
     settings.as_object_mut().expect("an object").extend(more);
     settings
 }
@@ -113,7 +132,12 @@ pub(super) fn of_a_box(more: Value) -> Value {
 #[track_caller]
 fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached: bool) {
     let (uid, gid) = owner();
-    let guest = container["Mounts"].as_array().expect("a list").iter().find(|mount| mount["Type"] == "volume").expect("the guest's volume");
+    let guest = container["Mounts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|mount| mount["Type"] == "volume")
+        .expect("the guest's volume");
     let volume = guest["Name"].as_str().expect("a name");
     let hosts = format!("{}/hosts", guest["Source"].as_str().expect("a path"));
     assert!(volume.starts_with("podbay-guest-"), "{volume}");
@@ -144,11 +168,28 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
         })),
     );
     // What came of it: three mounts, one to write on, and no way in by a port or a name.
-    let mounted = |mount: &Value| (mount["Destination"].as_str().expect("text").to_owned(), mount["RW"].as_bool().expect("yes or no"));
-    let mut mounts: Vec<_> = container["Mounts"].as_array().expect("a list").iter().map(mounted).collect();
+    let mounted = |mount: &Value| {
+        (
+            mount["Destination"].as_str().expect("text").to_owned(),
+            mount["RW"].as_bool().expect("yes or no"),
+        )
+    };
+    let mut mounts: Vec<_> = container["Mounts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(mounted)
+        .collect();
     mounts.sort();
-    let expected = [("/etc/hosts", false), ("/run/podbay/bin", false), ("/workspace", true)];
-    assert_eq!(mounts, expected.map(|(path, writable)| (path.to_owned(), writable)));
+    let expected = [
+        ("/etc/hosts", false),
+        ("/run/podbay/bin", false),
+        ("/workspace", true),
+    ];
+    assert_eq!(
+        mounts,
+        expected.map(|(path, writable)| (path.to_owned(), writable))
+    );
     // The engine sets nothing up in its network, not even what it calls `none`.
     assert_eq!(without_empty(container["NetworkSettings"].clone()), None);
     assert_eq!(container["Config"]["NetworkDisabled"], true);
@@ -158,8 +199,17 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
     assert_eq!(config["WorkingDir"], "/");
     assert_eq!(config["Entrypoint"], json!(entrypoint));
     assert_eq!(config["Healthcheck"], json!({"Test": ["NONE"]}));
-    assert_eq!((&config["Hostname"], &config["StopSignal"]), (&json!("workspace"), &json!("SIGTERM")));
-    for key in ["AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"] {
+    assert_eq!(
+        (&config["Hostname"], &config["StopSignal"]),
+        (&json!("workspace"), &json!("SIGTERM"))
+    );
+    for key in [
+        "AttachStdin",
+        "AttachStdout",
+        "AttachStderr",
+        "OpenStdin",
+        "StdinOnce",
+    ] {
         assert_eq!(config[key], is_attached, "{key}");
     }
     for key in ["Tty", "Cmd", "Volumes", "ExposedPorts", "OnBuild"] {
@@ -185,7 +235,13 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
 #[track_caller]
 pub(super) fn check_filler(container: &Value, volume: &str) {
     assert_eq!(container["State"]["Status"], "created");
-    assert!(container["State"]["StartedAt"].as_str().is_some_and(|at| at.starts_with("0001-01-01")), "{}", container["State"]);
+    assert!(
+        container["State"]["StartedAt"]
+            .as_str()
+            .is_some_and(|at| at.starts_with("0001-01-01")),
+        "{}",
+        container["State"]
+    );
     assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "filler");
     assert_eq!(container["Config"]["Entrypoint"], json!(["/never-started"]));
     let mounts = json!([{"Type": "volume", "Source": volume, "Target": "/fill", "VolumeOptions": {"NoCopy": true}}]);
@@ -198,30 +254,70 @@ fn inspect_shows_every_setting_of_the_box() {
     env.write(".git/HEAD", "ref: refs/heads/main\n");
     let begun = start(&mut env.here(&["sh", "--", "sleep", "60"]));
     let container = inspect(&env.container());
-    check_box(&env, &container, &["/run/podbay/bin/podbay", "guest", "serve"], true);
-    assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "workspace");
+    check_box(
+        &env,
+        &container,
+        &["/run/podbay/bin/podbay", "guest", "serve"],
+        true,
+    );
+    assert_eq!(
+        container["Config"]["Labels"]["dev.podbay.role"],
+        "workspace"
+    );
     begun.signal(Signal::SIGTERM);
     begun.wait().expect(143);
     env.assert_no_container();
 
     up(&env, &ScriptedModel::new().start_blocking(), &[]);
     let container = inspect(&env.container());
-    check_box(&env, &container, &["/run/podbay/bin/podbay", "guest", "init", "--lease", "1800"], false);
-    assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "environment");
+    check_box(
+        &env,
+        &container,
+        &["/run/podbay/bin/podbay", "guest", "init", "--lease", "1800"],
+        false,
+    );
+    assert_eq!(
+        container["Config"]["Labels"]["dev.podbay.role"],
+        "environment"
+    );
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
 
-/// The control: a container with everything as the engine has it by itself, or with one thing more than ours have, does not pass.
+/// The control: a container with everything as the engine has it by itself, or with one thing more
+/// than ours have, does not pass.
 #[test]
 fn a_container_of_another_making_does_not_pass_for_one_of_ours() {
     let Some(env) = TestBox::new() else { return };
-    let ours = ["--cap-drop", "ALL", "--network", "none", "--read-only", "--security-opt", "no-new-privileges"];
-    for more in [&[][..], &ours, &["--privileged"], &["--volume", "/var/run:/host"], &["--pid", "host"], &["--device", "/dev/null"]] {
+    let ours = [
+        "--cap-drop",
+        "ALL",
+        "--network",
+        "none",
+        "--read-only",
+        "--security-opt",
+        "no-new-privileges",
+    ];
+    for more in [
+        &[][..],
+        &ours,
+        &["--privileged"],
+        &["--volume", "/var/run:/host"],
+        &["--pid", "host"],
+        &["--device", "/dev/null"],
+    ] {
         let label = format!("dev.podbay.project={}", env.key());
-        let container = docker(&[&["create", "--label", &label][..], more, &["podbay/workspace"]].concat());
+        let container = docker(
+            &[
+                &["create", "--label", &label][..],
+                more,
+                &["podbay/workspace"],
+            ]
+            .concat(),
+        );
         let found = inspect(container.trim());
-        let passes = std::panic::catch_unwind(|| check_settings(&found, of_a_box(json!({})))).is_ok();
+        let passes =
+            std::panic::catch_unwind(|| check_settings(&found, of_a_box(json!({})))).is_ok();
         assert!(!passes, "{more:?}");
     }
 }

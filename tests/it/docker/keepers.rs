@@ -1,5 +1,5 @@
-//! What each keeper may do, as the engine says it before it starts: one that looks can write to no file of the project, one that brings something in
-//! can, and none has a network or a capability.
+//! What each keeper may do, as the engine says it before it starts: one that looks can write to no
+//! file of the project, one that brings something in can, and none has a network or a capability.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -25,10 +25,20 @@ const SEES: &str = "/etc/hosts, /keep rw, /run/podbay/bin";
 
 /// Returns the kind of a keeper, and what it sees.
 fn told(keeper: &Value) -> String {
-    let (name, _) = keeper["Name"].as_str().expect("a name").trim_start_matches('/').rsplit_once('-').expect("an instance");
+    let (name, _) = keeper["Name"]
+        .as_str()
+        .expect("a name")
+        .trim_start_matches('/')
+        .rsplit_once('-')
+        .expect("an instance");
     let mounts = keeper["Mounts"].as_array().expect("a list").iter();
-    let mounted =
-        |mount: &Value| format!(" {}{}", mount["Destination"].as_str().expect("text"), if mount["RW"] == true { " rw" } else { "" });
+    let mounted = |mount: &Value| {
+        format!(
+            " {}{}",
+            mount["Destination"].as_str().expect("text"),
+            if mount["RW"] == true { " rw" } else { "" }
+        )
+    };
     let mut mounts: Vec<String> = mounts.map(mounted).collect();
     mounts.sort();
     format!("{name}:{}", mounts.join(","))
@@ -38,8 +48,15 @@ fn told(keeper: &Value) -> String {
 #[track_caller]
 fn check(keeper: &Value) {
     let host = &keeper["HostConfig"];
-    let is_of_git = keeper["Name"].as_str().expect("a name").starts_with("/podbay-keeper-git-");
-    let readonly = [&READONLY_PATHS[..], if is_of_git { &[] } else { &["/workspace/.git"] }].concat();
+    let is_of_git = keeper["Name"]
+        .as_str()
+        .expect("a name")
+        .starts_with("/podbay-keeper-git-");
+    let readonly = [
+        &READONLY_PATHS[..],
+        if is_of_git { &[] } else { &["/workspace/.git"] },
+    ]
+    .concat();
     check_settings(
         keeper,
         of_a_box(json!({
@@ -54,8 +71,14 @@ fn check(keeper: &Value) {
     );
     let (uid, gid) = owner();
     let config = &keeper["Config"];
-    assert_eq!((&config["User"], &config["NetworkDisabled"]), (&json!(format!("{uid}:{gid}")), &json!(true)));
-    assert_eq!(config["Entrypoint"], json!(["/run/podbay/bin/podbay", "guest", "keep"]));
+    assert_eq!(
+        (&config["User"], &config["NetworkDisabled"]),
+        (&json!(format!("{uid}:{gid}")), &json!(true))
+    );
+    assert_eq!(
+        config["Entrypoint"],
+        json!(["/run/podbay/bin/podbay", "guest", "keep"])
+    );
 }
 
 #[test]
@@ -73,22 +96,35 @@ fn only_a_keeper_that_brings_something_in_can_write_to_the_project_and_none_has_
     let keepers = |command: &mut Command| {
         run(command.env("DOCKER_HOST", proxy.address())).expect(0);
         let started = std::mem::take(&mut *started.lock().expect("unshared"));
-        let keepers: Vec<Value> =
-            started.into_iter().filter(|one| one["Name"].as_str().is_some_and(|name| name.starts_with("/podbay-keeper-"))).collect();
+        let keepers: Vec<Value> = started
+            .into_iter()
+            .filter(|one| {
+                one["Name"]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with("/podbay-keeper-"))
+            })
+            .collect();
         keepers.iter().for_each(check);
         keepers.iter().map(told).collect::<Vec<String>>()
     };
     let work = |how: &str| {
         let model = ScriptedModel::new()
-            .calls("bash", json!({ "command": format!("echo {how} > a.txt; git commit -q -a -m {how}") }))
+            .calls(
+                "bash",
+                json!({ "command": format!("echo {how} > a.txt; git commit -q -a -m {how}") }),
+            )
             .says("Done.")
             .start_blocking();
         keepers(&mut env.task(&model, &["work", "--changes", how]))
     };
     let plain = |more: &str| format!("podbay-keeper: /etc/hosts, /keep rw, {more}");
-    // Of the run itself the one that keeps how the project is sees it read-only, as does the one that prepares its repository.
+    // Of the run itself the one that keeps how the project is sees it read-only, as does the one
+    // that prepares its repository.
     let of_review = work("review");
-    assert!(!of_review.is_empty() && of_review.iter().all(|one| !one.contains("/workspace rw")), "{of_review:#?}");
+    assert!(
+        !of_review.is_empty() && of_review.iter().all(|one| !one.contains("/workspace rw")),
+        "{of_review:#?}"
+    );
     let podbay = |words: &[&str]| keepers(env.podbay(words).arg("-C").arg(env.project()));
     assert_eq!(
         podbay(&["review", "apply"]),
@@ -97,12 +133,24 @@ fn only_a_keeper_that_brings_something_in_can_write_to_the_project_and_none_has_
             format!("podbay-keeper-git: {SEES}, /session/0, /workspace rw"),
         ]
     );
-    assert_eq!(podbay(&["undo", "list"]), [plain("/run/podbay/bin, /workspace")]);
+    assert_eq!(
+        podbay(&["undo", "list"]),
+        [plain("/run/podbay/bin, /workspace")]
+    );
     assert_eq!(podbay(&["undo"]), [plain("/run/podbay/bin, /workspace rw")]);
-    assert_eq!(podbay(&["undo", "redo"]), [plain("/run/podbay/bin, /workspace rw")]);
+    assert_eq!(
+        podbay(&["undo", "redo"]),
+        [plain("/run/podbay/bin, /workspace rw")]
+    );
     let of_live = work("live");
     let (last, before) = of_live.split_last().expect("some");
-    assert_eq!(last, &format!("podbay-keeper-git: /aside rw, {SEES}, /session/0, /workspace rw"));
-    assert!(before.iter().all(|one| !one.contains("/workspace rw")), "{before:#?}");
+    assert_eq!(
+        last,
+        &format!("podbay-keeper-git: /aside rw, {SEES}, /session/0, /workspace rw")
+    );
+    assert!(
+        before.iter().all(|one| !one.contains("/workspace rw")),
+        "{before:#?}"
+    );
     env.assert_no_container();
 }

@@ -22,16 +22,29 @@ fn killing_the_controller_ends_command_and_box_and_loses_nothing() {
     let Some(env) = TestBox::new() else { return };
     let sleep = marker();
     let model = ScriptedModel::new()
-        .calls("write_file", json!({"path": "first.txt", "content": "kept\n"}))
-        .calls("bash", json!({"command": format!("touch begun; setsid sleep {sleep} & sleep {sleep}")}))
+        .calls(
+            "write_file",
+            json!({"path": "first.txt", "content": "kept\n"}),
+        )
+        .calls(
+            "bash",
+            json!({"command": format!("touch begun; setsid sleep {sleep} & sleep {sleep}")}),
+        )
         .start_blocking();
     let controller = start(&mut env.task(&model, &["wait a minute"]));
     env.wait_for("begun");
     assert_eq!(env.boxes().len(), 1);
     assert!(is_running(&sleep));
     controller.signal(Signal::SIGKILL);
-    let gone = within(Duration::from_secs(20), || !is_running(&sleep) && env.containers().is_empty());
-    assert!(gone, "command: {}, containers: {:?}", is_running(&sleep), env.containers());
+    let gone = within(Duration::from_secs(20), || {
+        !is_running(&sleep) && env.containers().is_empty()
+    });
+    assert!(
+        gone,
+        "command: {}, containers: {:?}",
+        is_running(&sleep),
+        env.containers()
+    );
     assert_eq!(controller.wait().code, 128 + 9);
 
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
@@ -51,16 +64,21 @@ struct Hungry {
 }
 
 impl Hungry {
-    /// Takes all memory of a small group, bit by bit, once the file `go` is there. `None` where no group can be made.
+    /// Takes all memory of a small group, bit by bit, once the file `go` is there. `None` where no
+    /// group can be made.
     fn start(go: &std::path::Path) -> Option<Self> {
         let name = format!("podbay-test-{}", std::process::id());
-        let (folder, limit) = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
-            .into_iter()
-            .map(|(parent, limit)| (std::path::Path::new(parent).join(&name), limit))
-            // Where groups may not limit memory, one that was made is of no use.
-            .find(|(folder, limit)| {
-                std::fs::create_dir(folder).is_ok() && (folder.join(limit).exists() || std::fs::remove_dir(folder).is_err())
-            })?;
+        let (folder, limit) = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ]
+        .into_iter()
+        .map(|(parent, limit)| (std::path::Path::new(parent).join(&name), limit))
+        // Where groups may not limit memory, one that was made is of no use.
+        .find(|(folder, limit)| {
+            std::fs::create_dir(folder).is_ok()
+                && (folder.join(limit).exists() || std::fs::remove_dir(folder).is_err())
+        })?;
         std::fs::write(folder.join(limit), "268435456").expect("a limit");
         let script = format!(
             "import os, time\nopen('{}/cgroup.procs', 'w').write('0')\n\
@@ -68,7 +86,10 @@ impl Hungry {
             folder.display(),
             go.display()
         );
-        let hog = Command::new("python3").args(["-c", &script]).spawn().expect("the `python3` command");
+        let hog = Command::new("python3")
+            .args(["-c", &script])
+            .spawn()
+            .expect("the `python3` command");
         Some(Self { folder, hog })
     }
 
@@ -84,7 +105,9 @@ impl Drop for Hungry {
         let _ = self.hog.kill();
         let _ = self.hog.wait();
         // What has ended is in it for a moment yet.
-        within(Duration::from_secs(20), || std::fs::remove_dir(&self.folder).is_ok());
+        within(Duration::from_secs(20), || {
+            std::fs::remove_dir(&self.folder).is_ok()
+        });
     }
 }
 
@@ -96,12 +119,18 @@ fn rel_25_a_controller_that_the_kernel_kills_for_memory_leaves_nothing_either() 
     }
     let sleep = marker();
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": format!("touch begun; setsid sleep {sleep} & sleep {sleep}")}))
+        .calls(
+            "bash",
+            json!({"command": format!("touch begun; setsid sleep {sleep} & sleep {sleep}")}),
+        )
         .start_blocking();
     let go = env.beside("go");
     let Some(hungry) = Hungry::start(&go) else {
         // Past the test's own capture: a run must not be silent about it.
-        drop(std::io::Write::write_all(&mut std::io::stderr(), b"left out, because no memory group can be made here: REL-25\n"));
+        drop(std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"left out, because no memory group can be made here: REL-25\n",
+        ));
         return;
     };
     let controller = start(&mut env.task(&model, &["wait a minute"]));
@@ -110,9 +139,19 @@ fn rel_25_a_controller_that_the_kernel_kills_for_memory_leaves_nothing_either() 
     std::fs::write(&go, "").expect("written");
     assert_eq!(controller.wait().code, 128 + 9, "the kernel chose it");
     drop(hungry);
-    let gone = within(Duration::from_secs(20), || !is_running(&sleep) && env.containers().is_empty());
-    assert!(gone, "command: {}, containers: {:?}", is_running(&sleep), env.containers());
+    let gone = within(Duration::from_secs(20), || {
+        !is_running(&sleep) && env.containers().is_empty()
+    });
+    assert!(
+        gone,
+        "command: {}, containers: {:?}",
+        is_running(&sleep),
+        env.containers()
+    );
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
-    assert!(shown.contains("wait a minute") && shown.contains("interrupted"), "{shown}");
+    assert!(
+        shown.contains("wait a minute") && shown.contains("interrupted"),
+        "{shown}"
+    );
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
 }

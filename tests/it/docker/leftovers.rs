@@ -18,9 +18,26 @@ use crate::support::test_env::within;
 /// Makes a container as a controller would have.
 fn container(env: &TestBox, verb: &[&str], owner: &str, role: &str) -> String {
     let project = format!("dev.podbay.project={}", env.key());
-    let (role, owner) = (format!("dev.podbay.role={role}"), format!("dev.podbay.owner={owner}"));
-    let labels = ["--label", &project, "--label", &role, "--label", &owner, "--network", "none"];
-    let arguments = [verb, &labels, &["--entrypoint", "sleep", "podbay/workspace", "600"]].concat();
+    let (role, owner) = (
+        format!("dev.podbay.role={role}"),
+        format!("dev.podbay.owner={owner}"),
+    );
+    let labels = [
+        "--label",
+        &project,
+        "--label",
+        &role,
+        "--label",
+        &owner,
+        "--network",
+        "none",
+    ];
+    let arguments = [
+        verb,
+        &labels,
+        &["--entrypoint", "sleep", "podbay/workspace", "600"],
+    ]
+    .concat();
     docker(&arguments).trim().to_owned()
 }
 
@@ -29,7 +46,12 @@ struct Controller(Child);
 
 impl Controller {
     fn new() -> Self {
-        Self(Command::new("sleep").arg("600").spawn().expect("the `sleep` command"))
+        Self(
+            Command::new("sleep")
+                .arg("600")
+                .spawn()
+                .expect("the `sleep` command"),
+        )
     }
 
     /// Returns what the label of its containers says.
@@ -38,7 +60,10 @@ impl Controller {
         let own = Owner::current().to_string();
         let place = own.rsplitn(3, ':').last().expect("three parts");
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
-        let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19)).expect("its start");
+        let started = stat
+            .rsplit_once(')')
+            .and_then(|(_, fields)| fields.split_whitespace().nth(19))
+            .expect("its start");
         format!("{place}:{}:{started}", self.0.id())
     }
 
@@ -55,13 +80,25 @@ fn the_next_start_removes_what_a_killed_one_left() {
     container(&env, &["create"], &killed.name(), "workspace");
     container(&env, &["run", "--detach"], &killed.name(), "workspace");
     container(&env, &["create"], &killed.name(), "filler");
-    let kept = ["create", "run --detach"].map(|verb| container(&env, &verb.split(' ').collect::<Vec<_>>(), &living.name(), "workspace"));
+    let kept = ["create", "run --detach"].map(|verb| {
+        container(
+            &env,
+            &verb.split(' ').collect::<Vec<_>>(),
+            &living.name(),
+            "workspace",
+        )
+    });
     killed.end();
     let other = TestBox::new().expect("as before");
     run(&mut other.here(&["sh", "--", "sleep", "1"])).expect(0);
-    let swept = within(Duration::from_secs(20), || env.containers().len() == kept.len());
+    let swept = within(Duration::from_secs(20), || {
+        env.containers().len() == kept.len()
+    });
     assert!(swept, "{:?}", env.containers());
-    assert!(kept.iter().all(|id| env.containers().contains(id)), "those of a living one stay");
+    assert!(
+        kept.iter().all(|id| env.containers().contains(id)),
+        "those of a living one stay"
+    );
     living.end();
 }
 
@@ -70,11 +107,24 @@ fn gc_removes_leftovers_and_the_guests_of_other_builds() {
     let Some(env) = TestBox::new() else { return };
     let _alone = alone_with_gc();
     let volume = format!("podbay-guest-test-{}", env.key());
-    docker(&["volume", "create", "--label", "dev.podbay.role=guest", &volume]);
-    let exists = |name: &str| docker(&["volume", "ls", "--quiet"]).lines().any(|found| found == name);
+    docker(&[
+        "volume",
+        "create",
+        "--label",
+        "dev.podbay.role=guest",
+        &volume,
+    ]);
+    let exists = |name: &str| {
+        docker(&["volume", "ls", "--quiet"])
+            .lines()
+            .any(|found| found == name)
+    };
     let own = self::volume(&std::fs::read(env!("CARGO_BIN_EXE_podbay")).expect("read"));
     run(&mut env.here(&["sh", "--", "true"])).expect(0);
-    assert!(exists(&volume) && exists(&own), "a start leaves other builds alone");
+    assert!(
+        exists(&volume) && exists(&own),
+        "a start leaves other builds alone"
+    );
     let (killed, living) = (Controller::new(), Controller::new());
     container(&env, &["create"], &killed.name(), "workspace");
     let kept = container(&env, &["create"], &living.name(), "workspace");
@@ -98,15 +148,28 @@ fn controllers_that_start_at_once_share_one_guest() {
         .map(|env| {
             let mut command = Command::new(&program);
             env.surround(&mut command);
-            start(command.args(["sh", "-C"]).arg(env.project()).args(["--", "echo", "here"]))
+            start(
+                command
+                    .args(["sh", "-C"])
+                    .arg(env.project())
+                    .args(["--", "echo", "here"]),
+            )
         })
         .collect();
     for controller in begun {
         assert_eq!(controller.wait().expect(0).text(), "here\n");
     }
     // The engine may still be removing the last box.
-    let remove = || Command::new("docker").args(["volume", "rm", &volume]).output().is_ok_and(|done| done.status.success());
-    assert!(within(Duration::from_secs(60), remove), "{volume} stays in use");
+    let remove = || {
+        Command::new("docker")
+            .args(["volume", "rm", &volume])
+            .output()
+            .is_ok_and(|done| done.status.success())
+    };
+    assert!(
+        within(Duration::from_secs(60), remove),
+        "{volume} stays in use"
+    );
 }
 
 /// Copies the program under another build id; returns the copy and the name of its guest's volume.
@@ -124,12 +187,20 @@ pub(super) fn another_build(env: &TestBox) -> (PathBuf, String) {
 /// Returns the name of the volume that holds a program for its boxes.
 fn volume(program: &[u8]) -> String {
     let at = build_id(program);
-    let id: String = program[at..at + 20].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id: String = program[at..at + 20]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("podbay-guest-{id}")
 }
 
-/// Finds the note that the linker left: the sizes of name and content, its type, its name, and then the id.
+/// Finds the note that the linker left: the sizes of name and content, its type, its name, and then
+/// the id.
 fn build_id(program: &[u8]) -> usize {
     const NOTE: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
-    program.windows(NOTE.len()).position(|bytes| bytes == NOTE).expect("a build id") + NOTE.len()
+    program
+        .windows(NOTE.len())
+        .position(|bytes| bytes == NOTE)
+        .expect("a build id")
+        + NOTE.len()
 }

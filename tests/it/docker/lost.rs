@@ -18,7 +18,10 @@ use crate::support::test_env::start;
 fn a_removed_box_is_made_anew_and_the_model_told() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "touch /tmp/here; touch begun; sleep 60"}))
+        .calls(
+            "bash",
+            json!({"command": "touch /tmp/here; touch begun; sleep 60"}),
+        )
         .calls("bash", json!({"command": "ls /tmp/here; echo again"}))
         .says("It went on.")
         .start_blocking();
@@ -29,9 +32,15 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
     assert_eq!(result["response"], "It went on.");
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
-    assert!(told.contains("the sandbox was ended") && told.contains("A new one takes its place"), "{told}");
+    assert!(
+        told.contains("the sandbox was ended") && told.contains("A new one takes its place"),
+        "{told}"
+    );
     let again = requests[2]["messages"].to_string();
-    assert!(again.contains("again") && again.contains("No such file"), "{again}");
+    assert!(
+        again.contains("again") && again.contains("No such file"),
+        "{again}"
+    );
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
     assert!(shown.contains("the sandbox ended"), "{shown}");
     env.assert_no_container();
@@ -42,9 +51,15 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
 fn what_was_read_in_a_box_that_is_lost_is_known_in_the_next() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
-        .calls("write_file", json!({"path": "notes.md", "content": "one\n"}))
+        .calls(
+            "write_file",
+            json!({"path": "notes.md", "content": "one\n"}),
+        )
         .calls("bash", json!({"command": "touch begun; sleep 60"}))
-        .calls("write_file", json!({"path": "notes.md", "content": "two\n"}))
+        .calls(
+            "write_file",
+            json!({"path": "notes.md", "content": "two\n"}),
+        )
         .says("It went on.")
         .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
@@ -53,7 +68,10 @@ fn what_was_read_in_a_box_that_is_lost_is_known_in_the_next() {
     docker(&["rm", "--force", &env.container()]);
     assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
     let told = model.requests()[3]["messages"].to_string();
-    assert!(told.contains("notes.md: it has changed since you read it"), "{told}");
+    assert!(
+        told.contains("notes.md: it has changed since you read it"),
+        "{told}"
+    );
     assert_eq!(env.read("notes.md"), "somebody's\n");
     env.assert_no_container();
 }
@@ -70,7 +88,11 @@ fn a_stopped_box_is_made_anew_and_the_model_told() {
     env.wait_for("begun");
     let begun = Instant::now();
     docker(&["stop", "--time", "600", &env.container()]);
-    assert!(begun.elapsed() < Duration::from_mins(5), "its PID 1 obeys the engine: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_mins(5),
+        "its PID 1 obeys the engine: {:?}",
+        begun.elapsed()
+    );
     assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
@@ -94,8 +116,17 @@ fn a_box_that_keeps_ending_is_given_up() {
         docker(&["kill", &env.container()]);
     }
     let result = started.wait().expect(5).json();
-    assert_eq!((&result["status"], &result["error"]["kind"]), (&json!("failed"), &json!("sandbox")));
-    assert!(result["error"].to_string().contains("ended 2 times within 10m"), "{}", result["error"]);
+    assert_eq!(
+        (&result["status"], &result["error"]["kind"]),
+        (&json!("failed"), &json!("sandbox"))
+    );
+    assert!(
+        result["error"]
+            .to_string()
+            .contains("ended 2 times within 10m"),
+        "{}",
+        result["error"]
+    );
     assert!(!env.path("begun3").exists());
     env.assert_no_container();
 }
@@ -103,7 +134,9 @@ fn a_box_that_keeps_ending_is_given_up() {
 #[test]
 fn a_paused_box_outlives_its_controller_only_until_the_next_look() {
     let Some(env) = TestBox::new() else { return };
-    let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; sleep 60"})).start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; sleep 60"}))
+        .start_blocking();
     let started = start(&mut env.task(&model, &["wait"]));
     env.wait_for("begun");
     let container = env.container();
@@ -116,7 +149,8 @@ fn a_paused_box_outlives_its_controller_only_until_the_next_look() {
     env.assert_no_container();
 }
 
-/// Runs a command that attacks what runs it, then ordinary ones: it may cost so many boxes, the model is told of each, and then all is well.
+/// Runs a command that attacks what runs it, then ordinary ones: it may cost so many boxes, the
+/// model is told of each, and then all is well.
 fn attack(command: &str, n_boxes: usize) {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
@@ -129,10 +163,22 @@ fn attack(command: &str, n_boxes: usize) {
     run(&mut env.task(&model, &["attack"])).expect(0);
     let requests = model.requests();
     let told = |n: usize| {
-        requests[n]["messages"].as_array().and_then(|all| all.last()).expect("messages")["content"].as_str().expect("text").to_owned()
+        requests[n]["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .expect("messages")["content"]
+            .as_str()
+            .expect("text")
+            .to_owned()
     };
     let all: Vec<String> = (1..5).map(told).collect();
-    assert_eq!(all.iter().filter(|told| told.contains("A new one takes its place")).count(), n_boxes, "{all:#?}");
+    assert_eq!(
+        all.iter()
+            .filter(|told| told.contains("A new one takes its place"))
+            .count(),
+        n_boxes,
+        "{all:#?}"
+    );
     assert_eq!(all[3], "42\n", "{all:#?}");
     env.assert_no_container();
 }
@@ -146,21 +192,37 @@ fn a_command_that_kills_everything_loses_its_box_and_no_more() {
 #[test]
 fn the_call_after_one_that_killed_everything_works() {
     let kill = signal_all(9);
-    let attacks = [kill.clone(), format!("{kill}; sleep 30"), format!("setsid {kill} & sleep 30"), format!("exec {kill}")];
+    let attacks = [
+        kill.clone(),
+        format!("{kill}; sleep 30"),
+        format!("setsid {kill} & sleep 30"),
+        format!("exec {kill}"),
+    ];
     let Some(env) = TestBox::new() else { return };
     let mut model = ScriptedModel::new();
     for attack in &attacks {
-        model = model.calls("bash", json!({"command": attack, "timeout_seconds": 10})).calls("bash", json!({"command": "echo $((40+2))"}));
+        model = model
+            .calls("bash", json!({"command": attack, "timeout_seconds": 10}))
+            .calls("bash", json!({"command": "echo $((40+2))"}));
     }
     let model = model.says("Done.").start_blocking();
     let mut task = env.task(&model, &["attack"]);
     run(task.env("PODBAY_SANDBOX_RESTARTS", "10")).expect(0);
     let last = model.requests().last().expect("requests")["messages"].clone();
-    let results = last.as_array().expect("a list").iter().filter(|message| message["role"] == "tool");
-    let told: Vec<&str> = results.map(|message| message["content"].as_str().expect("text")).collect();
+    let results = last
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|message| message["role"] == "tool");
+    let told: Vec<&str> = results
+        .map(|message| message["content"].as_str().expect("text"))
+        .collect();
     assert_eq!(told.len(), 2 * attacks.len(), "{told:#?}");
     for pair in told.chunks(2) {
-        assert!(pair[0].contains("killed from inside the sandbox. A new one takes its place"), "{told:#?}");
+        assert!(
+            pair[0].contains("killed from inside the sandbox. A new one takes its place"),
+            "{told:#?}"
+        );
         assert_eq!(pair[1], "42\n", "{told:#?}");
     }
     env.assert_no_container();
@@ -176,7 +238,10 @@ fn a_command_that_stops_everything_does_not_stop_us() {
 fn a_box_that_answers_no_more_is_given_up() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}))
+        .calls(
+            "bash",
+            json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}),
+        )
         .calls("bash", json!({"command": "echo $((40+2))"}))
         .says("It went on.")
         .start_blocking();
@@ -186,7 +251,12 @@ fn a_box_that_answers_no_more_is_given_up() {
     started.wait().expect(0);
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
-    assert!(told.contains("limit of 1 s") && told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
+    assert!(
+        told.contains("limit of 1 s")
+            && told.contains("did not answer")
+            && told.contains("A new one takes its place"),
+        "{told}"
+    );
     assert!(requests[2]["messages"].to_string().contains("42"));
     env.assert_no_container();
 }

@@ -97,7 +97,9 @@ fn left_out() -> bool {
     if left_out {
         // Not by a macro: the harness keeps to itself what a test that passes prints that way.
         TOLD.call_once(|| {
-            drop(io::stderr().write_all(b"left out, because PODBAY_TEST_DOCKER=0: all tests that need a container engine\n"));
+            drop(io::stderr().write_all(
+                b"left out, because PODBAY_TEST_DOCKER=0: all tests that need a container engine\n",
+            ));
         });
     }
     left_out
@@ -108,17 +110,28 @@ async fn connect() -> Option<Engine> {
     if left_out() {
         return None;
     }
-    Some(Engine::connect(&engine::Options::default(), &CancellationToken::new()).await.expect("an engine, or PODBAY_TEST_DOCKER=0"))
+    Some(
+        Engine::connect(&engine::Options::default(), &CancellationToken::new())
+            .await
+            .expect("an engine, or PODBAY_TEST_DOCKER=0"),
+    )
 }
 
-/// Returns a command that sends a signal to all processes but PID 1 and itself, one after the other: `kill` of all at once is refused.
+/// Returns a command that sends a signal to all processes but PID 1 and itself, one after the
+/// other: `kill` of all at once is refused.
 fn signal_all(signal: u8) -> String {
-    // The oldest first: without its supervisor a call would be over before what starts commands has its turn.
-    format!("bash -c 'for p in $(seq 2 9999); do [ $p = $$ ] || kill -{signal} $p; done' 2>/dev/null")
+    // The oldest first: without its supervisor a call would be over before what starts commands has
+    // its turn.
+    format!(
+        "bash -c 'for p in $(seq 2 9999); do [ $p = $$ ] || kill -{signal} $p; done' 2>/dev/null"
+    )
 }
 
 /// Prints what takes long, so that a slow test says why.
-#[expect(clippy::print_stderr, reason = "the test harness keeps it until a test fails")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the test harness keeps it until a test fails"
+)]
 fn progress() -> ProgressSink {
     Arc::new(|progress| eprintln!("{}: {}", progress.task, progress.detail))
 }

@@ -26,7 +26,12 @@ fn git_cannot_be_written_or_moved_and_the_rest_can() {
     ";
     let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
     assert_eq!(done.text(), "ref: refs/heads/main\ndone\n");
-    assert!(done.stderr.contains("Read-only file system") && done.stderr.contains("Device or resource busy"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("Read-only file system")
+            && done.stderr.contains("Device or resource busy"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(env.read(".git/HEAD"), "ref: refs/heads/main\n");
     assert!(env.path(".git/hooks/sample").exists() && !env.path(".git/hooks/pre-commit").exists());
     assert_eq!(env.read("moved/file"), "new\n");
@@ -36,7 +41,10 @@ fn git_cannot_be_written_or_moved_and_the_rest_can() {
     env.write(".git", "gitdir: /somewhere\n");
     let script = "echo gitdir: /evil > .git; mv .git away; rm .git; ls";
     let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
-    assert_eq!((done.text().as_str(), env.read(".git").as_str()), ("", "gitdir: /somewhere\n"));
+    assert_eq!(
+        (done.text().as_str(), env.read(".git").as_str()),
+        ("", "gitdir: /somewhere\n")
+    );
 }
 
 /// An image made for one test.
@@ -47,8 +55,19 @@ impl Image {
         let name = format!("podbay-test:{}", env.key());
         let folder = env.beside("image");
         std::fs::create_dir(&folder).expect("made");
-        std::fs::write(folder.join("Dockerfile"), format!("FROM podbay/workspace\n{lines}\n")).expect("written");
-        docker(&["build", "--quiet", "--no-cache", "--tag", &name, folder.to_str().expect("is text")]);
+        std::fs::write(
+            folder.join("Dockerfile"),
+            format!("FROM podbay/workspace\n{lines}\n"),
+        )
+        .expect("written");
+        docker(&[
+            "build",
+            "--quiet",
+            "--no-cache",
+            "--tag",
+            &name,
+            folder.to_str().expect("is text"),
+        ]);
         Self(name)
     }
 }
@@ -64,8 +83,22 @@ fn what_an_image_sets_for_its_tools_reaches_commands_and_what_loads_code_does_no
     let Some(env) = TestBox::new() else { return };
     let lines = "ENV JAVA_HOME=/opt/java BASH_ENV=/evil.sh LD_LIBRARY_PATH=/evil GCONV_PATH=/evil PROMPT_COMMAND=evil\nENV PATH=/opt/java/bin:/usr/bin:/bin";
     let image = Image::new(&env, lines);
-    let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", "echo $JAVA_HOME $PATH; env | grep -c evil"])).expect(1);
-    assert_eq!(done.text(), "/opt/java /opt/java/bin:/usr/bin:/bin\n0\n", "{}", done.stderr);
+    let done = run(&mut env.here(&[
+        "sh",
+        "--image",
+        &image.0,
+        "--",
+        "sh",
+        "-c",
+        "echo $JAVA_HOME $PATH; env | grep -c evil",
+    ]))
+    .expect(1);
+    assert_eq!(
+        done.text(),
+        "/opt/java /opt/java/bin:/usr/bin:/bin\n0\n",
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]
@@ -78,17 +111,36 @@ fn what_an_image_would_run_from_the_project_is_not_passed_on_and_that_is_said() 
     for name in ["bin/ls", "ls", "evil"] {
         env.write(name, "#!/bin/sh\ntouch /workspace/pwned\n");
         let path = env.path(name);
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("ours");
     }
     let script = "ls >/dev/null; perl -e 1; env | grep -E '^(PATH|PERL|PYTHON|LD_|BASH_ENV|NODE|KEPT)' | sort";
     let bash = serde_json::json!({ "command": script }).to_string();
     let done = run(&mut env.here(&["call", "--image", &image.0, "bash", &bash])).expect(0);
-    assert_eq!(done.text(), "KEPT=1\nPATH=/usr/bin:/bin\nPYTHONDONTWRITEBYTECODE=1\nPYTHONPATH=/opt/python\n", "{}", done.stderr);
+    assert_eq!(
+        done.text(),
+        "KEPT=1\nPATH=/usr/bin:/bin\nPYTHONDONTWRITEBYTECODE=1\nPYTHONPATH=/opt/python\n",
+        "{}",
+        done.stderr
+    );
     assert!(!env.path("pwned").exists());
     done.says(&["commands do not get all that the image sets: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PATH, PERL5LIB, PERL5OPT, PYTHONPATH"]);
     // The control: the engine alone would have run it.
     let mount = format!("{}:/workspace", env.project().display());
-    docker(&["run", "--rm", "--network", "none", "--volume", &mount, "--workdir", "/workspace", &image.0, "sh", "-c", "ls"]);
+    docker(&[
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--volume",
+        &mount,
+        "--workdir",
+        "/workspace",
+        &image.0,
+        "sh",
+        "-c",
+        "ls",
+    ]);
     assert!(env.path("pwned").exists());
     env.assert_no_container();
 }
@@ -99,12 +151,37 @@ fn what_else_an_image_says_of_how_it_starts_does_not_count() {
     let lines = "WORKDIR /workspace/made\nHEALTHCHECK --interval=1s CMD touch /workspace/healthy\nENTRYPOINT [\"touch\", \"/workspace/entered\"]\n\
                  CMD [\"/workspace/command\"]\nUSER root\nEXPOSE 80\nSTOPSIGNAL SIGKILL\nONBUILD RUN false\nSHELL [\"/bin/false\"]";
     let image = Image::new(&env, lines);
-    let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", "sleep 2.5; pwd; id -u"])).expect(0);
-    assert_eq!(done.text(), format!("/workspace\n{}\n", owner().0), "{}", done.stderr);
-    assert_eq!(std::fs::read_dir(env.project()).expect("a folder").count(), 0);
+    let done = run(&mut env.here(&[
+        "sh",
+        "--image",
+        &image.0,
+        "--",
+        "sh",
+        "-c",
+        "sleep 2.5; pwd; id -u",
+    ]))
+    .expect(0);
+    assert_eq!(
+        done.text(),
+        format!("/workspace\n{}\n", owner().0),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(
+        std::fs::read_dir(env.project()).expect("a folder").count(),
+        0
+    );
     // The control: each of them would have made something.
     let mount = format!("{}:/workspace", env.project().display());
-    docker(&["run", "--rm", "--network", "none", "--volume", &mount, &image.0]);
+    docker(&[
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--volume",
+        &mount,
+        &image.0,
+    ]);
     assert!(env.path("made").is_dir() && env.path("entered").exists());
     env.assert_no_container();
 }
@@ -112,10 +189,18 @@ fn what_else_an_image_says_of_how_it_starts_does_not_count() {
 #[test]
 fn volumes_of_an_image_are_covered() {
     let Some(env) = TestBox::new() else { return };
-    let image = Image::new(&env, "ENV LD_PRELOAD=/evil.so\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534");
+    let image = Image::new(
+        &env,
+        "ENV LD_PRELOAD=/evil.so\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534",
+    );
     let script = "stat -f -c %T /data /srv/more; touch /data/x /srv/more/x && echo written; id -u; echo \"[$LD_PRELOAD]\"";
     let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0);
-    assert_eq!(done.text(), format!("tmpfs\ntmpfs\nwritten\n{}\n[]\n", owner().0), "{}", done.stderr);
+    assert_eq!(
+        done.text(),
+        format!("tmpfs\ntmpfs\nwritten\n{}\n[]\n", owner().0),
+        "{}",
+        done.stderr
+    );
     env.assert_no_container();
 }
 
@@ -123,8 +208,13 @@ fn volumes_of_an_image_are_covered() {
 fn an_image_that_would_make_folders_in_the_project_is_refused() {
     let Some(env) = TestBox::new() else { return };
     let image = Image::new(&env, "VOLUME /workspace/data");
-    run(&mut env.here(&["call", "--image", &image.0, "list_directory", "{}"])).expect(5).says(&["a volume at /workspace/data", "hint:"]);
-    assert_eq!(std::fs::read_dir(env.project()).expect("a folder").count(), 0);
+    run(&mut env.here(&["call", "--image", &image.0, "list_directory", "{}"]))
+        .expect(5)
+        .says(&["a volume at /workspace/data", "hint:"]);
+    assert_eq!(
+        std::fs::read_dir(env.project()).expect("a folder").count(),
+        0
+    );
     env.assert_no_container();
 }
 
@@ -135,10 +225,25 @@ fn a_link_in_the_project_leads_nowhere_outside() {
     std::fs::write(&canary, "host secret\n").expect("written");
     std::os::unix::fs::symlink(&canary, env.path("link")).expect("linked");
     std::os::unix::fs::symlink(Path::new(".."), env.path("up")).expect("linked");
-    let link = run(&mut env.here(&["call", "read_file", r#"{"path":"link"}"#])).expect(1).text();
-    let up = run(&mut env.here(&["call", "read_file", r#"{"path":"up/canary"}"#])).expect(1).text();
-    assert!(!format!("{link}{up}").contains("host secret") && up.contains("outside"), "{link}{up}");
-    let text = run(&mut env.here(&["sh", "--", "sh", "-c", "cat link up/canary 2>&1; ls ../workspace"])).expect(0).text();
+    let link = run(&mut env.here(&["call", "read_file", r#"{"path":"link"}"#]))
+        .expect(1)
+        .text();
+    let up = run(&mut env.here(&["call", "read_file", r#"{"path":"up/canary"}"#]))
+        .expect(1)
+        .text();
+    assert!(
+        !format!("{link}{up}").contains("host secret") && up.contains("outside"),
+        "{link}{up}"
+    );
+    let text = run(&mut env.here(&[
+        "sh",
+        "--",
+        "sh",
+        "-c",
+        "cat link up/canary 2>&1; ls ../workspace",
+    ]))
+    .expect(0)
+    .text();
     assert!(!text.contains("host secret"), "{text}");
 }
 
@@ -147,8 +252,15 @@ struct Mounted(PathBuf);
 
 impl Mounted {
     fn over(path: PathBuf) -> Self {
-        let done = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&path).status();
-        assert!(done.expect("the `mount` command").success(), "{}", path.display());
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "none"])
+            .arg(&path)
+            .status();
+        assert!(
+            done.expect("the `mount` command").success(),
+            "{}",
+            path.display()
+        );
         std::fs::write(path.join("secret"), "of another disk\n").expect("written");
         Self(path)
     }
@@ -177,7 +289,8 @@ fn a_mount_inside_the_project_stays_out() {
     env.write("go", "");
     let text = begun.wait().expect(0).text();
     assert_eq!(text, "of the project\ndisk\n");
-    // It is as it was, and still there: with the folder below it the kernel would have taken it away.
+    // It is as it was, and still there: with the folder below it the kernel would have taken it
+    // away.
     assert_eq!(env.read("disk/secret"), "of another disk\n");
     run(&mut env.here(&["call", "delete_file", r#"{"path":"disk","recursive":true}"#])).expect(1);
     assert_eq!(env.read("disk/secret"), "of another disk\n");
@@ -214,12 +327,30 @@ fn odd_names_of_projects_are_mounted_as_they_are() {
         std::fs::write(project.join("name"), name).expect("written");
         TestEnv::give(&project);
         let mut command = env.podbay(&["sh", "-C"]);
-        let done = run(command.arg(&project).args(["--", "sh", "-c", "cat name; echo here > answer; ls -a"])).expect(0);
-        assert_eq!(done.text(), format!("{name}.\n..\nanswer\nname\n"), "{name:?}: {}", done.stderr);
-        assert_eq!(std::fs::read_to_string(project.join("answer")).expect("written"), "here\n", "{name:?}");
+        let done = run(command.arg(&project).args([
+            "--",
+            "sh",
+            "-c",
+            "cat name; echo here > answer; ls -a",
+        ]))
+        .expect(0);
+        assert_eq!(
+            done.text(),
+            format!("{name}.\n..\nanswer\nname\n"),
+            "{name:?}: {}",
+            done.stderr
+        );
+        assert_eq!(
+            std::fs::read_to_string(project.join("answer")).expect("written"),
+            "here\n",
+            "{name:?}"
+        );
     }
     // Nothing else was made on the way.
-    assert_eq!(std::fs::read_dir(&parent).expect("a folder").count(), names.len());
+    assert_eq!(
+        std::fs::read_dir(&parent).expect("a folder").count(),
+        names.len()
+    );
 }
 
 #[test]
@@ -229,7 +360,12 @@ fn a_projects_settings_cannot_be_written_or_moved_in_the_box() {
     let script = "echo x > .podbay/config.toml; touch .podbay/new; rm -rf .podbay; mv .podbay away; cat .podbay/config.toml; touch beside && echo done";
     let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
     assert_eq!(done.text(), "# ours\ndone\n");
-    assert!(done.stderr.contains("Read-only file system") && done.stderr.contains("Device or resource busy"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("Read-only file system")
+            && done.stderr.contains("Device or resource busy"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(env.read(".podbay/config.toml"), "# ours\n");
     assert!(env.path("beside").exists() && !env.path("away").exists());
     // Nor do the file tools try where nobody was asked.
@@ -243,11 +379,18 @@ fn c_04_settings_that_a_command_made_are_not_trusted() {
     let evil = r#"mkdir .podbay && printf '[sandbox]\npids = 4000\n[policy]\nallow = ["bash"]\n' > .podbay/config.toml && cat .podbay/config.toml"#;
     let bash = |command: &str| serde_json::json!({ "command": command }).to_string();
     run(&mut env.here(&["call", "bash", &bash(evil)])).expect(0);
-    assert!(env.read(".podbay/config.toml").contains("pids = 4000"), "the command could make it");
+    assert!(
+        env.read(".podbay/config.toml").contains("pids = 4000"),
+        "the command could make it"
+    );
     let pids = "cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null; true";
     let done = run(&mut env.here(&["call", "bash", &bash(pids)])).expect(0);
     assert_eq!(done.text(), "512\n");
-    let done = done.says(&["`sandbox.pids` is passed over", "`policy.allow` is passed over", "is not trusted"]);
+    let done = done.says(&[
+        "`sandbox.pids` is passed over",
+        "`policy.allow` is passed over",
+        "is not trusted",
+    ]);
     drop(done);
     // Asked about, it must be denied as ever.
     run(&mut env.here(&["call", "--mode", "ask", "bash", &bash("touch x")])).expect(4);

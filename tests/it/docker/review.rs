@@ -67,14 +67,18 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
             String::new()
         } else {
             let bytes = std::fs::read(&path).expect("a file");
-            // What is long is told by its hash: who compares hundreds of megabytes does not read them.
+            // What is long is told by its hash: who compares hundreds of megabytes does not read
+            // them.
             if bytes.len() > 200 {
                 format!("{} bytes, {:x?}", bytes.len(), Sha256::digest(&bytes))
             } else {
                 format!("{:?}", String::from_utf8_lossy(&bytes))
             }
         };
-        all.insert(path.strip_prefix(root).expect("below").to_owned(), format!("{:o} {content}", facts.mode()));
+        all.insert(
+            path.strip_prefix(root).expect("below").to_owned(),
+            format!("{:o} {content}", facts.mode()),
+        );
     }
 }
 
@@ -84,7 +88,10 @@ pub(super) fn held_back(env: &TestBox, command: &str, flags: &[&str]) -> Value {
 
 /// The same for a run that ends with this code.
 pub(super) fn held_back_to(env: &TestBox, command: &str, flags: &[&str], code: i32) -> Value {
-    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command }))
+        .says("Done.")
+        .start_blocking();
     let mut task = env.task(&model, &["change it all", "--changes", "review"]);
     run(task.args(flags)).expect(code).json()
 }
@@ -96,7 +103,15 @@ pub(super) fn review(env: &TestBox, arguments: &[&str]) -> Done {
 
 pub(super) fn volumes(env: &TestBox) -> Vec<String> {
     let project = format!("label=dev.podbay.project={}", env.key());
-    let listed = docker(&["volume", "ls", "--quiet", "--filter", &project, "--filter", "label=dev.podbay.role=review"]);
+    let listed = docker(&[
+        "volume",
+        "ls",
+        "--quiet",
+        "--filter",
+        &project,
+        "--filter",
+        "label=dev.podbay.role=review",
+    ]);
     listed.lines().map(str::to_owned).collect()
 }
 
@@ -105,23 +120,47 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
     let before = state(&env);
-    let model = ScriptedModel::new().calls("bash", json!({ "command": CHANGE })).says("Done.").start_blocking();
-    let done = run(&mut env.task(&model, &["change it all", "--changes", "review"])).expect(0).says(&[
-        "not in your project yet",
-        "deleted gone.txt",
-        "renamed moved.txt -> deep/er/moved.txt",
-        "podbay review apply",
-    ]);
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": CHANGE }))
+        .says("Done.")
+        .start_blocking();
+    let done = run(&mut env.task(&model, &["change it all", "--changes", "review"]))
+        .expect(0)
+        .says(&[
+            "not in your project yet",
+            "deleted gone.txt",
+            "renamed moved.txt -> deep/er/moved.txt",
+            "podbay review apply",
+        ]);
     assert!(!done.stderr.contains("made in place"), "{}", done.stderr);
     let result = done.json();
     let id = result["review"].as_str().expect("a review").to_owned();
-    assert_eq!((&result["applied"], &result["session"]), (&json!(false), &json!(id)));
-    assert_eq!(result["changes"]["created"], json!(["binary", "deep/er/moved.txt", "link", "made.txt", "renamed/in.txt"]), "{result}");
-    assert_eq!(result["changes"]["deleted"], json!(["folder/in.txt", "gone.txt", "moved.txt"]));
+    assert_eq!(
+        (&result["applied"], &result["session"]),
+        (&json!(false), &json!(id))
+    );
+    assert_eq!(
+        result["changes"]["created"],
+        json!([
+            "binary",
+            "deep/er/moved.txt",
+            "link",
+            "made.txt",
+            "renamed/in.txt"
+        ]),
+        "{result}"
+    );
+    assert_eq!(
+        result["changes"]["deleted"],
+        json!(["folder/in.txt", "gone.txt", "moved.txt"])
+    );
     assert_eq!(state(&env), before, "nothing is changed in the project");
     env.assert_no_container();
     let listed = review(&env, &["list"]).expect(0).text();
-    assert!(listed.contains(&id) && listed.contains("change it all"), "{listed}");
+    assert!(
+        listed.contains(&id) && listed.contains("change it all"),
+        "{listed}"
+    );
     let status = run(&mut env.here(&["status"])).expect(0).text();
     assert!(status.contains(&id), "{status}");
     let shown = review(&env, &["diff"]).expect(0).text();
@@ -135,18 +174,51 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    assert!(!shown.contains('\u{1b}') && !shown.contains("sesame"), "{shown}");
-    let shown = review(&env, &["diff", &id[..6], "kept.txt"]).expect(0).text();
-    assert!(shown.contains("+two") && !shown.contains("made.txt"), "{shown}");
-    review(&env, &["diff", "nowhere"]).expect(1).says(&["nothing can be chosen by `nowhere`"]);
-    let done = review(&env, &["apply", "--only", "made.txt", "--only", "deep"]).expect(0).text();
-    assert!(done.contains("deep/er/moved.txt") && done.contains("still waiting"), "{done}");
-    assert_eq!((env.read("made.txt").as_str(), env.read("kept.txt").as_str(), env.path("gone.txt").exists()), ("new\n", "one\n", true));
+    assert!(
+        !shown.contains('\u{1b}') && !shown.contains("sesame"),
+        "{shown}"
+    );
+    let shown = review(&env, &["diff", &id[..6], "kept.txt"])
+        .expect(0)
+        .text();
+    assert!(
+        shown.contains("+two") && !shown.contains("made.txt"),
+        "{shown}"
+    );
+    review(&env, &["diff", "nowhere"])
+        .expect(1)
+        .says(&["nothing can be chosen by `nowhere`"]);
+    let done = review(&env, &["apply", "--only", "made.txt", "--only", "deep"])
+        .expect(0)
+        .text();
+    assert!(
+        done.contains("deep/er/moved.txt") && done.contains("still waiting"),
+        "{done}"
+    );
+    assert_eq!(
+        (
+            env.read("made.txt").as_str(),
+            env.read("kept.txt").as_str(),
+            env.path("gone.txt").exists()
+        ),
+        ("new\n", "one\n", true)
+    );
     review(&env, &["discard"]).expect(0);
-    assert_eq!((env.read("made.txt").as_str(), env.read("kept.txt").as_str()), ("new\n", "one\n"), "what was brought in stays");
-    assert_eq!(review(&env, &["list"]).expect(0).text(), "nothing waits to be reviewed\n");
-    review(&env, &["apply"]).expect(2).says(&["nothing waits to be reviewed"]);
-    review(&env, &["discard", &id]).expect(1).says(&["there is no review", &id]);
+    assert_eq!(
+        (env.read("made.txt").as_str(), env.read("kept.txt").as_str()),
+        ("new\n", "one\n"),
+        "what was brought in stays"
+    );
+    assert_eq!(
+        review(&env, &["list"]).expect(0).text(),
+        "nothing waits to be reviewed\n"
+    );
+    review(&env, &["apply"])
+        .expect(2)
+        .says(&["nothing waits to be reviewed"]);
+    review(&env, &["discard", &id])
+        .expect(1)
+        .says(&["there is no review", &id]);
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
@@ -154,14 +226,35 @@ fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
 #[test]
 fn a_run_holds_its_changes_back_unless_it_is_told_otherwise() {
     let Some(env) = TestBox::new() else { return };
-    let model = || ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let model = || {
+        ScriptedModel::new()
+            .calls("bash", json!({"command": "echo new > made.txt"}))
+            .says("Done.")
+            .start_blocking()
+    };
     let (held, live) = (model(), model());
-    let result = run(env.task(&held, &["work"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(0).json();
-    assert!(result["review"].is_string() && !env.path("made.txt").exists(), "{result}");
-    run(env.task(&live, &["work", "--changes", "live"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(0);
+    let result = run(env
+        .task(&held, &["work"])
+        .env_remove("PODBAY_SANDBOX_CHANGES"))
+    .expect(0)
+    .json();
+    assert!(
+        result["review"].is_string() && !env.path("made.txt").exists(),
+        "{result}"
+    );
+    run(env
+        .task(&live, &["work", "--changes", "live"])
+        .env_remove("PODBAY_SANDBOX_CHANGES"))
+    .expect(0);
     assert!(env.path("made.txt").exists());
-    run(&mut env.task(&live, &["work", "--apply"])).expect(2).says(&["here changes are made in place"]);
-    run(env.here(&["chat", "--changes", "review"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(2).says(&["turn by turn"]);
+    run(&mut env.task(&live, &["work", "--apply"]))
+        .expect(2)
+        .says(&["here changes are made in place"]);
+    run(env
+        .here(&["chat", "--changes", "review"])
+        .env_remove("PODBAY_SANDBOX_CHANGES"))
+    .expect(2)
+    .says(&["turn by turn"]);
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }
@@ -172,16 +265,32 @@ fn all_of_it_is_brought_in_as_one_turn_that_can_be_taken_back() {
     fill(&env);
     let before = state(&env);
     let result = held_back(&env, CHANGE, &["--apply"]);
-    assert_eq!((&result["applied"], &result["review"]), (&json!(true), &Value::Null), "{result}");
-    assert_eq!((env.read("kept.txt").as_str(), env.read("renamed/in.txt").as_str()), ("one\ntwo\n", "in\n"));
+    assert_eq!(
+        (&result["applied"], &result["review"]),
+        (&json!(true), &Value::Null),
+        "{result}"
+    );
+    assert_eq!(
+        (
+            env.read("kept.txt").as_str(),
+            env.read("renamed/in.txt").as_str()
+        ),
+        ("one\ntwo\n", "in\n")
+    );
     let facts = env.path("made.txt").metadata().expect("there");
-    assert_eq!((facts.uid(), facts.gid()), crate::support::test_env::owner());
+    assert_eq!(
+        (facts.uid(), facts.gid()),
+        crate::support::test_env::owner()
+    );
     assert_eq!(volumes(&env), Vec::<String>::new());
     run(&mut env.here(&["undo"])).expect(0);
     assert_eq!(state(&env), before);
     // A run that changes nothing leaves nothing.
     let result = held_back(&env, "true", &[]);
-    assert_eq!((&result["review"], &result["changes"]["created"]), (&Value::Null, &json!([])));
+    assert_eq!(
+        (&result["review"], &result["changes"]["created"]),
+        (&Value::Null, &json!([]))
+    );
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
@@ -191,7 +300,10 @@ fn what_a_task_did_that_was_not_done_is_not_brought_in_at_once() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
     let before = state(&env);
-    let not_done: [(&[&str], i32); 2] = [(&["--max-turns", "2"], 3), (&["--deny", "bash(touch no.txt)"], 4)];
+    let not_done: [(&[&str], i32); 2] = [
+        (&["--max-turns", "2"], 3),
+        (&["--deny", "bash(touch no.txt)"], 4),
+    ];
     for (flags, code) in not_done {
         let model = ScriptedModel::new()
             .calls("bash", json!({ "command": CHANGE }))
@@ -200,9 +312,19 @@ fn what_a_task_did_that_was_not_done_is_not_brought_in_at_once() {
             .start_blocking();
         let mut task = env.task(&model, &["work", "--changes", "review", "--apply"]);
         let result = run(task.args(flags)).expect(code).json();
-        assert_eq!((&result["applied"], state(&env)), (&json!(false), before.clone()), "{result}");
+        assert_eq!(
+            (&result["applied"], state(&env)),
+            (&json!(false), before.clone()),
+            "{result}"
+        );
         let id = result["review"].as_str().expect("it waits").to_owned();
-        assert!(review(&env, &["diff", &id]).expect(0).text().contains("+two"), "{result}");
+        assert!(
+            review(&env, &["diff", &id])
+                .expect(0)
+                .text()
+                .contains("+two"),
+            "{result}"
+        );
         review(&env, &["discard", &id]).expect(0);
     }
     env.assert_no_container();
@@ -212,14 +334,40 @@ fn what_a_task_did_that_was_not_done_is_not_brought_in_at_once() {
 fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_way_to_it() {
     let Some(env) = TestBox::new() else { return };
     let command = "echo ./on-enter > .envrc; echo fine > fine.txt";
-    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command }))
+        .says("Done.")
+        .start_blocking();
     let done = run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(9);
-    let done = done.says(&["1 path changed, not in your project yet", "new     .envrc", "--accept-auto-run"]);
+    let done = done.says(&[
+        "1 path changed, not in your project yet",
+        "new     .envrc",
+        "--accept-auto-run",
+    ]);
     let (said, result) = (done.stderr.clone(), done.json());
-    assert!(env.path("fine.txt").exists() && !env.path(".envrc").exists() && !said.contains("new     fine.txt"), "{said}");
-    assert_eq!((&result["status"], &result["exit_code"], &result["error"]), (&json!("completed"), &json!(9), &Value::Null), "{result}");
-    assert!(review(&env, &["apply"]).expect(9).text().contains("nothing was brought in"));
-    assert!(review(&env, &["apply", "--accept-auto-run"]).expect(0).text().contains(".envrc: direnv obeys it by itself"));
+    assert!(
+        env.path("fine.txt").exists()
+            && !env.path(".envrc").exists()
+            && !said.contains("new     fine.txt"),
+        "{said}"
+    );
+    assert_eq!(
+        (&result["status"], &result["exit_code"], &result["error"]),
+        (&json!("completed"), &json!(9), &Value::Null),
+        "{result}"
+    );
+    assert!(
+        review(&env, &["apply"])
+            .expect(9)
+            .text()
+            .contains("nothing was brought in")
+    );
+    assert!(
+        review(&env, &["apply", "--accept-auto-run"])
+            .expect(0)
+            .text()
+            .contains(".envrc: direnv obeys it by itself")
+    );
     assert!(env.path(".envrc").exists());
     assert_eq!(volumes(&env), Vec::<String>::new());
 }
@@ -231,16 +379,35 @@ fn what_runs_by_itself_comes_with_a_run_that_says_yes_and_what_you_run_with_any(
     env.write(".github/workflows/ci.yml", "old\n");
     let bump = "sed -i s/1.0.0/1.0.1/ package.json; echo new > .github/workflows/ci.yml; printf 'all:\\n' > Makefile";
     let result = held_back(&env, bump, &["--apply"]);
-    assert_eq!((&result["applied"], &result["review"]), (&json!(true), &Value::Null), "{result}");
-    assert!(env.read("package.json").contains("1.0.1") && env.path("Makefile").exists(), "{result}");
+    assert_eq!(
+        (&result["applied"], &result["review"]),
+        (&json!(true), &Value::Null),
+        "{result}"
+    );
+    assert!(
+        env.read("package.json").contains("1.0.1") && env.path("Makefile").exists(),
+        "{result}"
+    );
     assert_eq!(env.read(".github/workflows/ci.yml"), "new\n");
-    for name in ["package.json: npm", "Makefile: make obeys it when you run it", ".github/workflows/ci.yml: a CI server"] {
-        assert!(result["may_run"].to_string().contains(name), "{name}: {result}");
+    for name in [
+        "package.json: npm",
+        "Makefile: make obeys it when you run it",
+        ".github/workflows/ci.yml: a CI server",
+    ] {
+        assert!(
+            result["may_run"].to_string().contains(name),
+            "{name}: {result}"
+        );
     }
     held_back(&env, "echo x > .envrc", &["--apply", "--accept-auto-run"]);
     assert_eq!(env.read(".envrc"), "x\n");
     let model = ScriptedModel::new().says("Done.").start_blocking();
-    run(&mut env.task(&model, &["work", "--changes", "review", "--accept-auto-run"])).expect(2).says(&["there is no --apply"]);
+    run(&mut env.task(
+        &model,
+        &["work", "--changes", "review", "--accept-auto-run"],
+    ))
+    .expect(2)
+    .says(&["there is no --apply"]);
     env.assert_no_container();
 }
 
@@ -251,7 +418,10 @@ fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
     let answered = |words: &[&str], keys: &str| {
         let mut talk = Talk::run(&env, &env.project(), words);
         let shown = talk.sees(question);
-        assert!(shown.contains(".envrc may run on your machine: direnv obeys it by itself"), "{shown}");
+        assert!(
+            shown.contains(".envrc may run on your machine: direnv obeys it by itself"),
+            "{shown}"
+        );
         // Keys that come before the question can be read are thrown away.
         std::thread::sleep(Duration::from_millis(600));
         talk.types(keys);
@@ -261,10 +431,26 @@ fn a_person_at_a_terminal_is_asked_about_what_runs_by_itself() {
     assert_eq!(answered(&["review", "apply"], "\n"), 9);
     assert!(env.path("fine.txt").exists() && !env.path(".envrc").exists());
     assert_eq!(answered(&["review", "apply"], "y\n"), 0);
-    assert_eq!((env.read(".envrc").as_str(), volumes(&env)), ("x\n", Vec::new()));
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo y > .envrc"})).says("Done.").start_blocking();
+    assert_eq!(
+        (env.read(".envrc").as_str(), volumes(&env)),
+        ("x\n", Vec::new())
+    );
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo y > .envrc"}))
+        .says("Done.")
+        .start_blocking();
     let endpoint = model.endpoint();
-    let words = ["run", "work", "--changes", "review", "--apply", "--model", "scripted", "--endpoint", &endpoint];
+    let words = [
+        "run",
+        "work",
+        "--changes",
+        "review",
+        "--apply",
+        "--model",
+        "scripted",
+        "--endpoint",
+        &endpoint,
+    ];
     assert_eq!(answered(&words, "y\n"), 0);
     assert_eq!(env.read(".envrc"), "y\n");
     env.assert_no_container();
@@ -281,28 +467,53 @@ fn a_branch_that_changes_what_runs_is_checked_out_in_a_view_and_held_at_the_appl
     git(&env, &["add", "."]);
     git(&env, &["commit", "-q", "-m", "one"]);
     git(&env, &["checkout", "-q", "-b", "side"]);
-    for path in [".github/workflows/ci.yml", ".vscode/tasks.json", ".husky/pre-commit"] {
+    for path in [
+        ".github/workflows/ci.yml",
+        ".vscode/tasks.json",
+        ".husky/pre-commit",
+    ] {
         env.write(path, "side\n");
     }
     git(&env, &["commit", "-q", "-a", "-m", "side"]);
     git(&env, &["checkout", "-q", "main"]);
     give_all(&env.project());
-    let result =
-        held_back(&env, "set -e; git switch -q side; cat .github/workflows/ci.yml .vscode/tasks.json .husky/pre-commit > seen", &[]);
+    let result = held_back(
+        &env,
+        "set -e; git switch -q side; cat .github/workflows/ci.yml .vscode/tasks.json .husky/pre-commit > seen",
+        &[],
+    );
     let done = review(&env, &["apply", "--no-commits"]).expect(9).text();
     assert_eq!(
-        (env.read("seen").as_str(), env.read(".github/workflows/ci.yml").as_str()),
+        (
+            env.read("seen").as_str(),
+            env.read(".github/workflows/ci.yml").as_str()
+        ),
         ("side\nside\nside\n", "side\n"),
         "{result} {done}"
     );
-    assert_eq!((env.read(".vscode/tasks.json").as_str(), env.read(".husky/pre-commit").as_str()), ("{}\n", "true\n"), "{done}");
+    assert_eq!(
+        (
+            env.read(".vscode/tasks.json").as_str(),
+            env.read(".husky/pre-commit").as_str()
+        ),
+        ("{}\n", "true\n"),
+        "{done}"
+    );
     review(&env, &["discard"]).expect(0);
     // Live they cannot be changed.
-    let live =
-        ScriptedModel::new().calls("bash", json!({"command": "echo live > .vscode/tasks.json; echo live > .github/workflows/ci.yml"}));
+    let live = ScriptedModel::new().calls(
+        "bash",
+        json!({"command": "echo live > .vscode/tasks.json; echo live > .github/workflows/ci.yml"}),
+    );
     let live = live.says("Done.").start_blocking();
     run(&mut env.task(&live, &["work", "--changes", "live"])).expect(0);
-    assert_eq!((env.read(".vscode/tasks.json").as_str(), env.read(".github/workflows/ci.yml").as_str()), ("{}\n", "side\n"));
+    assert_eq!(
+        (
+            env.read(".vscode/tasks.json").as_str(),
+            env.read(".github/workflows/ci.yml").as_str()
+        ),
+        ("{}\n", "side\n")
+    );
     env.assert_no_container();
 }
 
@@ -310,14 +521,26 @@ fn a_branch_that_changes_what_runs_is_checked_out_in_a_view_and_held_at_the_appl
 fn a_run_that_goes_on_after_a_part_was_brought_in_goes_on_from_there() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
-    let id = held_back(&env, "echo two >> kept.txt; echo more > gone.txt", &[])["review"].as_str().expect("it waits").to_owned();
+    let id = held_back(&env, "echo two >> kept.txt; echo more > gone.txt", &[])["review"]
+        .as_str()
+        .expect("it waits")
+        .to_owned();
     review(&env, &["apply", "--only", "kept.txt"]).expect(0);
-    let more = ScriptedModel::new().calls("bash", json!({"command": "echo three >> kept.txt"})).says("Done.").start_blocking();
+    let more = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo three >> kept.txt"}))
+        .says("Done.")
+        .start_blocking();
     run(&mut env.task(&more, &["go on", "--continue", "--changes", "review"])).expect(0);
     let shown = review(&env, &["diff", &id, "kept.txt"]).expect(0).text();
-    assert!(shown.contains("+three") && !shown.contains("+two"), "{shown}");
+    assert!(
+        shown.contains("+three") && !shown.contains("+two"),
+        "{shown}"
+    );
     review(&env, &["apply"]).expect(0);
-    assert_eq!((env.read("kept.txt").as_str(), env.read("gone.txt").as_str()), ("one\ntwo\nthree\n", "more\n"));
+    assert_eq!(
+        (env.read("kept.txt").as_str(), env.read("gone.txt").as_str()),
+        ("one\ntwo\nthree\n", "more\n")
+    );
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
@@ -325,13 +548,21 @@ fn a_run_that_goes_on_after_a_part_was_brought_in_goes_on_from_there() {
 #[test]
 fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
     let Some(env) = TestBox::new() else { return };
-    let go_on = |command: &str, flags: &[&str]| held_back(&env, command, &[&["--continue"][..], flags].concat());
+    let go_on = |command: &str, flags: &[&str]| {
+        held_back(&env, command, &[&["--continue"][..], flags].concat())
+    };
     for name in ["1", "2"] {
         env.write(&format!("src/{name}"), format!("{name}\n"));
     }
     env.write(".envrc", "true\n");
-    // What runs by itself waits on; the rest is brought in, and with it the old name goes from the project.
-    held_back_to(&env, "mv src lib; echo agent >> lib/1; echo x >> .envrc", &["--apply"], 9);
+    // What runs by itself waits on; the rest is brought in, and with it the old name goes from the
+    // project.
+    held_back_to(
+        &env,
+        "mv src lib; echo agent >> lib/1; echo x >> .envrc",
+        &["--apply"],
+        9,
+    );
     assert!(!env.path("src").exists());
     let read = || (env.read("lib/1"), env.read("lib/2"));
     let whole = ("1\nagent\n".to_owned(), "2\n".to_owned());
@@ -343,11 +574,18 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
     held_back(&env, "mv lib new; echo more >> new/1", &[]);
     std::fs::rename(env.path("lib"), env.path("other")).expect("renamed");
     let result = go_on("cat new/2 > copied.txt", &[]);
-    assert_eq!(result["changes"]["created"], json!(["copied.txt", "new/1", "new/2"]), "{result}");
+    assert_eq!(
+        result["changes"]["created"],
+        json!(["copied.txt", "new/1", "new/2"]),
+        "{result}"
+    );
     let shown = review(&env, &["diff"]).expect(0).text();
     assert!(shown.contains("+agent\n+more\n"), "{shown}");
     review(&env, &["apply"]).expect(0);
-    assert_eq!((env.read("new/1").as_str(), env.read("copied.txt").as_str()), ("1\nagent\nmore\n", "2\n"));
+    assert_eq!(
+        (env.read("new/1").as_str(), env.read("copied.txt").as_str()),
+        ("1\nagent\nmore\n", "2\n")
+    );
     assert!(env.path("other/1").exists());
     env.assert_no_container();
 }
@@ -355,8 +593,16 @@ fn a_folder_that_a_run_renamed_stays_whole_when_the_old_one_is_gone() {
 #[test]
 fn a_folder_of_the_project_is_renamed_though_the_kernel_does_not_and_a_masked_one_stays() {
     let Some(env) = TestBox::new() else { return };
-    let rename = |from: &str, to: &str| format!("python3 -c 'import os; os.rename(\"{from}\", \"{to}\")'");
-    for name in ["src/1", "src/deep/2", "plain/3", "over/4", "conf/key/.env", "conf/5"] {
+    let rename =
+        |from: &str, to: &str| format!("python3 -c 'import os; os.rename(\"{from}\", \"{to}\")'");
+    for name in [
+        "src/1",
+        "src/deep/2",
+        "plain/3",
+        "over/4",
+        "conf/key/.env",
+        "conf/5",
+    ] {
         env.write(name, format!("{name}\n"));
     }
     git(&env, &["init", "-q", "-b", "main"]);
@@ -384,7 +630,11 @@ fn a_folder_of_the_project_is_renamed_though_the_kernel_does_not_and_a_masked_on
     assert!(told.contains("cross-device link"), "{told}");
     review(&env, &["apply"]).expect(0);
     assert_eq!(
-        (env.read("lib/deep/2").as_str(), env.read("moved/3").as_str(), env.path("src").exists()),
+        (
+            env.read("lib/deep/2").as_str(),
+            env.read("moved/3").as_str(),
+            env.path("src").exists()
+        ),
         ("src/deep/2\n", "plain/3\n", false)
     );
     assert_eq!(env.read("conf/key/.env"), "conf/key/.env\n");
@@ -399,21 +649,56 @@ fn nothing_goes_on_in_a_copy_in_which_an_earlier_version_renamed_a_folder() {
     }
     env.write("src/deep/1", "1\n");
     env.write("plain.txt", "one\n");
-    let id = held_back(&env, "echo two >> plain.txt", &[])["review"].as_str().expect("an id").to_owned();
-    let volume = docker(&["volume", "inspect", "--format", "{{.Mountpoint}}", &format!("podbay-review-{id}")]);
+    let id = held_back(&env, "echo two >> plain.txt", &[])["review"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let volume = docker(&[
+        "volume",
+        "inspect",
+        "--format",
+        "{{.Mountpoint}}",
+        &format!("podbay-review-{id}"),
+    ]);
     let (volume, place) = (volume.trim(), tempfile::tempdir().expect("a folder"));
     let project = env.project();
-    let options = format!("lowerdir={},upperdir={volume}/up,workdir={volume}/wk,redirect_dir=on,xino=off", project.display());
+    let options = format!(
+        "lowerdir={},upperdir={volume}/up,workdir={volume}/wk,redirect_dir=on,xino=off",
+        project.display()
+    );
     let flags = nix::mount::MsFlags::empty();
-    nix::mount::mount(Some("overlay"), place.path(), Some("overlay"), flags, Some(options.as_str())).expect("laid over");
-    std::fs::rename(place.path().join("src/deep"), place.path().join("src/deeper")).expect("renamed");
+    nix::mount::mount(
+        Some("overlay"),
+        place.path(),
+        Some("overlay"),
+        flags,
+        Some(options.as_str()),
+    )
+    .expect("laid over");
+    std::fs::rename(
+        place.path().join("src/deep"),
+        place.path().join("src/deeper"),
+    )
+    .expect("renamed");
     nix::mount::umount(place.path()).expect("unmounted");
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo three >> plain.txt"})).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo three >> plain.txt"}))
+        .says("Done.")
+        .start_blocking();
     let mut task = env.task(&model, &["go on", "--changes", "review", "--continue"]);
-    run(&mut task).expect(5).says(&["the folder `src/deeper` was renamed", "nothing goes on in this copy"]);
+    run(&mut task).expect(5).says(&[
+        "the folder `src/deeper` was renamed",
+        "nothing goes on in this copy",
+    ]);
     // What was seen at its end comes all the same.
     review(&env, &["apply"]).expect(0);
-    assert_eq!((env.read("plain.txt").as_str(), env.read("src/deep/1").as_str()), ("one\ntwo\n", "1\n"));
+    assert_eq!(
+        (
+            env.read("plain.txt").as_str(),
+            env.read("src/deep/1").as_str()
+        ),
+        ("one\ntwo\n", "1\n")
+    );
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
@@ -431,26 +716,63 @@ fn what_is_dangerous_is_not_brought_in_and_what_runs_by_itself_only_when_asked()
          mkfifo pipe; mkdir -p sub/.git/hooks && echo x > sub/.git/hooks/post-checkout; echo all: > Makefile; \
          mkdir .husky && echo x > .husky/pre-push; echo x > .envrc; echo fine > fine.txt; true",
     );
-    let model = ScriptedModel::new().calls("bash", json!({"command": "sh attack.sh"})).says("Done.").start_blocking();
-    let result = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0).says(&["may run on your machine:"]).json();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sh attack.sh"}))
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["work", "--changes", "review"]))
+        .expect(0)
+        .says(&["may run on your machine:"])
+        .json();
     let told = model.requests().last().expect("a request").to_string();
-    assert!(!told.contains("sesame"), "a secret is hidden in the copy too: {told}");
-    assert!(result["may_run"].to_string().contains("Makefile"), "{result}");
+    assert!(
+        !told.contains("sesame"),
+        "a secret is hidden in the copy too: {told}"
+    );
+    assert!(
+        result["may_run"].to_string().contains("Makefile"),
+        "{result}"
+    );
     let done = review(&env, &["apply"]).expect(9).text();
-    for words in ["out would be a link to /etc/passwd", "up would be a link", "pipe is not held", "sub/.git belongs to git"] {
+    for words in [
+        "out would be a link to /etc/passwd",
+        "up would be a link",
+        "pipe is not held",
+        "sub/.git belongs to git",
+    ] {
         assert!(done.contains(words), "{words}: {done}");
     }
-    for words in [".envrc may run on your machine: ", ".husky/pre-push may run on your machine: ", "--accept-auto-run"] {
+    for words in [
+        ".envrc may run on your machine: ",
+        ".husky/pre-push may run on your machine: ",
+        "--accept-auto-run",
+    ] {
         assert!(done.contains(words), "{words}: {done}");
     }
     assert_eq!(env.read("fine.txt"), "fine\n");
-    assert_eq!(env.path("suid").metadata().expect("there").mode() & 0o7777, 0o755, "no command can set the bit");
-    for path in ["out", "up", "pipe", "sub/.git", ".envrc", ".husky", ".git/hooks"] {
+    assert_eq!(
+        env.path("suid").metadata().expect("there").mode() & 0o7777,
+        0o755,
+        "no command can set the bit"
+    );
+    for path in [
+        "out",
+        "up",
+        "pipe",
+        "sub/.git",
+        ".envrc",
+        ".husky",
+        ".git/hooks",
+    ] {
         assert!(env.path(path).symlink_metadata().is_err(), "{path}");
     }
     assert_eq!(env.read("Makefile"), "all:\n");
     review(&env, &["apply", "--accept-auto-run"]).expect(9);
-    assert!(env.path(".envrc").exists() && env.path(".husky/pre-push").exists() && !env.path("sub/.git").exists());
+    assert!(
+        env.path(".envrc").exists()
+            && env.path(".husky/pre-push").exists()
+            && !env.path("sub/.git").exists()
+    );
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
 }
@@ -461,18 +783,40 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
     env.write("both.txt", "one\ntwo\nthree\nfour\nfive\n");
     env.write("clash.txt", "old\n");
     env.write("theirs.txt", "old\n");
-    let id = held_back(&env, "sed -i s/one/1/ both.txt; echo new > clash.txt; echo x > made.txt", &[])["review"].clone();
+    let id = held_back(
+        &env,
+        "sed -i s/one/1/ both.txt; echo new > clash.txt; echo x > made.txt",
+        &[],
+    )["review"]
+        .clone();
     env.write("both.txt", "one\ntwo\nthree\nfour\n5\n");
     env.write("clash.txt", "the person's\n");
     env.write("theirs.txt", "the person's\n");
     let shown = review(&env, &["diff"]).expect(0).text();
     assert!(!shown.contains("theirs.txt"), "{shown}");
     let done = review(&env, &["apply"]).expect(9).text();
-    assert!(done.contains("left as it is: both.txt was changed by somebody else since"), "{done}");
-    assert_eq!((env.read("both.txt").as_str(), env.read("made.txt").as_str()), ("one\ntwo\nthree\nfour\n5\n", "x\n"));
-    let done = review(&env, &["apply", id.as_str().expect("an id"), "--merge"]).expect(9).text();
-    assert!(done.contains("both.txt (lines of both sides put together)"), "{done}");
-    assert_eq!((env.read("both.txt").as_str(), env.read("clash.txt").as_str()), ("1\ntwo\nthree\nfour\n5\n", "the person's\n"));
+    assert!(
+        done.contains("left as it is: both.txt was changed by somebody else since"),
+        "{done}"
+    );
+    assert_eq!(
+        (env.read("both.txt").as_str(), env.read("made.txt").as_str()),
+        ("one\ntwo\nthree\nfour\n5\n", "x\n")
+    );
+    let done = review(&env, &["apply", id.as_str().expect("an id"), "--merge"])
+        .expect(9)
+        .text();
+    assert!(
+        done.contains("both.txt (lines of both sides put together)"),
+        "{done}"
+    );
+    assert_eq!(
+        (
+            env.read("both.txt").as_str(),
+            env.read("clash.txt").as_str()
+        ),
+        ("1\ntwo\nthree\nfour\n5\n", "the person's\n")
+    );
     assert_eq!(env.read("theirs.txt"), "the person's\n");
     review(&env, &["discard"]).expect(0);
     env.assert_no_container();
@@ -483,17 +827,33 @@ fn what_waits_is_not_lost_while_its_project_is_elsewhere() {
     let Some(env) = TestBox::new() else { return };
     let _alone = alone_with_gc();
     fill(&env);
-    let id = held_back(&env, "echo new > made.txt", &[])["review"].as_str().expect("an id").to_owned();
+    let id = held_back(&env, "echo new > made.txt", &[])["review"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let (here, away) = (env.project(), env.project().with_extension("away"));
     std::fs::rename(&here, &away).expect("renamed");
     let there = |words: &[&str]| run(env.podbay(&["review"]).args(words).arg("-C").arg(&away));
     let listed = there(&["list"]).expect(0).text();
-    assert!(listed.contains(&format!("{id}  of the project as it was at {}", here.display())), "{listed}");
+    assert!(
+        listed.contains(&format!(
+            "{id}  of the project as it was at {}",
+            here.display()
+        )),
+        "{listed}"
+    );
     for words in [&["diff", &*id][..], &["apply", &id], &["discard", &id]] {
-        there(words).expect(2).says(&["is of the project at", "move the project back"]);
+        there(words)
+            .expect(2)
+            .says(&["is of the project at", "move the project back"]);
     }
-    let collected = run(&mut env.podbay(&["gc", "--snapshots"])).expect(0).text();
-    assert!(!collected.contains(&here.display().to_string()), "{collected}");
+    let collected = run(&mut env.podbay(&["gc", "--snapshots"]))
+        .expect(0)
+        .text();
+    assert!(
+        !collected.contains(&here.display().to_string()),
+        "{collected}"
+    );
     std::fs::rename(&away, &here).expect("renamed");
     review(&env, &["apply"]).expect(0);
     assert_eq!(env.read("made.txt"), "new\n");
@@ -504,7 +864,15 @@ fn what_waits_is_not_lost_while_its_project_is_elsewhere() {
 #[track_caller]
 pub(super) fn box_with(env: &TestBox, name: &str) -> String {
     let is_there = |container: &String| {
-        let looked = Command::new("docker").args(["exec", container, "test", "-e", &format!("/workspace/{name}")]).output();
+        let looked = Command::new("docker")
+            .args([
+                "exec",
+                container,
+                "test",
+                "-e",
+                &format!("/workspace/{name}"),
+            ])
+            .output();
         looked.is_ok_and(|done| done.status.success())
     };
     let mut found = None;
@@ -524,14 +892,18 @@ fn a_secret_whose_folder_was_moved_in_the_copy_is_hidden_in_the_next_box_too() {
     env.write("make.sh", "mkdir own; echo SECRET=sesame > own/.env; mv sub other; cat sub/.env other/.env > told.txt; true\n");
     held_back(&env, "sh make.sh", &[]);
     let model = ScriptedModel::new()
-        // One of its own the session can move. The box ends itself where something is no longer covered.
+        // One of its own the session can move. The box ends itself where something is no longer
+        // covered.
         .calls("bash", json!({"command": "mv own another; sleep 20"}))
         .calls("bash", json!({"command": "cat told.txt; grep -r 'sesa[m]e' own another sub other; tr a-z A-Z < other/plain.txt"}))
         .says("Done.")
         .start_blocking();
     run(&mut env.task(&model, &["work", "--changes", "review", "--continue"])).expect(0);
     let told = model.requests().last().expect("a request").to_string();
-    assert!(told.contains("covered there no longer. A new one takes its place"), "{told}");
+    assert!(
+        told.contains("covered there no longer. A new one takes its place"),
+        "{told}"
+    );
     assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
     assert_eq!(env.read("sub/.env"), "SECRET=sesame\n");
     review(&env, &["discard"]).expect(0);
@@ -563,7 +935,10 @@ fn a_secret_moved_to_where_nobody_looks_is_hidden_in_the_next_box_too() {
     assert!(!told.contains("covered there no longer"), "{told}");
     assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
     // Whoever goes on with the session has a box that covered nothing before.
-    let model = ScriptedModel::new().calls("bash", json!({ "command": read })).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": read }))
+        .says("Done.")
+        .start_blocking();
     run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0);
     let told = model.requests().last().expect("a request").to_string();
     assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
@@ -577,15 +952,25 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
     fill(&env);
     let before = state(&env);
     let command = format!("{CHANGE}; echo begun; sleep 600");
-    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command }))
+        .start_blocking();
     let task = start(&mut env.task(&model, &["change it all", "--changes", "review"]));
     box_with(&env, "renamed");
     for id in env.boxes() {
         let mounts = docker(&["inspect", "--format", "{{json .HostConfig.Mounts}}", &id]);
-        assert!(!mounts.contains(env.project().to_str().expect("UTF-8")) && mounts.contains("/workspace"), "{mounts}");
+        assert!(
+            !mounts.contains(env.project().to_str().expect("UTF-8"))
+                && mounts.contains("/workspace"),
+            "{mounts}"
+        );
     }
     let busy = review(&env, &["diff"]).expect(5);
-    assert!(busy.stderr.contains("is at work on the review"), "{}", busy.stderr);
+    assert!(
+        busy.stderr.contains("is at work on the review"),
+        "{}",
+        busy.stderr
+    );
     task.signal(Signal::SIGKILL);
     task.wait();
     env.assert_no_container();
@@ -595,15 +980,46 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
         run(&mut env.podbay(&["gc"])).expect(0);
     }
     assert_eq!(volumes(&env).len(), 2, "nothing that waits is swept");
-    assert!(review(&env, &["list"]).expect(0).text().contains("at work, or cut off"));
+    assert!(
+        review(&env, &["list"])
+            .expect(0)
+            .text()
+            .contains("at work, or cut off")
+    );
     // The session goes on where it was, and sees what it changed.
-    let model = ScriptedModel::new().calls("bash", json!({"command": "cat made.txt; echo more > more.txt"})).says("Done.").start_blocking();
-    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0).json();
-    assert!(model.requests().last().expect("a request").to_string().contains("new"));
-    assert!(result["changes"]["created"].to_string().contains("more.txt"), "{result}");
+    let model = ScriptedModel::new()
+        .calls(
+            "bash",
+            json!({"command": "cat made.txt; echo more > more.txt"}),
+        )
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"]))
+        .expect(0)
+        .json();
+    assert!(
+        model
+            .requests()
+            .last()
+            .expect("a request")
+            .to_string()
+            .contains("new")
+    );
+    assert!(
+        result["changes"]["created"]
+            .to_string()
+            .contains("more.txt"),
+        "{result}"
+    );
     let done = review(&env, &["apply"]).expect(0).text();
-    assert!(done.contains("renamed/in.txt") && done.contains("more.txt"), "{done}");
-    assert_eq!((env.read("made.txt").as_str(), volumes(&env).len()), ("new\n", 0));
+    assert!(
+        done.contains("renamed/in.txt") && done.contains("more.txt"),
+        "{done}"
+    );
+    assert_eq!(
+        (env.read("made.txt").as_str(), volumes(&env).len()),
+        ("new\n", 0)
+    );
     env.assert_no_container();
 }
 
@@ -613,15 +1029,24 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
     let n_kills = soak::n_kills(2);
     cut_off::fill(&env);
     let old = state(&env);
-    let change = &format!("for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; {}", cut_off::MAKE);
+    let change = &format!(
+        "for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; {}",
+        cut_off::MAKE
+    );
     held_back(&env, change, &["--apply"]);
     let new = state(&env);
     run(&mut env.here(&["undo"])).expect(0);
     assert_eq!(state(&env), old);
     let mut n_cut_off = 0;
     for n in 0..n_kills {
-        let id = held_back(&env, change, &[])["review"].as_str().expect("a review").to_owned();
-        let task = start(env.podbay(&["review", "apply", &id, "-C"]).arg(env.project()));
+        let id = held_back(&env, change, &[])["review"]
+            .as_str()
+            .expect("a review")
+            .to_owned();
+        let task = start(
+            env.podbay(&["review", "apply", &id, "-C"])
+                .arg(env.project()),
+        );
         let there = cut_off(&env, task, &[&old, &new], || {
             // Somewhere between its first change and its last: they are few milliseconds in all.
             if n % 2 == 0 {
@@ -648,7 +1073,10 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
     }
     env.assert_no_container();
     // A few kills may all miss it.
-    assert!(n_cut_off > 0 || n_kills < 20, "none of {n_kills} was in the middle of it");
+    assert!(
+        n_cut_off > 0 || n_kills < 20,
+        "none of {n_kills} was in the middle of it"
+    );
 }
 
 /// Bytes that nothing makes smaller.
@@ -660,7 +1088,9 @@ pub(super) fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
         state ^= state << 17;
         state
     };
-    (0..n_bytes / 8).flat_map(|_| next().to_le_bytes()).collect()
+    (0..n_bytes / 8)
+        .flat_map(|_| next().to_le_bytes())
+        .collect()
 }
 
 #[test]
@@ -669,20 +1099,44 @@ fn the_model_is_asked_beside_the_first_snapshot_and_nothing_runs_before_that_is_
     for n in 1..=4 {
         env.write(&format!("large{n}"), noise(n, 30 << 20));
     }
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo new > made.txt"}))
+        .says("Done.")
+        .start_blocking();
     let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
-    assert!(within(Duration::from_secs(60), || !model.requests().is_empty()), "the model was not asked");
+    assert!(
+        within(Duration::from_secs(60), || !model.requests().is_empty()),
+        "the model was not asked"
+    );
     let keeper = env.keeper();
     // On a busy machine the engine cannot freeze what waits for the disk just then.
-    let pause = || Command::new("docker").args(["pause", &keeper]).output().is_ok_and(|done| done.status.success());
-    assert!(within(Duration::from_secs(30), pause), "the keeper is not paused");
+    let pause = || {
+        Command::new("docker")
+            .args(["pause", &keeper])
+            .output()
+            .is_ok_and(|done| done.status.success())
+    };
+    assert!(
+        within(Duration::from_secs(30), pause),
+        "the keeper is not paused"
+    );
     let has_run = within(Duration::from_secs(2), || model.requests().len() > 1);
     docker(&["unpause", &keeper]);
-    assert!(!has_run, "a command ran before it was kept how the project is, or the model was asked after it");
+    assert!(
+        !has_run,
+        "a command ran before it was kept how the project is, or the model was asked after it"
+    );
     let result = task.wait().expect(0).json();
-    assert_eq!(result["changes"]["created"], json!(["made.txt"]), "{result}");
+    assert_eq!(
+        result["changes"]["created"],
+        json!(["made.txt"]),
+        "{result}"
+    );
     review(&env, &["apply"]).expect(0);
-    assert_eq!((env.read("made.txt").as_str(), volumes(&env)), ("new\n", Vec::new()));
+    assert_eq!(
+        (env.read("made.txt").as_str(), volumes(&env)),
+        ("new\n", Vec::new())
+    );
     env.assert_no_container();
 }
 
@@ -692,18 +1146,35 @@ fn where_it_cannot_be_kept_how_the_project_is_nothing_is_changed_and_nothing_sta
     for n in 1..=4 {
         env.write(&format!("large{n}"), noise(n, 30 << 20));
     }
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo new > made.txt"}))
+        .says("Done.")
+        .start_blocking();
     let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
-    assert!(within(Duration::from_secs(60), || !model.requests().is_empty()), "the model was not asked");
+    assert!(
+        within(Duration::from_secs(60), || !model.requests().is_empty()),
+        "the model was not asked"
+    );
     // Twice: the first one that ends is begun anew.
     for _ in 0..2 {
         let keeper = env.keeper();
         docker(&["kill", &keeper]);
-        assert!(within(Duration::from_secs(20), || !env.containers().contains(&keeper)), "it is still there");
+        assert!(
+            within(Duration::from_secs(20), || !env
+                .containers()
+                .contains(&keeper)),
+            "it is still there"
+        );
     }
-    let done = task.wait().expect(5).says(&["how the project is could not be kept before something is changed, so nothing was"]);
+    let done = task.wait().expect(5).says(&[
+        "how the project is could not be kept before something is changed, so nothing was",
+    ]);
     let result = done.json();
-    assert_eq!((&result["review"], &result["changes"]["created"]), (&Value::Null, &json!([])), "{result}");
+    assert_eq!(
+        (&result["review"], &result["changes"]["created"]),
+        (&Value::Null, &json!([])),
+        "{result}"
+    );
     assert_eq!((model.requests().len(), volumes(&env)), (1, Vec::new()));
     assert!(!env.path("made.txt").exists());
     env.assert_no_container();
@@ -712,19 +1183,51 @@ fn where_it_cannot_be_kept_how_the_project_is_nothing_is_changed_and_nothing_sta
 #[test]
 fn odd_names_of_projects_are_laid_over_as_they_are() {
     let Some(env) = TestBox::new() else { return };
-    for name in ["a:b", "a,upperdir=b", "a,ro", "back\\slash", "blank \"quote\" ü", "x,nosuid"] {
+    for name in [
+        "a:b",
+        "a,upperdir=b",
+        "a,ro",
+        "back\\slash",
+        "blank \"quote\" ü",
+        "x,nosuid",
+    ] {
         let folder = env.beside(name);
         std::fs::create_dir(&folder).expect("made");
         std::fs::write(folder.join("file"), "old\n").expect("written");
         for path in [&folder, &folder.join("file")] {
             TestEnv::give(path);
         }
-        let model =
-            ScriptedModel::new().calls("bash", json!({"command": "cat file; echo new > file; mount"})).says("Done.").start_blocking();
-        let mut task = env.podbay(&["run", "--output", "json", "--model", "scripted", "--changes", "review", "--apply", "--endpoint"]);
-        let result = run(task.arg(model.endpoint()).arg("-C").arg(&folder).arg("work")).expect(0).json();
+        let model = ScriptedModel::new()
+            .calls(
+                "bash",
+                json!({"command": "cat file; echo new > file; mount"}),
+            )
+            .says("Done.")
+            .start_blocking();
+        let mut task = env.podbay(&[
+            "run",
+            "--output",
+            "json",
+            "--model",
+            "scripted",
+            "--changes",
+            "review",
+            "--apply",
+            "--endpoint",
+        ]);
+        let result = run(task
+            .arg(model.endpoint())
+            .arg("-C")
+            .arg(&folder)
+            .arg("work"))
+        .expect(0)
+        .json();
         assert_eq!(result["applied"], json!(true), "{name}: {result}");
-        assert_eq!(std::fs::read_to_string(folder.join("file")).expect("there"), "new\n", "{name}");
+        assert_eq!(
+            std::fs::read_to_string(folder.join("file")).expect("there"),
+            "new\n",
+            "{name}"
+        );
         let facts = std::fs::metadata(&folder).expect("there");
         let filter = format!("label=dev.podbay.project={}-{}", facts.dev(), facts.ino());
         for volume in docker(&["volume", "ls", "--quiet", "--filter", &filter]).lines() {
@@ -740,17 +1243,34 @@ impl Stack {
     fn mount(env: &TestBox) -> Self {
         let mut mounted = Self(Vec::new());
         for floor in ["one", "two"] {
-            let [lower, upper, work] = ["lower", "upper", "work"].map(|name| env.beside(&format!("{floor}-{name}")));
+            let [lower, upper, work] =
+                ["lower", "upper", "work"].map(|name| env.beside(&format!("{floor}-{name}")));
             for folder in [&lower, &upper, &work] {
                 std::fs::create_dir(folder).expect("made");
                 TestEnv::give(folder);
             }
             let lower = mounted.0.last().cloned().unwrap_or(lower);
-            let place = if floor == "one" { env.beside("one") } else { env.project() };
+            let place = if floor == "one" {
+                env.beside("one")
+            } else {
+                env.project()
+            };
             std::fs::create_dir_all(&place).expect("made");
-            let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+            let options = format!(
+                "lowerdir={},upperdir={},workdir={}",
+                lower.display(),
+                upper.display(),
+                work.display()
+            );
             let flags = nix::mount::MsFlags::empty();
-            nix::mount::mount(Some("overlay"), &place, Some("overlay"), flags, Some(options.as_str())).expect("root may");
+            nix::mount::mount(
+                Some("overlay"),
+                &place,
+                Some("overlay"),
+                flags,
+                Some(options.as_str()),
+            )
+            .expect("root may");
             mounted.0.push(place);
         }
         mounted
@@ -774,28 +1294,67 @@ fn where_nothing_can_be_laid_over_a_project_it_is_copied() {
     let stack = Stack::mount(&env);
     fill(&env);
     let before = state(&env);
-    let model = ScriptedModel::new().calls("bash", json!({ "command": CHANGE })).says("Done.").start_blocking();
-    let result = run(&mut env.task(&model, &["change it all", "--changes", "review"])).expect(0).json();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": CHANGE }))
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["change it all", "--changes", "review"]))
+        .expect(0)
+        .json();
     let warnings = result["warnings"].to_string();
-    assert!(warnings.contains("copy of the whole project (6 files") && warnings.contains("can be laid over it"), "{warnings}");
-    assert_eq!(result["changes"]["deleted"], json!(["folder/in.txt", "gone.txt", "moved.txt"]));
+    assert!(
+        warnings.contains("copy of the whole project (6 files")
+            && warnings.contains("can be laid over it"),
+        "{warnings}"
+    );
+    assert_eq!(
+        result["changes"]["deleted"],
+        json!(["folder/in.txt", "gone.txt", "moved.txt"])
+    );
     assert_eq!(state(&env), before);
     let shown = review(&env, &["diff"]).expect(0).text();
-    assert!(shown.contains("+two") && !shown.contains("sesame"), "{shown}");
+    assert!(
+        shown.contains("+two") && !shown.contains("sesame"),
+        "{shown}"
+    );
     // It goes on in the same copy.
-    let model = ScriptedModel::new().calls("bash", json!({"command": "cat made.txt; echo more > more.txt"})).says("Done.").start_blocking();
-    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0).json();
-    assert!(result["changes"]["created"].to_string().contains("more.txt"), "{result}");
+    let model = ScriptedModel::new()
+        .calls(
+            "bash",
+            json!({"command": "cat made.txt; echo more > more.txt"}),
+        )
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"]))
+        .expect(0)
+        .json();
+    assert!(
+        result["changes"]["created"]
+            .to_string()
+            .contains("more.txt"),
+        "{result}"
+    );
     review(&env, &["apply"]).expect(0);
     assert_eq!(
-        (env.read("kept.txt").as_str(), env.read("renamed/in.txt").as_str(), env.read("more.txt").as_str()),
+        (
+            env.read("kept.txt").as_str(),
+            env.read("renamed/in.txt").as_str(),
+            env.read("more.txt").as_str()
+        ),
         ("one\ntwo\n", "in\n", "more\n")
     );
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
     // By the folder that is mounted there: without it the project is another one.
-    let kept = docker(&["volume", "ls", "--quiet", "--filter", &format!("label=dev.podbay.project={}", env.key())]);
-    kept.lines().for_each(|volume| _ = docker(&["volume", "rm", volume]));
+    let kept = docker(&[
+        "volume",
+        "ls",
+        "--quiet",
+        "--filter",
+        &format!("label=dev.podbay.project={}", env.key()),
+    ]);
+    kept.lines()
+        .for_each(|volume| _ = docker(&["volume", "rm", volume]));
     drop(stack);
 }
 
@@ -805,7 +1364,10 @@ fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
     env.write("file", "old\n");
     let begin = |n: u32| {
         let model = ScriptedModel::new()
-            .calls("bash", json!({"command": format!("cat file; echo {n} > file; echo {n} > made{n}")}))
+            .calls(
+                "bash",
+                json!({"command": format!("cat file; echo {n} > file; echo {n} > made{n}")}),
+            )
             .says("Done.")
             .start_blocking();
         let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
@@ -816,15 +1378,30 @@ fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
         .into_iter()
         .map(|(model, task)| {
             let result = task.wait().expect(0).json();
-            assert!(model.requests().last().expect("a request").to_string().contains("old"));
+            assert!(
+                model
+                    .requests()
+                    .last()
+                    .expect("a request")
+                    .to_string()
+                    .contains("old")
+            );
             result["review"].as_str().expect("a review").to_owned()
         })
         .collect();
-    review(&env, &["diff"]).expect(2).says(&["several reviews wait", &ids[0], &ids[1]]);
+    review(&env, &["diff"])
+        .expect(2)
+        .says(&["several reviews wait", &ids[0], &ids[1]]);
     review(&env, &["apply", &ids[0]]).expect(0);
-    assert_eq!((env.read("file").as_str(), env.path("made2").exists()), ("1\n", false));
+    assert_eq!(
+        (env.read("file").as_str(), env.path("made2").exists()),
+        ("1\n", false)
+    );
     let done = review(&env, &["apply", &ids[1]]).expect(9).text();
-    assert!(done.contains("file was changed by somebody else since") && env.path("made2").exists(), "{done}");
+    assert!(
+        done.contains("file was changed by somebody else since") && env.path("made2").exists(),
+        "{done}"
+    );
     review(&env, &["discard", &ids[1]]).expect(0);
     assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
@@ -834,13 +1411,23 @@ fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
 fn modes_of_folders_are_those_of_the_project_and_are_kept() {
     let Some(env) = TestBox::new() else { return };
     env.write("closed/file", "old\n");
-    std::fs::set_permissions(env.path("closed"), std::fs::Permissions::from_mode(0o500)).expect("ours");
+    std::fs::set_permissions(env.path("closed"), std::fs::Permissions::from_mode(0o500))
+        .expect("ours");
     let command = "chmod u+w closed && echo new > closed/file && chmod u-w closed; stat -c %a .";
     let mode = env.project().metadata().expect("there").mode() & 0o777;
-    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command }))
+        .says("Done.")
+        .start_blocking();
     run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(0);
     let told = model.requests().last().expect("a request").to_string();
     assert!(told.contains(&format!("{mode:o}")), "{told}");
-    assert_eq!((env.read("closed/file").as_str(), env.path("closed").metadata().expect("there").mode() & 0o777), ("new\n", 0o500));
+    assert_eq!(
+        (
+            env.read("closed/file").as_str(),
+            env.path("closed").metadata().expect("there").mode() & 0o777
+        ),
+        ("new\n", 0o500)
+    );
     env.assert_no_container();
 }

@@ -1,4 +1,5 @@
-//! An engine of the test's own that is restarted while a run works, or whose disk is full. The machine's engine is never touched.
+//! An engine of the test's own that is restarted while a run works, or whose disk is full. The
+//! machine's engine is never touched.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,24 +23,46 @@ use crate::support::test_env::within;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Returns whether an engine of one's own can be had here; where not, the run says what is left out.
+/// Returns whether an engine of one's own can be had here; where not, the run says what is left
+/// out.
 fn can_have_engine(what: &str) -> bool {
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    let has = |program: &str| {
+        Command::new(program)
+            .arg("--version")
+            .output()
+            .is_ok_and(|done| done.status.success())
+    };
     if !is_root(what) {
         return false;
     }
-    let missing: Vec<&str> = ["dockerd", "containerd", "unshare"].into_iter().filter(|program| !has(program)).collect();
+    let missing: Vec<&str> = ["dockerd", "containerd", "unshare"]
+        .into_iter()
+        .filter(|program| !has(program))
+        .collect();
     if !missing.is_empty() {
         // Past the test's own capture: a run must not be silent about it.
-        drop(writeln!(std::io::stderr(), "left out, because {} is not here: {what}", missing.join(", ")));
+        drop(writeln!(
+            std::io::stderr(),
+            "left out, because {} is not here: {what}",
+            missing.join(", ")
+        ));
     }
     missing.is_empty()
 }
 
 /// Starts a program that writes to the log in a folder.
 fn logged(command: &mut Command, folder: &Path) -> Child {
-    let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log");
-    command.stdin(Stdio::null()).stdout(log.try_clone().expect("another one")).stderr(log).spawn().expect("a program of the engine's")
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(folder.join("log"))
+        .expect("a log");
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("another one"))
+        .stderr(log)
+        .spawn()
+        .expect("a program of the engine's")
 }
 
 /// A `dockerd` and a `containerd` with folders of their own; all of it goes with this value.
@@ -47,7 +70,8 @@ struct SecondEngine {
     folder: PathBuf,
     /// Storage driver.
     driver: String,
-    /// Apart, as it is on most machines: it stays when the engine is restarted, and so do the containers.
+    /// Apart, as it is on most machines: it stays when the engine is restarted, and so do the
+    /// containers.
     containerd: Child,
     child: Child,
 }
@@ -55,7 +79,9 @@ struct SecondEngine {
 impl SecondEngine {
     /// Starts one like the machine's.
     fn start(folder: PathBuf) -> Self {
-        let driver = docker(&["info", "--format", "{{.Driver}}"]).trim().to_owned();
+        let driver = docker(&["info", "--format", "{{.Driver}}"])
+            .trim()
+            .to_owned();
         std::fs::create_dir(&folder).expect("made");
         Self::start_in(folder, driver)
     }
@@ -64,7 +90,10 @@ impl SecondEngine {
     fn start_on_disk_of(size: &str, folder: PathBuf) -> Self {
         let data = folder.join("data");
         std::fs::create_dir_all(&data).expect("made");
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&data).status();
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
+            .arg(&data)
+            .status();
         assert!(done.expect("the `mount` command").success());
         // The one that stands on any file system; what is here is small.
         Self::start_in(folder, "vfs".to_owned())
@@ -73,28 +102,73 @@ impl SecondEngine {
     fn start_in(folder: PathBuf, driver: String) -> Self {
         // Its defaults would be those of the machine's engine.
         std::fs::write(folder.join("daemon.json"), "{}").expect("written");
-        std::fs::write(folder.join("containerd.toml"), "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n")
-            .expect("written");
+        std::fs::write(
+            folder.join("containerd.toml"),
+            "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n",
+        )
+        .expect("written");
         let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
         let mut containerd = Command::new("containerd");
-        containerd.args(["--config", &path("containerd.toml"), "--root", &path("containerd"), "--state", &path("state")]);
-        let containerd = logged(containerd.args(["--address", &path("containerd.sock")]), &folder);
+        containerd.args([
+            "--config",
+            &path("containerd.toml"),
+            "--root",
+            &path("containerd"),
+            "--state",
+            &path("state"),
+        ]);
+        let containerd = logged(
+            containerd.args(["--address", &path("containerd.sock")]),
+            &folder,
+        );
         let socket = folder.join("containerd.sock");
-        assert!(within(PATIENCE, || std::os::unix::net::UnixStream::connect(&socket).is_ok()), "containerd does not answer");
-        let mut engine = Self { child: Self::spawn(&folder, &driver), containerd, folder, driver };
+        assert!(
+            within(PATIENCE, || std::os::unix::net::UnixStream::connect(
+                &socket
+            )
+            .is_ok()),
+            "containerd does not answer"
+        );
+        let mut engine = Self {
+            child: Self::spawn(&folder, &driver),
+            containerd,
+            folder,
+            driver,
+        };
         engine.wait_until_it_answers();
         engine
     }
 
     fn spawn(folder: &Path, driver: &str) -> Child {
         let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
-        // In a network of its own: an engine that is to have no bridge removes the machine's `docker0`, whoever made it.
+        // In a network of its own: an engine that is to have no bridge removes the machine's
+        // `docker0`, whoever made it.
         let mut dockerd = Command::new("unshare");
         dockerd
             .args(["--net", "dockerd"])
-            .args(["--config-file", &path("daemon.json"), "--data-root", &path("data"), "--exec-root", &path("exec")])
-            .args(["--pidfile", &path("pid"), "--host", &format!("unix://{}", path("docker.sock")), "--storage-driver", driver])
-            .args(["--bridge", "none", "--iptables=false", "--containerd", &path("containerd.sock")]);
+            .args([
+                "--config-file",
+                &path("daemon.json"),
+                "--data-root",
+                &path("data"),
+                "--exec-root",
+                &path("exec"),
+            ])
+            .args([
+                "--pidfile",
+                &path("pid"),
+                "--host",
+                &format!("unix://{}", path("docker.sock")),
+                "--storage-driver",
+                driver,
+            ])
+            .args([
+                "--bridge",
+                "none",
+                "--iptables=false",
+                "--containerd",
+                &path("containerd.sock"),
+            ]);
         logged(&mut dockerd, folder)
     }
 
@@ -108,7 +182,10 @@ impl SecondEngine {
 
     /// Gives its small disk another size.
     fn grow_to(&self, size: &str) {
-        let done = Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(self.data()).status();
+        let done = Command::new("mount")
+            .args(["-o", &format!("remount,size={size}")])
+            .arg(self.data())
+            .status();
         assert!(done.expect("the `mount` command").success());
     }
 
@@ -120,19 +197,41 @@ impl SecondEngine {
 
     #[track_caller]
     fn wait_until_it_answers(&mut self) {
-        let answers = within(PATIENCE, || self.docker(&["version"]).output().expect("the `docker` command").status.success());
-        assert!(answers, "{}", std::fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+        let answers = within(PATIENCE, || {
+            self.docker(&["version"])
+                .output()
+                .expect("the `docker` command")
+                .status
+                .success()
+        });
+        assert!(
+            answers,
+            "{}",
+            std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        );
     }
 
     /// Copies an image of the machine's engine.
     fn bring(&self, image: &str) {
-        let mut saving = Command::new("docker").args(["save", image]).stdout(Stdio::piped()).spawn().expect("the `docker` command");
-        let loaded = self.docker(&["load"]).stdin(saving.stdout.take().expect("a pipe")).output().expect("the `docker` command");
-        assert!(saving.wait().expect("our own child").success() && loaded.status.success(), "{loaded:?}");
+        let mut saving = Command::new("docker")
+            .args(["save", image])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the `docker` command");
+        let loaded = self
+            .docker(&["load"])
+            .stdin(saving.stdout.take().expect("a pipe"))
+            .output()
+            .expect("the `docker` command");
+        assert!(
+            saving.wait().expect("our own child").success() && loaded.status.success(),
+            "{loaded:?}"
+        );
     }
 
     fn stop(&mut self, signal: Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).expect("our own child");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal)
+            .expect("our own child");
         self.child.wait().expect("our own child");
     }
 
@@ -146,16 +245,32 @@ impl SecondEngine {
 
     fn told_of_containers(&self) -> String {
         let format = "{{.ID}} {{.Names}}: {{.Status}}, {{.Labels}}";
-        let listed = self.docker(&["ps", "--all", "--format", format]).output().expect("the `docker` command");
+        let listed = self
+            .docker(&["ps", "--all", "--format", format])
+            .output()
+            .expect("the `docker` command");
         String::from_utf8_lossy(&listed.stdout).into_owned()
     }
 
-    /// Returns those that are there. An engine that was killed while it removed one may list that for ever, without its name, and knows nothing of
-    /// it when it is asked.
+    /// Returns those that are there. An engine that was killed while it removed one may list that
+    /// for ever, without its name, and knows nothing of it when it is asked.
     fn containers(&self) -> Vec<String> {
-        let listed = self.docker(&["ps", "--all", "--quiet"]).output().expect("the `docker` command");
-        let is_there = |id: &String| self.docker(&["container", "inspect", id]).output().expect("the `docker` command").status.success();
-        String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).filter(is_there).collect()
+        let listed = self
+            .docker(&["ps", "--all", "--quiet"])
+            .output()
+            .expect("the `docker` command");
+        let is_there = |id: &String| {
+            self.docker(&["container", "inspect", id])
+                .output()
+                .expect("the `docker` command")
+                .status
+                .success()
+        };
+        String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .map(str::to_owned)
+            .filter(is_there)
+            .collect()
     }
 }
 
@@ -167,10 +282,14 @@ impl Drop for SecondEngine {
         self.stop(Signal::SIGTERM);
         let _ = self.containerd.kill();
         let _ = self.containerd.wait();
-        // Where it could not be asked any more, what it had started is known by the folder among its words.
+        // Where it could not be asked any more, what it had started is known by the folder among
+        // its words.
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let pid = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<i32>().ok());
             if String::from_utf8_lossy(&words).contains(&*self.folder.to_string_lossy())
                 && let Some(pid) = pid
             {
@@ -179,8 +298,10 @@ impl Drop for SecondEngine {
         }
         // What it had mounted below its folder.
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let below =
-            mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|path| path.starts_with(&*self.folder.to_string_lossy()));
+        let below = mounts
+            .lines()
+            .filter_map(|line| line.split(' ').nth(1))
+            .filter(|path| path.starts_with(&*self.folder.to_string_lossy()));
         for path in below.collect::<Vec<_>>().into_iter().rev() {
             let _ = Command::new("umount").args(["--lazy", path]).status();
         }
@@ -208,31 +329,58 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
             .calls("bash", json!({"command": "echo $((40+2))"}))
             .says("It went on.")
             .start_blocking();
-        let started = start(env.task(&model, &["wait"]).env("DOCKER_HOST", engine.address()));
+        let started = start(
+            env.task(&model, &["wait"])
+                .env("DOCKER_HOST", engine.address()),
+        );
         env.wait_for("begun");
         engine.restart(signal);
         let done = started.wait_within(PATIENCE);
         let ended = format!("{done:?}");
-        // It depends on who is faster: the engine that comes back, or the controller that makes a new box.
+        // It depends on who is faster: the engine that comes back, or the controller that makes a
+        // new box.
         if done.code == 0 {
             n_went_on += 1;
-            assert!(model.requests()[1]["messages"].to_string().contains("A new one takes its place"), "{signal}");
-            assert!(model.requests()[2]["messages"].to_string().contains("42"), "{signal}");
+            assert!(
+                model.requests()[1]["messages"]
+                    .to_string()
+                    .contains("A new one takes its place"),
+                "{signal}"
+            );
+            assert!(
+                model.requests()[2]["messages"].to_string().contains("42"),
+                "{signal}"
+            );
         } else {
             done.expect(5);
         }
         let swept = run(env.podbay(&["gc"]).env("DOCKER_HOST", engine.address())).expect(0);
         let gone = within(Duration::from_secs(20), || engine.containers().is_empty());
-        assert!(gone, "{signal}: {}; it ended so: {ended}; and `gc` so: {swept:?}", engine.told_of_containers());
+        assert!(
+            gone,
+            "{signal}: {}; it ended so: {ended}; and `gc` so: {swept:?}",
+            engine.told_of_containers()
+        );
         // And it is of use again, with the project free.
-        let text =
-            run(env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]).env("DOCKER_HOST", engine.address())).expect(0).text();
+        let text = run(env
+            .here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])
+            .env("DOCKER_HOST", engine.address()))
+        .expect(0)
+        .text();
         assert_eq!(text, "42\n", "{signal}");
     }
     drop(engine);
-    assert_eq!(has_bridge(), had_bridge, "the network of the machine's engine is not this test's business");
+    assert_eq!(
+        has_bridge(),
+        had_bridge,
+        "the network of the machine's engine is not this test's business"
+    );
     // Past the test's own capture: it is a count that somebody wants to read.
-    drop(writeln!(std::io::stderr(), "{n_went_on} of {} runs went on after their engine was restarted", signals.len()));
+    drop(writeln!(
+        std::io::stderr(),
+        "{n_went_on} of {} runs went on after their engine was restarted",
+        signals.len()
+    ));
 }
 
 #[test]
@@ -244,30 +392,59 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     let engine = SecondEngine::start_on_disk_of("64m", env.beside("engine"));
     let archive = env.beside("only.tar");
     std::fs::write(env.beside("only"), "").expect("written");
-    let packed = Command::new("tar").arg("-C").arg(env.beside("")).arg("-cf").arg(&archive).arg("only").status();
+    let packed = Command::new("tar")
+        .arg("-C")
+        .arg(env.beside(""))
+        .arg("-cf")
+        .arg(&archive)
+        .arg("only")
+        .status();
     assert!(packed.expect("the `tar` command").success());
-    let imported = engine.docker(&["import"]).arg(&archive).arg("only").output().expect("the `docker` command");
+    let imported = engine
+        .docker(&["import"])
+        .arg(&archive)
+        .arg("only")
+        .output()
+        .expect("the `docker` command");
     assert!(imported.status.success(), "{imported:?}");
     env.write("file.txt", "content\n");
     let read = || {
-        let mut call = env.here(&["call", "--image", "only", "read_file", r#"{"path":"file.txt"}"#]);
+        let mut call = env.here(&[
+            "call",
+            "--image",
+            "only",
+            "read_file",
+            r#"{"path":"file.txt"}"#,
+        ]);
         run(call.env("DOCKER_HOST", engine.address()))
     };
     // What is left: containers, and volumes but that of the guest, which the next start fills.
     let left = || {
-        let volumes = engine.docker(&["volume", "ls", "--quiet"]).output().expect("the `docker` command");
-        let volumes = String::from_utf8_lossy(&volumes.stdout).lines().filter(|name| !name.starts_with("podbay-guest-")).count();
+        let volumes = engine
+            .docker(&["volume", "ls", "--quiet"])
+            .output()
+            .expect("the `docker` command");
+        let volumes = String::from_utf8_lossy(&volumes.stdout)
+            .lines()
+            .filter(|name| !name.starts_with("podbay-guest-"))
+            .count();
         (engine.containers().len(), volumes)
     };
     let fill = |name: &str| {
         let mut dd = Command::new("dd");
-        dd.args(["if=/dev/zero", "bs=64k", "status=none"]).arg(format!("of={}", engine.data().join(name).display()));
-        assert!(!dd.output().expect("the `dd` command").status.success(), "it ends when the disk is full");
+        dd.args(["if=/dev/zero", "bs=64k", "status=none"])
+            .arg(format!("of={}", engine.data().join(name).display()));
+        assert!(
+            !dd.output().expect("the `dd` command").status.success(),
+            "it ends when the disk is full"
+        );
     };
     // Our own program does not fit.
     fill("full");
     for _ in 0..2 {
-        read().expect(5).says(&["no space left on the engine's disk", "hint:", "make room"]);
+        read()
+            .expect(5)
+            .says(&["no space left on the engine's disk", "hint:", "make room"]);
         assert_eq!(left(), (0, 0));
     }
     // With room it works, though one was killed by the disk while it filled the guest's volume.
@@ -278,7 +455,8 @@ fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
     fill("full");
     let done = read();
     if done.code != 0 {
-        done.expect(5).says(&["no space left on the engine's disk", "make room"]);
+        done.expect(5)
+            .says(&["no space left on the engine's disk", "make room"]);
     }
     std::fs::remove_file(engine.data().join("full")).expect("it was there");
     assert!(read().expect(0).text().contains("content"));

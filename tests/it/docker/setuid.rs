@@ -9,7 +9,8 @@ use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
-/// Programs of root's with each kind of right: the set-user-id bit, the set-group-id bit, and every capability on the file.
+/// Programs of root's with each kind of right: the set-user-id bit, the set-group-id bit, and every
+/// capability on the file.
 const LINES: &str = r#"
 RUN cp /usr/bin/id /usr/bin/as-root && chmod 4755 /usr/bin/as-root && cp /usr/bin/id /usr/bin/as-group && chmod 2755 /usr/bin/as-group
 RUN cp $(readlink -f /usr/bin/python3) /usr/bin/capable && python3 -c \
@@ -28,17 +29,36 @@ fn a_setuid_program_in_the_image_gives_nothing() {
     let (uid, gid) = owner();
     // Without our settings they do give what they promise.
     let user = format!("{uid}:{gid}");
-    let open = ["run", "--rm", "--network", "none", "--user", &user, "--entrypoint", "sh", &image.0, "-c", SCRIPT];
+    let open = [
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--user",
+        &user,
+        "--entrypoint",
+        "sh",
+        &image.0,
+        "-c",
+        SCRIPT,
+    ];
     assert_eq!(docker(&open), "0\n0\n2003\n");
 
-    let closed = |script: &str| run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0).text();
+    let closed = |script: &str| {
+        run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script]))
+            .expect(0)
+            .text()
+    };
     assert_eq!(closed(SCRIPT), format!("{uid}\n{gid}\nnone\n"));
     let script = "su -c id root < /dev/null; newgrp root < /dev/null; passwd -d root; mount -t tmpfs none /tmp; grep -c 'Cap.*:.*[1-9a-f]' /proc/self/status; true";
     assert_eq!(closed(script), "0\n", "nor do those that every system has");
 
     // One that somebody left in the project, in a folder that knows the bit.
     if is_root("a program of root's in the project") {
-        assert_eq!(closed("cp /usr/bin/id own && chmod 755 own && ./own -u"), format!("{uid}\n"));
+        assert_eq!(
+            closed("cp /usr/bin/id own && chmod 755 own && ./own -u"),
+            format!("{uid}\n")
+        );
         std::os::unix::fs::chown(env.path("own"), Some(0), Some(0)).expect("root");
         std::fs::set_permissions(env.path("own"), PermissionsExt::from_mode(0o6755)).expect("root");
         assert_eq!(closed("./own -u; ./own -g"), format!("{uid}\n{gid}\n"));

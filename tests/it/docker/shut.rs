@@ -31,8 +31,13 @@ fn mode(env: &TestBox, path: &str) -> u32 {
 }
 
 fn warnings(result: &Value) -> Vec<String> {
-    let all = result["warnings"].as_array().expect("a list").iter().map(|warning| warning.as_str().expect("text").to_owned());
-    all.filter(|warning| !warning.contains("known holes")).collect()
+    let all = result["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|warning| warning.as_str().expect("text").to_owned());
+    all.filter(|warning| !warning.contains("known holes"))
+        .collect()
 }
 
 #[test]
@@ -41,11 +46,21 @@ fn the_projects_own_folder_is_open_again_after_a_command_that_closed_it() {
         let Some(env) = project() else { return };
         let (result, told) = session(&env, &[&work_and_close("", closed), "echo three >> a.txt"]);
         assert_eq!((warnings(&result), mode(&env, "")), (vec![], open));
-        assert!(told.contains(&format!("closed to its owner (mode {closed})")), "{told}");
-        assert_eq!(result["changes"]["modified"], json!([".", "a.txt", "sub/in.txt"]), "the mode of the project's own folder too");
+        assert!(
+            told.contains(&format!("closed to its owner (mode {closed})")),
+            "{told}"
+        );
+        assert_eq!(
+            result["changes"]["modified"],
+            json!([".", "a.txt", "sub/in.txt"]),
+            "the mode of the project's own folder too"
+        );
         assert!(git(&env, &["log", "--format=%s"]).starts_with("two\n"));
         undo(&env, &[]).expect(0);
-        assert_eq!((env.read("a.txt"), env.read("sub/in.txt")), ("one\n".to_owned(), "one\n".to_owned()));
+        assert_eq!(
+            (env.read("a.txt"), env.read("sub/in.txt")),
+            ("one\n".to_owned(), "one\n".to_owned())
+        );
         let (result, _) = session(&env, &["echo four >> a.txt"]);
         assert_eq!(warnings(&result), [""; 0]);
         assert_eq!(env.read("a.txt"), "one\nfour\n");
@@ -53,9 +68,16 @@ fn the_projects_own_folder_is_open_again_after_a_command_that_closed_it() {
         let Some(env) = project() else { return };
         let before = mode(&env, "");
         let result = held_back(&env, &work_and_close("", closed), &[]);
-        assert_eq!(result["changes"]["modified"], json!(["a.txt", "sub/in.txt"]), "{result}");
+        assert_eq!(
+            result["changes"]["modified"],
+            json!(["a.txt", "sub/in.txt"]),
+            "{result}"
+        );
         review(&env, &["apply"]).expect(0);
-        assert_eq!((env.read("a.txt"), env.read("sub/in.txt")), ("one\ntwo\n".to_owned(), "one\ntwo\n".to_owned()));
+        assert_eq!(
+            (env.read("a.txt"), env.read("sub/in.txt")),
+            ("one\ntwo\n".to_owned(), "one\ntwo\n".to_owned())
+        );
         assert!(git(&env, &["log", "--format=%s"]).starts_with("two\n"));
         assert_eq!(mode(&env, ""), before, "it is the copy's");
         env.assert_no_container();
@@ -67,19 +89,37 @@ fn what_is_in_a_folder_that_a_session_closed_is_named_and_stays() {
     for closed in ["0000", "0311"] {
         let Some(env) = project() else { return };
         let (result, _) = session(&env, &[&work_and_close("/sub", closed)]);
-        assert!(git(&env, &["log", "--format=%s"]).starts_with("two\n"), "{result}");
-        assert_eq!(mode(&env, "sub"), u32::from_str_radix(closed, 8).expect("a mode"));
+        assert!(
+            git(&env, &["log", "--format=%s"]).starts_with("two\n"),
+            "{result}"
+        );
+        assert_eq!(
+            mode(&env, "sub"),
+            u32::from_str_radix(closed, 8).expect("a mode")
+        );
         // Where nobody could look, nothing is overwritten.
         let undone = undo(&env, &[]).expect(1).text();
-        assert!(undone.contains("sub/in.txt was not kept when the turn ended"), "{undone}");
-        assert_eq!((env.read("a.txt"), env.read("sub/in.txt"), mode(&env, "sub")), ("one\n".to_owned(), "one\ntwo\n".to_owned(), 0o755));
+        assert!(
+            undone.contains("sub/in.txt was not kept when the turn ended"),
+            "{undone}"
+        );
+        assert_eq!(
+            (env.read("a.txt"), env.read("sub/in.txt"), mode(&env, "sub")),
+            ("one\n".to_owned(), "one\ntwo\n".to_owned(), 0o755)
+        );
         let (result, _) = session(&env, &["echo three >> sub/in.txt"]);
         assert_eq!(warnings(&result), [""; 0]);
         let Some(env) = project() else { return };
         held_back(&env, &work_and_close("/sub", closed), &[]);
         let applied = review(&env, &["apply"]).expect(9).text();
-        assert!(applied.contains("sub is not held by the snapshot"), "{applied}");
-        assert_eq!((env.read("a.txt"), env.read("sub/in.txt")), ("one\ntwo\n".to_owned(), "one\n".to_owned()));
+        assert!(
+            applied.contains("sub is not held by the snapshot"),
+            "{applied}"
+        );
+        assert_eq!(
+            (env.read("a.txt"), env.read("sub/in.txt")),
+            ("one\ntwo\n".to_owned(), "one\n".to_owned())
+        );
         // The commit is there, and comes when it is asked for.
         review(&env, &["apply", "--commits"]).says(&["git: taken over"]);
         assert!(git(&env, &["log", "--format=%s"]).starts_with("two\n"));

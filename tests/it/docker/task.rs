@@ -51,11 +51,31 @@ fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
     let started = start(env.task(&model, &["write two lines"]).stdin(Stdio::piped()));
     let done = started.wait().expect(0);
     let result = done.json();
-    assert_eq!(result.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>(), KEYS);
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
-    assert_eq!((&result["response"], &result["model"]), (&json!("It is done."), &json!("scripted")));
-    assert_eq!((&result["turns"], &result["tool_calls"]), (&json!(4), &json!(3)));
-    assert_eq!(result["changes"], json!({"created": ["deep/er/y", "made/by.txt"], "modified": [], "deleted": []}));
+    assert_eq!(
+        result
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+        KEYS
+    );
+    assert_eq!(
+        (&result["status"], &result["exit_code"]),
+        (&json!("completed"), &json!(0))
+    );
+    assert_eq!(
+        (&result["response"], &result["model"]),
+        (&json!("It is done."), &json!("scripted"))
+    );
+    assert_eq!(
+        (&result["turns"], &result["tool_calls"]),
+        (&json!(4), &json!(3))
+    );
+    assert_eq!(
+        result["changes"],
+        json!({"created": ["deep/er/y", "made/by.txt"], "modified": [], "deleted": []})
+    );
     for key in ["limit", "error", "review"] {
         assert!(result[key].is_null(), "{key}: {}", result[key]);
     }
@@ -74,36 +94,97 @@ fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
         .filter(|message| message["role"] == "tool")
         .filter_map(|message| message["content"].as_str())
         .collect();
-    assert_eq!(results, ["created made/by.txt (4 bytes)", &format!("{}\n", owner().0), "1\tone\n2\ttwo\n"]);
+    assert_eq!(
+        results,
+        [
+            "created made/by.txt (4 bytes)",
+            &format!("{}\n", owner().0),
+            "1\tone\n2\ttwo\n"
+        ]
+    );
     model.assert_append_only();
     env.assert_no_container();
 
-    let shown = run(&mut env.podbay(&["sessions", "show", result["session"].as_str().expect("an id")])).expect(0).text();
-    for words in ["write two lines", "mkdir -p deep/er", &owner().0.to_string(), "It is done."] {
+    let shown = run(&mut env.podbay(&[
+        "sessions",
+        "show",
+        result["session"].as_str().expect("an id"),
+    ]))
+    .expect(0)
+    .text();
+    for words in [
+        "write two lines",
+        "mkdir -p deep/er",
+        &owner().0.to_string(),
+        "It is done.",
+    ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let listed = run(&mut env.podbay(&["sessions", "list", "--json"])).expect(0).json();
-    assert_eq!((&listed["session"], &listed["status"]), (&result["session"], &json!("completed")));
+    let listed = run(&mut env.podbay(&["sessions", "list", "--json"]))
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&listed["session"], &listed["status"]),
+        (&result["session"], &json!("completed"))
+    );
 }
 
 #[test]
 fn events_come_a_line_each_and_the_result_last() {
     let Some(env) = TestBox::new() else { return };
-    let model = ScriptedModel::new().calls("list_directory", json!({})).says("Nothing here.").start_blocking();
-    let mut command = env.here(&["run", "--output", "jsonl", "--model", "scripted", "--endpoint"]);
+    let model = ScriptedModel::new()
+        .calls("list_directory", json!({}))
+        .says("Nothing here.")
+        .start_blocking();
+    let mut command = env.here(&[
+        "run",
+        "--output",
+        "jsonl",
+        "--model",
+        "scripted",
+        "--endpoint",
+    ]);
     let done = run(command.arg(model.endpoint()).arg("-").stdin(Stdio::null())).expect(2);
-    assert!(done.text().contains(r#""type":"result""#), "an empty task from the input: {}", done.text());
+    assert!(
+        done.text().contains(r#""type":"result""#),
+        "an empty task from the input: {}",
+        done.text()
+    );
 
-    let mut command = env.here(&["run", "--output", "jsonl", "--model", "scripted", "--endpoint"]);
+    let mut command = env.here(&[
+        "run",
+        "--output",
+        "jsonl",
+        "--model",
+        "scripted",
+        "--endpoint",
+    ]);
     let mut started = start(command.arg(model.endpoint()).arg("-").stdin(Stdio::piped()));
     started.feed(b"look around".to_vec());
     let text = started.wait().expect(0).text();
-    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let kinds: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["type"].as_str())
+        .collect();
     assert_eq!(kinds.len(), lines.len());
     let mut at = kinds.iter();
-    for kind in ["session_started", "box_started", "user_message", "call_started", "call_finished", "run_finished", "result"] {
-        assert!(at.any(|&found| found == kind), "{kind} is missing or out of order: {kinds:?}");
+    for kind in [
+        "session_started",
+        "box_started",
+        "user_message",
+        "call_started",
+        "call_finished",
+        "run_finished",
+        "result",
+    ] {
+        assert!(
+            at.any(|&found| found == kind),
+            "{kind} is missing or out of order: {kinds:?}"
+        );
     }
     assert_eq!(lines.last().expect("a line")["status"], "completed");
 }
@@ -115,10 +196,19 @@ fn a_project_of_root_works_with_a_warning_and_strict_refuses_it() {
         return;
     }
     std::os::unix::fs::chown(env.project(), Some(0), Some(0)).expect("root");
-    let done = run(&mut env.here(&["sh", "--", "sh", "-c", "id -u; grep CapEff /proc/self/status; touch made"])).expect(0);
+    let done = run(&mut env.here(&[
+        "sh",
+        "--",
+        "sh",
+        "-c",
+        "id -u; grep CapEff /proc/self/status; touch made",
+    ]))
+    .expect(0);
     assert_eq!(done.text(), "0\nCapEff:\t0000000000000000\n");
     assert!(done.stderr.contains("belongs to root"), "{}", done.stderr);
-    run(&mut env.here(&["call", "--strict", "list_directory", "{}"])).expect(2).says(&["--strict", "chown"]);
+    run(&mut env.here(&["call", "--strict", "list_directory", "{}"]))
+        .expect(2)
+        .says(&["--strict", "chown"]);
     env.assert_no_container();
 }
 
@@ -126,27 +216,48 @@ fn a_project_of_root_works_with_a_warning_and_strict_refuses_it() {
 fn each_kind_of_work_is_sampled_as_the_settings_say() {
     let Some(env) = TestBox::new() else { return };
     let asked = |command: &mut std::process::Command, model: &Running, typed: &str| {
-        command.env("PODBAY_LLM_TEMPERATURE", "0.5").env("PODBAY_LLM_SAMPLING_EDIT_TEMPERATURE", "0.125");
-        let mut started = start(command.env("PODBAY_LLM_SAMPLING_CHAT_TOP_P", "0.75").stdin(Stdio::piped()));
+        command
+            .env("PODBAY_LLM_TEMPERATURE", "0.5")
+            .env("PODBAY_LLM_SAMPLING_EDIT_TEMPERATURE", "0.125");
+        let mut started = start(
+            command
+                .env("PODBAY_LLM_SAMPLING_CHAT_TOP_P", "0.75")
+                .stdin(Stdio::piped()),
+        );
         started.feed(typed.as_bytes().to_vec());
         started.wait().expect(0);
         let request = model.requests().remove(0);
         (request["temperature"].clone(), request["top_p"].clone())
     };
     let model = ScriptedModel::new().says("Done.").start_blocking();
-    assert_eq!(asked(&mut env.task(&model, &["look"]), &model, ""), (json!(0.125), json!(null)), "unattended");
+    assert_eq!(
+        asked(&mut env.task(&model, &["look"]), &model, ""),
+        (json!(0.125), json!(null)),
+        "unattended"
+    );
     let model = ScriptedModel::new().says("Done.").start_blocking();
     let mut chat = env.here(&["chat", "--model", "scripted", "--endpoint"]);
-    assert_eq!(asked(chat.arg(model.endpoint()), &model, "hello\n"), (json!(0.5), json!(0.75)), "in a talk");
+    assert_eq!(
+        asked(chat.arg(model.endpoint()), &model, "hello\n"),
+        (json!(0.5), json!(0.75)),
+        "in a talk"
+    );
 }
 
 #[test]
 fn a_run_that_has_to_wait_for_others_says_so_once() {
     let Some(env) = TestBox::new() else { return };
     for n_busy in [1, 0] {
-        let model = ScriptedModel::new().slots(1, Some(n_busy)).calls("bash", json!({"command": "true"})).says("Done.").start_blocking();
+        let model = ScriptedModel::new()
+            .slots(1, Some(n_busy))
+            .calls("bash", json!({"command": "true"}))
+            .says("Done.")
+            .start_blocking();
         let result = run(&mut env.task(&model, &["work"])).expect(0).json();
-        let n_said = result["warnings"].to_string().matches("others have all slots of the model server").count();
+        let n_said = result["warnings"]
+            .to_string()
+            .matches("others have all slots of the model server")
+            .count();
         assert_eq!(n_said as u64, n_busy, "{result:#}");
     }
     env.assert_no_container();
@@ -155,10 +266,26 @@ fn a_run_that_has_to_wait_for_others_says_so_once() {
 #[test]
 fn each_limit_is_named_in_the_result_and_ends_a_run_with_its_code() {
     let Some(env) = TestBox::new() else { return };
-    let works = || ScriptedModel::new().calls("bash", json!({"command": "true"})).calls("bash", json!({"command": "id"})).says("So far.");
-    let circles = || (0..20).fold(ScriptedModel::new(), |model, _| model.calls("read_file", json!({"path": "no.txt"})));
-    let price = [("PODBAY_LLM_PRICE_PROMPT", "1000"), ("PODBAY_LLM_PRICE_COMPLETION", "1000")];
-    let full = || ScriptedModel::new().calls("bash", json!({"command": "true"})).exceeds_context(9000, 8192);
+    let works = || {
+        ScriptedModel::new()
+            .calls("bash", json!({"command": "true"}))
+            .calls("bash", json!({"command": "id"}))
+            .says("So far.")
+    };
+    let circles = || {
+        (0..20).fold(ScriptedModel::new(), |model, _| {
+            model.calls("read_file", json!({"path": "no.txt"}))
+        })
+    };
+    let price = [
+        ("PODBAY_LLM_PRICE_PROMPT", "1000"),
+        ("PODBAY_LLM_PRICE_COMPLETION", "1000"),
+    ];
+    let full = || {
+        ScriptedModel::new()
+            .calls("bash", json!({"command": "true"}))
+            .exceeds_context(9000, 8192)
+    };
     for (limit, flags, vars, model) in [
         ("tokens", &["--max-tokens", "600"][..], &[][..], works()),
         ("cost", &["--max-cost", "0.5"], &price, works()),
@@ -167,14 +294,29 @@ fn each_limit_is_named_in_the_result_and_ends_a_run_with_its_code() {
         ("turns", &["--max-turns", "2"], &[], works()),
     ] {
         let model = model.start_blocking();
-        let done = run(env.task(&model, flags).arg("work").envs(vars.iter().copied())).expect(3);
+        let done = run(env
+            .task(&model, flags)
+            .arg("work")
+            .envs(vars.iter().copied()))
+        .expect(3);
         let result = done.json();
-        assert_eq!((&result["status"], &result["limit"], &result["exit_code"]), (&json!("limit"), &json!(limit), &json!(3)), "{result:#}");
+        assert_eq!(
+            (&result["status"], &result["limit"], &result["exit_code"]),
+            (&json!("limit"), &json!(limit), &json!(3)),
+            "{result:#}"
+        );
     }
-    // Without a price nobody knows when to end, and nothing is done; the log is named by what shows it.
+    // Without a price nobody knows when to end, and nothing is done; the log is named by what shows
+    // it.
     let model = works().start_blocking();
-    let done = run(env.task(&model, &["--max-cost", "0.5", "work"]).env("PODBAY_SANDBOX_CHANGES", "live")).expect(2);
-    let session = done.json()["session"].as_str().expect("a session").to_owned();
+    let done = run(env
+        .task(&model, &["--max-cost", "0.5", "work"])
+        .env("PODBAY_SANDBOX_CHANGES", "live"))
+    .expect(2);
+    let session = done.json()["session"]
+        .as_str()
+        .expect("a session")
+        .to_owned();
     let done = done.says(&["hint: "]);
     done.says(&[&format!("log: `podbay sessions show {session}`")]);
     env.assert_no_container();

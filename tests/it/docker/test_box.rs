@@ -35,7 +35,11 @@ impl TestBox {
         READY.get_or_init(|| {
             let env = TestBox(TestEnv::new());
             let built = build_image(&env, "podbay/workspace");
-            assert_eq!(built.code, 0, "a container engine is needed, or PODBAY_TEST_DOCKER=0: {}", built.stderr);
+            assert_eq!(
+                built.code, 0,
+                "a container engine is needed, or PODBAY_TEST_DOCKER=0: {}",
+                built.stderr
+            );
             let begun = run(&mut env.here(&["sh", "--", "true"]));
             assert_eq!(begun.code, 0, "{}", begun.stderr);
         });
@@ -72,7 +76,9 @@ impl TestBox {
         let mut found = Vec::new();
         let ran = within(Duration::from_secs(30), || {
             // One that looks after git comes and goes.
-            found = self.listed(false, |name| name.starts_with("podbay-keeper-") && !name.starts_with("podbay-keeper-git-"));
+            found = self.listed(false, |name| {
+                name.starts_with("podbay-keeper-") && !name.starts_with("podbay-keeper-git-")
+            });
             !found.is_empty()
         });
         assert!(ran && found.len() == 1, "{found:?}");
@@ -82,8 +88,21 @@ impl TestBox {
     fn listed(&self, also_ended: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let filter = format!("label=dev.podbay.project={}", self.key());
         let all = format!("--all={also_ended}");
-        let listed = docker(&["ps", &all, "--no-trunc", "--filter", &filter, "--format", "{{.ID}} {{.Names}}"]);
-        listed.lines().filter_map(|line| line.split_once(' ')).filter(|(_, name)| is_wanted(name)).map(|(id, _)| id.to_owned()).collect()
+        let listed = docker(&[
+            "ps",
+            &all,
+            "--no-trunc",
+            "--filter",
+            &filter,
+            "--format",
+            "{{.ID}} {{.Names}}",
+        ]);
+        listed
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(_, name)| is_wanted(name))
+            .map(|(id, _)| id.to_owned())
+            .collect()
     }
 
     /// Panics if a container of this project stays.
@@ -96,38 +115,61 @@ impl TestBox {
     /// Waits until the project holds this file: what a command makes to say that it has begun.
     #[track_caller]
     pub(super) fn wait_for(&self, name: &str) {
-        assert!(within(Duration::from_secs(30), || self.path(name).exists()), "{name} did not appear");
+        assert!(
+            within(Duration::from_secs(30), || self.path(name).exists()),
+            "{name} did not appear"
+        );
     }
 }
 
 impl Drop for TestBox {
     fn drop(&mut self) {
         for id in self.containers() {
-            let _ = Command::new("docker").args(["rm", "--force", "--volumes", &id]).output();
+            let _ = Command::new("docker")
+                .args(["rm", "--force", "--volumes", &id])
+                .output();
         }
         let filter = format!("label=dev.podbay.project={}", self.key());
-        let volumes = Command::new("docker").args(["volume", "ls", "--quiet", "--filter", &filter]).output();
-        for volume in volumes.map(|found| String::from_utf8_lossy(&found.stdout).into_owned()).unwrap_or_default().lines() {
-            let _ = Command::new("docker").args(["volume", "rm", volume]).output();
+        let volumes = Command::new("docker")
+            .args(["volume", "ls", "--quiet", "--filter", &filter])
+            .output();
+        for volume in volumes
+            .map(|found| String::from_utf8_lossy(&found.stdout).into_owned())
+            .unwrap_or_default()
+            .lines()
+        {
+            let _ = Command::new("docker")
+                .args(["volume", "rm", volume])
+                .output();
         }
     }
 }
 
-/// Builds one of our images, and its base, unless they are there. On a new machine that takes minutes, so it has a patience of its own.
+/// Builds one of our images, and its base, unless they are there. On a new machine that takes
+/// minutes, so it has a patience of its own.
 #[track_caller]
 pub(super) fn build_image(env: &TestEnv, name: &str) -> Done {
-    start(&mut env.podbay(&["images", "build", "--install", name])).wait_within(Duration::from_mins(15))
+    start(&mut env.podbay(&["images", "build", "--install", name]))
+        .wait_within(Duration::from_mins(15))
 }
 
 /// Runs the engine's own command line and returns what it prints.
 #[track_caller]
 pub(super) fn docker(arguments: &[&str]) -> String {
-    let done = Command::new("docker").args(arguments).output().expect("the `docker` command");
-    assert!(done.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    let done = Command::new("docker")
+        .args(arguments)
+        .output()
+        .expect("the `docker` command");
+    assert!(
+        done.status.success(),
+        "docker {arguments:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// `podbay gc` looks at the whole engine: tests that run it, or count on its not running, take turns.
+/// `podbay gc` looks at the whole engine: tests that run it, or count on its not running, take
+/// turns.
 pub(super) fn alone_with_gc() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

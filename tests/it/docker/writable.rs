@@ -6,9 +6,11 @@ use super::test_box::TestBox;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;
 
-/// Tries to make a file in every folder and to open every file for writing; prints what could be done, with the kind of file system.
+/// Tries to make a file in every folder and to open every file for writing; prints what could be
+/// done, with the kind of file system.
 ///
-/// Left out are processes' own folders in `/proc`, which other tests look at, and what lies in the project, which is for writing.
+/// Left out are processes' own folders in `/proc`, which other tests look at, and what lies in the
+/// project, which is for writing.
 const PROBE: &str = r#"
 import os, stat, subprocess
 def kind(path):
@@ -43,13 +45,30 @@ fn check(env: &TestBox, more: &[&str]) {
     let done = run(&mut env.here(&["sh", "--", "python3", "-c", PROBE])).expect(0);
     let found: BTreeSet<String> = done.text().lines().map(str::to_owned).collect();
     let (memory, project) = ("tmpfs", "/workspace");
-    let mut folders = vec![format!("folder /tmp {memory}"), format!("folder /home/agent {memory}"), format!("folder /dev/shm {memory}")];
-    folders.extend(more.iter().map(|folder| format!("folder {folder} {memory}")));
+    let mut folders = vec![
+        format!("folder /tmp {memory}"),
+        format!("folder /home/agent {memory}"),
+        format!("folder /dev/shm {memory}"),
+    ];
+    folders.extend(
+        more.iter()
+            .map(|folder| format!("folder {folder} {memory}")),
+    );
     for folder in &folders {
-        assert!(found.contains(folder), "a command needs {folder}: {found:#?}");
+        assert!(
+            found.contains(folder),
+            "a command needs {folder}: {found:#?}"
+        );
     }
     // Nothing, zeros, an error and chance, as everywhere; a terminal of its own.
-    let devices = ["device 1:3", "device 1:5", "device 1:7", "device 1:8", "device 1:9", "device 5:2"];
+    let devices = [
+        "device 1:3",
+        "device 1:5",
+        "device 1:7",
+        "device 1:8",
+        "device 1:9",
+        "device 5:2",
+    ];
     for line in found {
         let allowed = folders.contains(&line)
             || line.starts_with(&format!("folder {project} "))

@@ -17,15 +17,34 @@ fn project() -> Project {
 #[test]
 fn patterns_mean_what_ripgrep_means() {
     let project = project();
-    assert_eq!(project.glob("*.rs"), ["main.rs", "src/deep/mod.rs", "src/lib.rs"]);
-    assert_eq!(project.glob("**/*.rs"), ["main.rs", "src/deep/mod.rs", "src/lib.rs"]);
+    assert_eq!(
+        project.glob("*.rs"),
+        ["main.rs", "src/deep/mod.rs", "src/lib.rs"]
+    );
+    assert_eq!(
+        project.glob("**/*.rs"),
+        ["main.rs", "src/deep/mod.rs", "src/lib.rs"]
+    );
     assert_eq!(project.glob("src/*.rs"), ["src/lib.rs"]);
     assert_eq!(project.glob("/*.rs"), ["main.rs"]);
-    assert_eq!(project.glob("/workspace/src/**/*.{rs,css}"), ["src/deep/mod.rs", "src/lib.rs", "src/style.css"]);
+    assert_eq!(
+        project.glob("/workspace/src/**/*.{rs,css}"),
+        ["src/deep/mod.rs", "src/lib.rs", "src/style.css"]
+    );
     assert_eq!(project.glob("nowhere/**/*.rs"), [""; 0]);
-    let below = project.found(Glob { path: "/workspace/src".into(), ..glob("*.rs") }).paths;
+    let below = project
+        .found(Glob {
+            path: "/workspace/src".into(),
+            ..glob("*.rs")
+        })
+        .paths;
     assert_eq!(below.len(), 2);
-    let excluded = project.found(Glob { exclude: Some("deep, *.css".into()), ..glob("src/**") }).paths;
+    let excluded = project
+        .found(Glob {
+            exclude: Some("deep, *.css".into()),
+            ..glob("src/**")
+        })
+        .paths;
     assert_eq!(excluded, ["src/lib.rs".into()]);
 }
 
@@ -35,7 +54,10 @@ fn ignored_and_hidden_files_are_found_only_when_they_are_named() {
     assert_eq!(project.glob("target/**/*.rs"), ["target/debug/out.rs"]);
     assert_eq!(project.glob("target/debug/out.rs"), ["target/debug/out.rs"]);
     assert_eq!(project.glob("**/out.rs"), [""; 0]);
-    assert_eq!(project.glob(".github/**/*.yml"), [".github/workflows/ci.yml"]);
+    assert_eq!(
+        project.glob(".github/**/*.yml"),
+        [".github/workflows/ci.yml"]
+    );
     assert_eq!(project.glob(".env"), [".env"]);
     assert_eq!(project.glob("**/.*.rs"), ["src/.hidden.rs"]);
     assert_eq!(project.glob("**/*.yml"), [""; 0]);
@@ -53,7 +75,10 @@ fn the_newest_come_first_and_the_bound_keeps_them() {
             .and_then(|file| file.set_modified(time))
             .expect("set");
     }
-    let found = project.found(Glob { max_results: 3, ..glob("*") });
+    let found = project.found(Glob {
+        max_results: 3,
+        ..glob("*")
+    });
     assert_eq!(found.paths, ["f17".into(), "f14".into(), "f11".into()]);
     assert!(found.truncated && found.cursor.is_some());
 }

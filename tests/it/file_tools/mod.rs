@@ -80,7 +80,12 @@ impl Project {
         fs::create_dir(&outside).expect("made");
         fs::write(outside.join("secret"), "secret\n").expect("written");
         let workspace = Workspace::open(&path).expect("opens");
-        let project = Self { _folder: folder, path, outside, workspace };
+        let project = Self {
+            _folder: folder,
+            path,
+            outside,
+            workspace,
+        };
         for (name, text) in files {
             project.put(name, text);
         }
@@ -95,8 +100,17 @@ impl Project {
 
     #[track_caller]
     fn git(&self, words: &[&str]) {
-        let done = std::process::Command::new("git").arg("-C").arg(&self.path).args(words).output().expect("git runs");
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = std::process::Command::new("git")
+            .arg("-C")
+            .arg(&self.path)
+            .args(words)
+            .output()
+            .expect("git runs");
+        assert!(
+            done.status.success(),
+            "{words:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 
     fn bytes(&self, name: &str) -> Vec<u8> {
@@ -115,7 +129,11 @@ impl Project {
 
     #[track_caller]
     fn read_page(&self, path: &str, offset: u64, limit: u64) -> Result<FileText, Fault> {
-        match self.call(Call::ReadFile(ReadFile { offset, limit, ..read(path) })) {
+        match self.call(Call::ReadFile(ReadFile {
+            offset,
+            limit,
+            ..read(path)
+        })) {
             Output::Read(Read { mut files, .. }) => Ok(files.remove(0)),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -158,8 +176,17 @@ impl Project {
     }
 
     #[track_caller]
-    fn edits(&self, path: &str, edits: &[(&str, &str)], create_if_missing: bool) -> Result<Edited, Fault> {
-        let edits = edits.iter().map(|(old, new)| Replacement { old_string: (*old).into(), new_string: (*new).into(), replace_all: false });
+    fn edits(
+        &self,
+        path: &str,
+        edits: &[(&str, &str)],
+        create_if_missing: bool,
+    ) -> Result<Edited, Fault> {
+        let edits = edits.iter().map(|(old, new)| Replacement {
+            old_string: (*old).into(),
+            new_string: (*new).into(),
+            replace_all: false,
+        });
         match self.call(Call::EditFile(EditFile {
             path: path.into(),
             edits: edits.collect(),
@@ -188,20 +215,31 @@ impl Project {
         }
     }
 
-    /// Every name in the project with what it holds: the text of a file, `/` for a folder, `-> TARGET` for a link.
+    /// Every name in the project with what it holds: the text of a file, `/` for a folder, `->
+    /// TARGET` for a link.
     fn tree(&self) -> Vec<(String, String)> {
         fn look(root: &Path, folder: &Path, all: &mut Vec<(String, String)>) {
             for entry in fs::read_dir(folder).expect("lists").flatten() {
                 let path = entry.path();
-                let name = path.strip_prefix(root).expect("is in it").to_string_lossy().into_owned();
+                let name = path
+                    .strip_prefix(root)
+                    .expect("is in it")
+                    .to_string_lossy()
+                    .into_owned();
                 let kind = entry.file_type().expect("has one");
                 if kind.is_dir() {
                     all.push((name, "/".to_owned()));
                     look(root, &path, all);
                 } else if kind.is_symlink() {
-                    all.push((name, format!("-> {}", fs::read_link(&path).expect("is one").display())));
+                    all.push((
+                        name,
+                        format!("-> {}", fs::read_link(&path).expect("is one").display()),
+                    ));
                 } else if kind.is_file() {
-                    all.push((name, String::from_utf8_lossy(&fs::read(&path).expect("reads")).into_owned()));
+                    all.push((
+                        name,
+                        String::from_utf8_lossy(&fs::read(&path).expect("reads")).into_owned(),
+                    ));
                 } else {
                     all.push((name, "special".to_owned()));
                 }
@@ -219,8 +257,15 @@ impl Project {
         match self.call(Call::ListDirectory(call)) {
             Output::Listing(listing) => {
                 let entries = listing.entries.iter().map(|entry| {
-                    let bytes = entry.bytes.map(|bytes| format!(" {bytes}")).unwrap_or_default();
-                    let target = entry.target.as_ref().map(|target| format!(" -> {target}")).unwrap_or_default();
+                    let bytes = entry
+                        .bytes
+                        .map(|bytes| format!(" {bytes}"))
+                        .unwrap_or_default();
+                    let target = entry
+                        .target
+                        .as_ref()
+                        .map(|target| format!(" -> {target}"))
+                        .unwrap_or_default();
                     format!("{:?} {}{bytes}{target}", entry.kind, entry.path)
                 });
                 (entries.collect(), listing.omitted.expect("is counted"))
@@ -240,7 +285,12 @@ impl Project {
     /// The names found, sorted.
     #[track_caller]
     fn glob(&self, pattern: &str) -> Vec<String> {
-        let mut paths: Vec<String> = self.found(glob(pattern)).paths.iter().map(BytesPath::to_text).collect();
+        let mut paths: Vec<String> = self
+            .found(glob(pattern))
+            .paths
+            .iter()
+            .map(BytesPath::to_text)
+            .collect();
         paths.sort();
         paths
     }
@@ -269,16 +319,26 @@ impl Project {
     /// Nothing was made, changed or left beside the project, and no temporary file in it.
     #[track_caller]
     fn check_untouched(&self) {
-        let names: Vec<_> = fs::read_dir(&self.outside).expect("lists").flatten().map(|entry| entry.file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&self.outside)
+            .expect("lists")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
         assert_eq!(names, ["secret"]);
-        assert_eq!(fs::read(self.outside.join("secret")).expect("is there"), b"secret\n");
+        assert_eq!(
+            fs::read(self.outside.join("secret")).expect("is there"),
+            b"secret\n"
+        );
         Self::check_tidy(&self.path);
     }
 
     #[track_caller]
     fn check_tidy(folder: &Path) {
         for entry in fs::read_dir(folder).expect("lists").flatten() {
-            assert!(!entry.file_name().to_string_lossy().starts_with(".podbay-"), "{entry:?} was left");
+            assert!(
+                !entry.file_name().to_string_lossy().starts_with(".podbay-"),
+                "{entry:?} was left"
+            );
             if entry.file_type().expect("has one").is_dir() {
                 Self::check_tidy(&entry.path());
             }
@@ -300,11 +360,23 @@ fn read(path: &str) -> ReadFile {
 }
 
 fn list(path: &str) -> ListDirectory {
-    ListDirectory { path: path.into(), recursive: false, show_hidden: false, show_size: true, max_entries: 1000 }
+    ListDirectory {
+        path: path.into(),
+        recursive: false,
+        show_hidden: false,
+        show_size: true,
+        max_entries: 1000,
+    }
 }
 
 fn glob(pattern: &str) -> Glob {
-    Glob { pattern: pattern.into(), path: "".into(), exclude: None, include_ignored: false, max_results: 500 }
+    Glob {
+        pattern: pattern.into(),
+        path: "".into(),
+        exclude: None,
+        include_ignored: false,
+        max_results: 500,
+    }
 }
 
 fn grep(pattern: &str) -> Grep {
@@ -323,21 +395,47 @@ fn grep(pattern: &str) -> Grep {
 }
 
 fn delete(path: &str) -> Call {
-    Call::DeleteFile(DeleteFile { path: path.into(), recursive: false, protected: false, known: None })
+    Call::DeleteFile(DeleteFile {
+        path: path.into(),
+        recursive: false,
+        protected: false,
+        known: None,
+    })
 }
 
 fn delete_all(path: &str) -> Call {
-    Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: false, known: None })
+    Call::DeleteFile(DeleteFile {
+        path: path.into(),
+        recursive: true,
+        protected: false,
+        known: None,
+    })
 }
 
 fn copy(source: &str, destination: &str) -> CopyFile {
-    CopyFile { source: source.into(), destination: destination.into(), recursive: false, overwrite: false, protected: false, known: None }
+    CopyFile {
+        source: source.into(),
+        destination: destination.into(),
+        recursive: false,
+        overwrite: false,
+        protected: false,
+        known: None,
+    }
 }
 
 fn rename(source: &str, destination: &str) -> MoveFile {
-    MoveFile { source: source.into(), destination: destination.into(), overwrite: false, protected: false, known: None }
+    MoveFile {
+        source: source.into(),
+        destination: destination.into(),
+        overwrite: false,
+        protected: false,
+        known: None,
+    }
 }
 
 fn mkdir(path: &str) -> Call {
-    Call::Mkdir(Mkdir { path: path.into(), protected: false })
+    Call::Mkdir(Mkdir {
+        path: path.into(),
+        protected: false,
+    })
 }

@@ -36,26 +36,52 @@ fn a_path_that_leads_out_is_refused_by_every_tool() {
     }
     for path in ["..", "/", "/workspace/..", "a/../.."] {
         let output = project.call(Call::ListDirectory(list(path)));
-        assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
-        let output = project.call(Call::Grep(Grep { path: path.into(), ..grep("secret") }));
-        assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
-        let output = project.call(Call::Glob(Glob { path: path.into(), ..glob("*") }));
-        assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
+        assert!(
+            matches!(output, Output::Fault(Fault::Outside { .. })),
+            "{path}: {output:?}"
+        );
+        let output = project.call(Call::Grep(Grep {
+            path: path.into(),
+            ..grep("secret")
+        }));
+        assert!(
+            matches!(output, Output::Fault(Fault::Outside { .. })),
+            "{path}: {output:?}"
+        );
+        let output = project.call(Call::Glob(Glob {
+            path: path.into(),
+            ..glob("*")
+        }));
+        assert!(
+            matches!(output, Output::Fault(Fault::Outside { .. })),
+            "{path}: {output:?}"
+        );
     }
-    assert!(matches!(project.call(Call::Glob(glob("../outside/*"))), Output::Fault(Fault::Outside { .. })));
+    assert!(matches!(
+        project.call(Call::Glob(glob("../outside/*"))),
+        Output::Fault(Fault::Outside { .. })
+    ));
 }
 
 #[test]
 fn a_link_that_leads_out_is_refused_wherever_it_stands() {
     let project = Project::new(&[("a/b", "b")]);
-    let link = |target: &Path, name: &str| symlink(target, project.path.join(name)).expect("linked");
+    let link =
+        |target: &Path, name: &str| symlink(target, project.path.join(name)).expect("linked");
     link(&project.outside, "absolute");
     link(Path::new("../outside"), "relative");
     link(Path::new("../../outside/secret"), "a/file");
     link(Path::new("../outside/new"), "dangling");
     link(Path::new("relative"), "twice");
     link(Path::new("/proc/self/root/etc/passwd"), "magic");
-    for path in ["absolute/secret", "relative/secret", "a/file", "twice/secret", "relative/new/deep", "magic"] {
+    for path in [
+        "absolute/secret",
+        "relative/secret",
+        "a/file",
+        "twice/secret",
+        "relative/new/deep",
+        "magic",
+    ] {
         check_outside(&project, path);
     }
     check_outside(&project, "dangling");
@@ -73,7 +99,10 @@ fn links_inside_the_project_work() {
     assert_eq!(project.text("real/file"), "new\nmore\n");
     project.write("folder/other", "x").expect("writes");
     assert_eq!(project.text("real/other"), "x");
-    assert!(project.path.join("file").is_symlink(), "the link stays a link");
+    assert!(
+        project.path.join("file").is_symlink(),
+        "the link stays a link"
+    );
     symlink("real/made", project.path.join("dangling")).expect("linked");
     assert!(project.write("dangling", "y").expect("writes").created);
     assert_eq!(project.text("real/made"), "y");
@@ -93,16 +122,40 @@ fn a_link_to_nothing_is_called_what_it_is() {
         ("/workspace/there", "there", "nowhere"),
         ("there/x", "there", "nowhere"),
     ] {
-        let expected = Fault::DanglingLink { path: path.into(), link: link.into(), target: target.into() };
-        for fault in [project.read(path).expect_err("read"), project.edit(path, "a", "b").expect_err("edit")] {
+        let expected = Fault::DanglingLink {
+            path: path.into(),
+            link: link.into(),
+            target: target.into(),
+        };
+        for fault in [
+            project.read(path).expect_err("read"),
+            project.edit(path, "a", "b").expect_err("edit"),
+        ] {
             assert_eq!(fault, expected, "{path}");
         }
     }
-    let made = project.write("there/x", "x").expect_err("a folder that is no folder");
-    assert_eq!(made, Fault::DanglingLink { path: "there/x".into(), link: "there".into(), target: "nowhere".into() });
+    let made = project
+        .write("there/x", "x")
+        .expect_err("a folder that is no folder");
+    assert_eq!(
+        made,
+        Fault::DanglingLink {
+            path: "there/x".into(),
+            link: "there".into(),
+            target: "nowhere".into()
+        }
+    );
     let words = project.read("twice").expect_err("read").to_string();
-    assert!(words.starts_with("twice: leads through folder/link, a symbolic link to ../gone, which is not there"), "{words}");
-    assert!(matches!(project.read("folder/none"), Err(Fault::NotFound { .. })));
+    assert!(
+        words.starts_with(
+            "twice: leads through folder/link, a symbolic link to ../gone, which is not there"
+        ),
+        "{words}"
+    );
+    assert!(matches!(
+        project.read("folder/none"),
+        Err(Fault::NotFound { .. })
+    ));
 }
 
 #[test]
@@ -123,14 +176,29 @@ fn paths_that_can_be_no_file_are_typed_faults() {
     let cases: &[(&str, Expected)] = &[
         ("", |fault| matches!(fault, Fault::Invalid { .. })),
         (".", |fault| matches!(fault, Fault::IsDirectory { .. })),
-        ("/workspace", |fault| matches!(fault, Fault::IsDirectory { .. })),
+        ("/workspace", |fault| {
+            matches!(fault, Fault::IsDirectory { .. })
+        }),
         ("folder", |fault| matches!(fault, Fault::IsDirectory { .. })),
-        ("folder/", |fault| matches!(fault, Fault::IsDirectory { .. })),
-        ("folder/..", |fault| matches!(fault, Fault::IsDirectory { .. })),
-        ("file/", |fault| matches!(fault, Fault::NotDirectory { .. } | Fault::Refused { .. })),
-        ("file/x", |fault| matches!(fault, Fault::NotDirectory { .. })),
+        ("folder/", |fault| {
+            matches!(fault, Fault::IsDirectory { .. })
+        }),
+        ("folder/..", |fault| {
+            matches!(fault, Fault::IsDirectory { .. })
+        }),
+        ("file/", |fault| {
+            matches!(fault, Fault::NotDirectory { .. } | Fault::Refused { .. })
+        }),
+        ("file/x", |fault| {
+            matches!(fault, Fault::NotDirectory { .. })
+        }),
         (&long_name, |fault| matches!(fault, Fault::Invalid { .. })),
-        (&long_path, |fault| matches!(fault, Fault::Invalid { .. } | Fault::IsDirectory { .. } | Fault::NotFound { .. })),
+        (&long_path, |fault| {
+            matches!(
+                fault,
+                Fault::Invalid { .. } | Fault::IsDirectory { .. } | Fault::NotFound { .. }
+            )
+        }),
         ("a\0b", |fault| matches!(fault, Fault::Invalid { .. })),
     ];
     for (path, expected) in cases {
@@ -138,28 +206,51 @@ fn paths_that_can_be_no_file_are_typed_faults() {
             assert!(expected(&fault), "{path:?}: {fault:?}");
         }
     }
-    assert!(matches!(project.call(Call::ListDirectory(list("file/x"))), Output::Fault(Fault::NotDirectory { .. })));
+    assert!(matches!(
+        project.call(Call::ListDirectory(list("file/x"))),
+        Output::Fault(Fault::NotDirectory { .. })
+    ));
 }
 
 #[test]
 fn a_write_that_cannot_be_made_leaves_no_folders() {
     let project = Project::new(&[]);
-    project.write(&format!("made/for/{}", "n".repeat(256)), "x").expect_err("too long");
+    project
+        .write(&format!("made/for/{}", "n".repeat(256)), "x")
+        .expect_err("too long");
     assert!(!project.path.join("made").exists());
 }
 
 #[test]
 fn what_is_no_regular_file_never_hangs() {
     let project = Project::new(&[("x", "needle\n")]);
-    nix::unistd::mkfifo(&project.path.join("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o666)).expect("made");
-    nix::unistd::mkfifo(&project.path.join(".gitignore"), nix::sys::stat::Mode::from_bits_truncate(0o666)).expect("made");
-    let _socket = std::os::unix::net::UnixListener::bind(project.path.join("socket")).expect("bound");
+    nix::unistd::mkfifo(
+        &project.path.join("pipe"),
+        nix::sys::stat::Mode::from_bits_truncate(0o666),
+    )
+    .expect("made");
+    nix::unistd::mkfifo(
+        &project.path.join(".gitignore"),
+        nix::sys::stat::Mode::from_bits_truncate(0o666),
+    )
+    .expect("made");
+    let _socket =
+        std::os::unix::net::UnixListener::bind(project.path.join("socket")).expect("bound");
     for path in ["pipe", "socket"] {
         for fault in faults(&project, path) {
-            assert!(matches!(fault, Fault::NotRegular { .. }), "{path}: {fault:?}");
+            assert!(
+                matches!(fault, Fault::NotRegular { .. }),
+                "{path}: {fault:?}"
+            );
         }
-        let output = project.call(Call::Grep(Grep { path: path.into(), ..grep("x") }));
-        assert!(matches!(output, Output::Fault(Fault::NotRegular { .. })), "{output:?}");
+        let output = project.call(Call::Grep(Grep {
+            path: path.into(),
+            ..grep("x")
+        }));
+        assert!(
+            matches!(output, Output::Fault(Fault::NotRegular { .. })),
+            "{output:?}"
+        );
     }
     assert_eq!(project.grep(grep("needle")), ["x:1:needle"]);
     assert_eq!(project.glob("*"), ["x"]);
@@ -179,7 +270,9 @@ fn what_is_no_regular_file_never_hangs() {
 fn a_missing_file_names_those_that_may_be_meant() {
     let project = Project::new(&[("src/main.rs", ""), ("src/lib.rs", ""), ("README.md", "")]);
     let similar = |path: &str| match project.read(path) {
-        Err(Fault::NotFound { similar, .. }) => similar.iter().map(BytesPath::to_text).collect::<Vec<_>>(),
+        Err(Fault::NotFound { similar, .. }) => {
+            similar.iter().map(BytesPath::to_text).collect::<Vec<_>>()
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(similar("src/mian.rs"), ["src/main.rs"]);
@@ -198,7 +291,14 @@ fn swapping_a_folder_for_a_link_never_leads_out() {
         scope.spawn(|| {
             let (one, other) = (project.path.join("swapped"), project.path.join("link"));
             while !stop.load(Ordering::Relaxed) {
-                renameat2(AT_FDCWD, &one, AT_FDCWD, &other, RenameFlags::RENAME_EXCHANGE).expect("swaps");
+                renameat2(
+                    AT_FDCWD,
+                    &one,
+                    AT_FDCWD,
+                    &other,
+                    RenameFlags::RENAME_EXCHANGE,
+                )
+                .expect("swaps");
             }
         });
         let end = Instant::now() + Duration::from_millis(500);
@@ -221,14 +321,22 @@ fn swapping_a_folder_for_a_link_never_leads_out() {
 #[test]
 fn whoever_opens_paths_by_their_names_is_led_out() {
     let project = Project::new(&[("a/b", "b"), ("swapped/secret", "public\n")]);
-    let link = |target: &Path, name: &str| symlink(target, project.path.join(name)).expect("linked");
+    let link =
+        |target: &Path, name: &str| symlink(target, project.path.join(name)).expect("linked");
     link(&project.outside, "absolute");
     link(Path::new("../outside"), "relative");
     link(Path::new("../../outside/secret"), "a/file");
     link(Path::new("../outside/new"), "dangling");
     link(Path::new("relative"), "twice");
     let read = |path: &str| std::fs::read_to_string(project.path.join(path));
-    for path in ["../outside/secret", "a/../../outside/secret", "absolute/secret", "relative/secret", "a/file", "twice/secret"] {
+    for path in [
+        "../outside/secret",
+        "a/../../outside/secret",
+        "absolute/secret",
+        "relative/secret",
+        "a/file",
+        "twice/secret",
+    ] {
         assert_eq!(read(path).expect("it is there"), "secret\n", "{path}");
     }
     std::fs::write(project.path.join("dangling"), "x").expect("written");
@@ -238,9 +346,17 @@ fn whoever_opens_paths_by_their_names_is_led_out() {
     let beside = format!("{}-evil/x", project.path.display());
     std::fs::create_dir(Path::new(&beside).parent().expect("a folder")).expect("made");
     std::fs::write(&beside, "secret\n").expect("written");
-    assert!(beside.starts_with(&*project.path.to_string_lossy()) && !Path::new(&beside).starts_with(&project.path));
-    let sideways = format!("../{}-evil/x", project.path.file_name().expect("a name").to_string_lossy());
-    assert!(matches!(project.read(&sideways), Err(Fault::Outside { .. })) && read(&sideways).is_ok());
+    assert!(
+        beside.starts_with(&*project.path.to_string_lossy())
+            && !Path::new(&beside).starts_with(&project.path)
+    );
+    let sideways = format!(
+        "../{}-evil/x",
+        project.path.file_name().expect("a name").to_string_lossy()
+    );
+    assert!(
+        matches!(project.read(&sideways), Err(Fault::Outside { .. })) && read(&sideways).is_ok()
+    );
 
     // One that looks before it opens is outrun.
     symlink("../outside", project.path.join("link")).expect("linked");
@@ -249,11 +365,24 @@ fn whoever_opens_paths_by_their_names_is_led_out() {
         scope.spawn(|| {
             let (one, other) = (project.path.join("swapped"), project.path.join("link"));
             while !stop.load(Ordering::Relaxed) {
-                renameat2(AT_FDCWD, &one, AT_FDCWD, &other, RenameFlags::RENAME_EXCHANGE).expect("swaps");
+                renameat2(
+                    AT_FDCWD,
+                    &one,
+                    AT_FDCWD,
+                    &other,
+                    RenameFlags::RENAME_EXCHANGE,
+                )
+                .expect("swaps");
             }
         });
         let end = Instant::now() + Duration::from_secs(30);
-        let looks_like_ours = || project.path.join("swapped").symlink_metadata().is_ok_and(|facts| facts.is_dir());
+        let looks_like_ours = || {
+            project
+                .path
+                .join("swapped")
+                .symlink_metadata()
+                .is_ok_and(|facts| facts.is_dir())
+        };
         let found = loop {
             if looks_like_ours() && read("swapped/secret").is_ok_and(|text| text == "secret\n") {
                 break true;
@@ -283,7 +412,13 @@ fn an_absolute_link_into_the_project_is_called_what_it_is() {
         ("folder/up/x", "/workspace/folder"),
     ] {
         for fault in faults(&project, path) {
-            assert_eq!(fault, Fault::AbsoluteLink { path: path.into(), target: target.into() });
+            assert_eq!(
+                fault,
+                Fault::AbsoluteLink {
+                    path: path.into(),
+                    target: target.into()
+                }
+            );
         }
     }
     let made = project.write("there/deep/new", "x");

@@ -1,4 +1,5 @@
-//! A server that behaves like the hub: it points to where files lie, and says their size and hash on the way. It can be told to misbehave.
+//! A server that behaves like the hub: it points to where files lie, and says their size and hash
+//! on the way. It can be told to misbehave.
 
 use std::io::Read;
 use std::io::Write;
@@ -69,7 +70,14 @@ pub(crate) fn model(size: usize) -> Vec<u8> {
     for n in [1_u64, 1] {
         file.extend(n.to_le_bytes());
     }
-    file.extend([text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text("llama")].concat());
+    file.extend(
+        [
+            text("general.architecture"),
+            8_u32.to_le_bytes().to_vec(),
+            text("llama"),
+        ]
+        .concat(),
+    );
     // Of bytes, in one dimension: as many as there is room for.
     file.extend([text("t"), 1_u32.to_le_bytes().to_vec()].concat());
     let start = (file.len() + 8 + 4 + 8).next_multiple_of(32);
@@ -89,7 +97,9 @@ pub(crate) fn model(size: usize) -> Vec<u8> {
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    sha2::Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 impl Hub {
@@ -110,11 +120,20 @@ impl Hub {
             status: None,
             etag: Some("\"one\""),
         };
-        let (manners, asked) = (Arc::new(Mutex::new(manners)), Arc::new(Mutex::new(Vec::new())));
+        let (manners, asked) = (
+            Arc::new(Mutex::new(manners)),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let open = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let store = serve(false, String::new(), &manners, &asked, &open);
         let url = serve(true, store.clone(), &manners, &asked, &open);
-        Self { url, store, manners, asked, open }
+        Self {
+            url,
+            store,
+            manners,
+            asked,
+            open,
+        }
     }
 
     pub(crate) fn manners(&self) -> MutexGuard<'_, Manners> {
@@ -137,7 +156,11 @@ impl Hub {
 
     /// Returns the parts of the file that were asked for.
     pub(crate) fn ranges(&self) -> Vec<String> {
-        self.asked().into_iter().filter(|asked| !asked.is_hub).filter_map(|asked| asked.range).collect()
+        self.asked()
+            .into_iter()
+            .filter(|asked| !asked.is_hub)
+            .filter_map(|asked| asked.range)
+            .collect()
     }
 }
 
@@ -153,12 +176,26 @@ fn serve(
     let (manners, asked, open) = (Arc::clone(manners), Arc::clone(asked), Arc::clone(open));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (manners, asked, open, store) = (Arc::clone(&manners), Arc::clone(&asked), Arc::clone(&open), store.clone());
+            let (manners, asked, open, store) = (
+                Arc::clone(&manners),
+                Arc::clone(&asked),
+                Arc::clone(&open),
+                store.clone(),
+            );
             std::thread::spawn(move || {
                 let Some(head) = head(&stream) else { return };
-                let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                let field = |name: &str| {
+                    head.lines()
+                        .find_map(|line| line.strip_prefix(name))
+                        .map(str::to_owned)
+                };
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                let request = Asked { is_hub, path, range: field("range: "), token: field("authorization: ") };
+                let request = Asked {
+                    is_hub,
+                    path,
+                    range: field("range: "),
+                    token: field("authorization: "),
+                };
                 let manners = manners.lock().expect("no panic").clone();
                 let range = request.range.clone();
                 asked.lock().expect("no panic").push(request);
@@ -195,30 +232,55 @@ fn head(mut stream: &TcpStream) -> Option<String> {
 
 fn point(mut stream: &TcpStream, manners: &Manners, store: &str) -> std::io::Result<()> {
     if let Some(status) = manners.status {
-        return write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        return write!(
+            stream,
+            "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
     }
     if let Some(page) = manners.page {
         let length = page.len();
-        return write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{page}");
+        return write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{page}"
+        );
     }
-    let location = manners.location.clone().unwrap_or_else(|| format!("{store}/blob"));
+    let location = manners
+        .location
+        .clone()
+        .unwrap_or_else(|| format!("{store}/blob"));
     let linked = if manners.is_silent {
         String::new()
     } else {
-        let hash = manners.sha256.clone().unwrap_or_else(|| sha256(&manners.file));
-        format!("x-linked-etag: \"{hash}\"\r\nx-linked-size: {}\r\n", manners.size.unwrap_or(manners.file.len() as u64))
+        let hash = manners
+            .sha256
+            .clone()
+            .unwrap_or_else(|| sha256(&manners.file));
+        format!(
+            "x-linked-etag: \"{hash}\"\r\nx-linked-size: {}\r\n",
+            manners.size.unwrap_or(manners.file.len() as u64)
+        )
     };
-    write!(stream, "HTTP/1.1 302 Found\r\nlocation: {location}\r\n{linked}content-length: 0\r\nconnection: close\r\n\r\n")
+    write!(
+        stream,
+        "HTTP/1.1 302 Found\r\nlocation: {location}\r\n{linked}content-length: 0\r\nconnection: close\r\n\r\n"
+    )
 }
 
 fn send(mut stream: &TcpStream, manners: &Manners, range: Option<&str>) -> std::io::Result<()> {
     let file = &manners.file;
     let total = manners.total.unwrap_or(file.len() as u64);
-    let etag = manners.etag.map(|etag| format!("etag: {etag}\r\n")).unwrap_or_default();
+    let etag = manners
+        .etag
+        .map(|etag| format!("etag: {etag}\r\n"))
+        .unwrap_or_default();
     let range = range.filter(|_| manners.has_parts).and_then(|range| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
         let from: usize = from.parse().ok()?;
-        Some((from, to.parse::<usize>().map_or(file.len(), |to| (to + 1).min(file.len()))))
+        Some((
+            from,
+            to.parse::<usize>()
+                .map_or(file.len(), |to| (to + 1).min(file.len())),
+        ))
     });
     let body = match range {
         Some((from, _)) if from >= file.len() => {
@@ -229,12 +291,20 @@ fn send(mut stream: &TcpStream, manners: &Manners, range: Option<&str>) -> std::
         }
         Some((from, to)) => {
             let (last, length) = (to - 1, to - from);
-            let told = format!("content-range: bytes {from}-{last}/{total}\r\ncontent-length: {length}\r\n");
-            write!(stream, "HTTP/1.1 206 Partial Content\r\n{told}{etag}connection: close\r\n\r\n")?;
+            let told = format!(
+                "content-range: bytes {from}-{last}/{total}\r\ncontent-length: {length}\r\n"
+            );
+            write!(
+                stream,
+                "HTTP/1.1 206 Partial Content\r\n{told}{etag}connection: close\r\n\r\n"
+            )?;
             &file[from..to]
         }
         None => {
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {total}\r\n{etag}connection: close\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-length: {total}\r\n{etag}connection: close\r\n\r\n"
+            )?;
             &file[..]
         }
     };
@@ -246,7 +316,11 @@ fn send(mut stream: &TcpStream, manners: &Manners, range: Option<&str>) -> std::
     for piece in body.chunks(manners.piece) {
         let piece = &piece[..piece.len().min(left)];
         if let Some(budget) = &manners.budget
-            && budget.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |rest| rest.checked_sub(piece.len())).is_err()
+            && budget
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |rest| {
+                    rest.checked_sub(piece.len())
+                })
+                .is_err()
         {
             std::thread::sleep(Duration::from_secs(30));
             return Ok(());

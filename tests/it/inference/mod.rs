@@ -1,4 +1,5 @@
-//! Downloads, from a server that does everything wrong; and models, from a server that behaves like the hub.
+//! Downloads, from a server that does everything wrong; and models, from a server that behaves like
+//! the hub.
 
 pub(crate) mod hub;
 mod models;
@@ -35,18 +36,35 @@ struct Answer {
 }
 
 fn answer(status: &str, headers: &str, body: &[u8]) -> Answer {
-    Answer { head: format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n"), body: body.to_vec(), stalls: false }
+    Answer {
+        head: format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n"),
+        body: body.to_vec(),
+        stalls: false,
+    }
 }
 
 /// The file, from an offset, cut after some bytes; its length is told as it should be.
 fn part(file: &[u8], from: usize, n_sent: usize) -> Answer {
     let rest = &file[from..];
-    let headers = format!("content-range: bytes {from}-{}/{}\r\ncontent-length: {}\r\n", file.len() - 1, file.len(), rest.len());
-    answer("206 Partial Content", &headers, &rest[..n_sent.min(rest.len())])
+    let headers = format!(
+        "content-range: bytes {from}-{}/{}\r\ncontent-length: {}\r\n",
+        file.len() - 1,
+        file.len(),
+        rest.len()
+    );
+    answer(
+        "206 Partial Content",
+        &headers,
+        &rest[..n_sent.min(rest.len())],
+    )
 }
 
 fn whole(file: &[u8], n_sent: usize) -> Answer {
-    answer("200 OK", &format!("content-length: {}\r\n", file.len()), &file[..n_sent])
+    answer(
+        "200 OK",
+        &format!("content-length: {}\r\n", file.len()),
+        &file[..n_sent],
+    )
 }
 
 /// Gives its answers in order, one for each connection, and notes what it was asked.
@@ -73,9 +91,15 @@ impl Server {
                     }
                 }
                 let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-                let range = head.lines().find_map(|line| line.strip_prefix("range: ")).unwrap_or("all").to_owned();
+                let range = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("range: "))
+                    .unwrap_or("all")
+                    .to_owned();
                 seen.lock().expect("no panic").push(range);
-                let Some(answer) = answers.lock().expect("no panic").pop_front() else { continue };
+                let Some(answer) = answers.lock().expect("no panic").pop_front() else {
+                    continue;
+                };
                 // A client that has heard enough hangs up; that is its right.
                 let _ = stream.write_all(answer.head.as_bytes()).await;
                 let _ = stream.write_all(&answer.body).await;
@@ -88,11 +112,19 @@ impl Server {
                 }
             }
         });
-        Self { url, requests, left }
+        Self {
+            url,
+            requests,
+            left,
+        }
     }
 
     fn requests(&self) -> Vec<String> {
-        assert_eq!(self.left.lock().expect("no panic").len(), 0, "answers are left");
+        assert_eq!(
+            self.left.lock().expect("no panic").len(),
+            0,
+            "answers are left"
+        );
         self.requests.lock().expect("no panic").clone()
     }
 }
@@ -106,7 +138,11 @@ struct Case {
 impl Case {
     fn new() -> Self {
         let file: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
-        Self { folder: tempfile::tempdir().expect("a folder"), size: file.len() as u64, file }
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            size: file.len() as u64,
+            file,
+        }
     }
 
     fn to(&self) -> PathBuf {
@@ -127,17 +163,42 @@ impl Case {
     }
 
     async fn fetch_until(&self, server: &Server, cancel: &CancellationToken) -> Result<(), Error> {
-        let sha256 = sha2::Sha256::digest(&self.file).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        let sha256 = sha2::Sha256::digest(&self.file)
+            .iter()
+            .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         let (url, task) = (server.url.clone(), "loading".to_owned());
-        let expected = Expected { size: Some(self.size), sha256: Some(sha256) };
-        let download = Download { url, expected, hub: None, to: self.to(), task, room: 0, is_model: false };
-        let client = http::client(&http::Settings { tls: false, ..http::Settings::default() }).expect("a client");
-        let patience = Patience { idle: Duration::from_millis(300), retries: 2, pause: Duration::from_millis(1), ..Patience::default() };
+        let expected = Expected {
+            size: Some(self.size),
+            sha256: Some(sha256),
+        };
+        let download = Download {
+            url,
+            expected,
+            hub: None,
+            to: self.to(),
+            task,
+            room: 0,
+            is_model: false,
+        };
+        let client = http::client(&http::Settings {
+            tls: false,
+            ..http::Settings::default()
+        })
+        .expect("a client");
+        let patience = Patience {
+            idle: Duration::from_millis(300),
+            retries: 2,
+            pause: Duration::from_millis(1),
+            ..Patience::default()
+        };
         let progress: ProgressSink = Arc::new(|_| {});
-        tokio::time::timeout(Duration::from_secs(20), download.fetch(&client, &patience, &progress, cancel))
-            .await
-            .expect("bounded")
-            .map(drop)
+        tokio::time::timeout(
+            Duration::from_secs(20),
+            download.fetch(&client, &patience, &progress, cancel),
+        )
+        .await
+        .expect("bounded")
+        .map(drop)
     }
 
     #[track_caller]
@@ -157,7 +218,12 @@ impl Case {
 #[tokio::test]
 async fn a_cut_connection_goes_on_where_it_ended() {
     let case = Case::new();
-    let server = Server::start(vec![whole(&case.file, 500_000), part(&case.file, 500_000, 1), part(&case.file, 500_001, usize::MAX)]).await;
+    let server = Server::start(vec![
+        whole(&case.file, 500_000),
+        part(&case.file, 500_000, 1),
+        part(&case.file, 500_001, usize::MAX),
+    ])
+    .await;
     case.fetch(&server).await.expect("it arrives");
     case.arrived();
     assert_eq!(server.requests(), ["all", "bytes=500000-", "bytes=500001-"]);
@@ -186,8 +252,15 @@ async fn what_somebody_else_left_costs_one_more_try() {
     for left in [vec![1; 1000], vec![1; 1_200_000], vec![1; 2_000_000]] {
         let case = Case::new();
         case.leave(&left);
-        let from = if left.len() as u64 >= case.size { None } else { Some(left.len()) };
-        let mut answers: Vec<Answer> = from.map(|from| part(&case.file, from, usize::MAX)).into_iter().collect();
+        let from = if left.len() as u64 >= case.size {
+            None
+        } else {
+            Some(left.len())
+        };
+        let mut answers: Vec<Answer> = from
+            .map(|from| part(&case.file, from, usize::MAX))
+            .into_iter()
+            .collect();
         answers.push(whole(&case.file, case.file.len()));
         let server = Server::start(answers).await;
         case.fetch(&server).await.expect("it arrives");
@@ -206,7 +279,11 @@ async fn a_server_without_parts_sends_the_whole_again() {
 
     let case = Case::new();
     case.leave(&case.file[..1000]);
-    let refusal = answer("416 Range Not Satisfiable", "content-range: bytes */10\r\ncontent-length: 0\r\n", b"");
+    let refusal = answer(
+        "416 Range Not Satisfiable",
+        "content-range: bytes */10\r\ncontent-length: 0\r\n",
+        b"",
+    );
     let server = Server::start(vec![refusal, whole(&case.file, case.file.len())]).await;
     case.fetch(&server).await.expect("it arrives");
     case.arrived();
@@ -217,7 +294,11 @@ async fn a_server_without_parts_sends_the_whole_again() {
 async fn a_part_from_another_place_is_not_pasted_in() {
     let case = Case::new();
     case.leave(&case.file[..1000]);
-    let server = Server::start(vec![part(&case.file, 500, usize::MAX), whole(&case.file, case.file.len())]).await;
+    let server = Server::start(vec![
+        part(&case.file, 500, usize::MAX),
+        whole(&case.file, case.file.len()),
+    ])
+    .await;
     case.fetch(&server).await.expect("it arrives");
     case.arrived();
 }
@@ -236,18 +317,33 @@ async fn wrong_bytes_are_thrown_away() {
 #[tokio::test]
 async fn lies_about_the_length_are_found_out() {
     let case = Case::new();
-    let server = Server::start(vec![answer("200 OK", "content-length: 10\r\n", &case.file[..10])]).await;
-    case.did_not_arrive(&case.fetch(&server).await.expect_err("short"), "10 bytes instead of 1200000");
+    let server = Server::start(vec![answer(
+        "200 OK",
+        "content-length: 10\r\n",
+        &case.file[..10],
+    )])
+    .await;
+    case.did_not_arrive(
+        &case.fetch(&server).await.expect_err("short"),
+        "10 bytes instead of 1200000",
+    );
 
     // No length at all, and more than there is.
     let mut long = case.file.clone();
     long.extend([0; 10]);
     let server = Server::start(vec![answer("200 OK", "", &long)]).await;
-    case.did_not_arrive(&case.fetch(&server).await.expect_err("long"), "more than the 1200000 bytes");
+    case.did_not_arrive(
+        &case.fetch(&server).await.expect_err("long"),
+        "more than the 1200000 bytes",
+    );
 
     // No length at all, and less.
     let case = Case::new();
-    let server = Server::start(vec![answer("200 OK", "", &case.file[..10]), part(&case.file, 10, usize::MAX)]).await;
+    let server = Server::start(vec![
+        answer("200 OK", "", &case.file[..10]),
+        part(&case.file, 10, usize::MAX),
+    ])
+    .await;
     case.fetch(&server).await.expect("it arrives");
     case.arrived();
 }
@@ -263,31 +359,58 @@ async fn a_server_that_never_gets_on_is_given_up() {
     let server = Server::start(vec![answer("404 Not Found", "content-length: 0\r\n", b"")]).await;
     case.did_not_arrive(&case.fetch(&server).await.expect_err("gone"), "404");
 
-    let stall = || Answer { stalls: true, ..whole(&case.file, 0) };
+    let stall = || Answer {
+        stalls: true,
+        ..whole(&case.file, 0)
+    };
     let server = Server::start(vec![stall(), stall(), stall()]).await;
-    case.did_not_arrive(&case.fetch(&server).await.expect_err("silent"), "said nothing");
+    case.did_not_arrive(
+        &case.fetch(&server).await.expect_err("silent"),
+        "said nothing",
+    );
 }
 
 #[tokio::test]
 async fn redirects_are_followed_but_not_for_ever() {
     let case = Case::new();
-    let there = || answer("302 Found", "location: /elsewhere\r\ncontent-length: 0\r\n", b"");
+    let there = || {
+        answer(
+            "302 Found",
+            "location: /elsewhere\r\ncontent-length: 0\r\n",
+            b"",
+        )
+    };
     let server = Server::start(vec![there(), there(), whole(&case.file, case.file.len())]).await;
     case.fetch(&server).await.expect("it arrives");
     case.arrived();
 
     let case = Case::new();
     let server = Server::start((0..6).map(|_| there()).collect()).await;
-    case.did_not_arrive(&case.fetch(&server).await.expect_err("round and round"), "redirects");
+    case.did_not_arrive(
+        &case.fetch(&server).await.expect_err("round and round"),
+        "redirects",
+    );
 
-    let server = Server::start(vec![answer("302 Found", "location: ftp://example.com/\r\ncontent-length: 0\r\n", b"")]).await;
-    case.did_not_arrive(&case.fetch(&server).await.expect_err("elsewhere"), "not encrypted");
+    let server = Server::start(vec![answer(
+        "302 Found",
+        "location: ftp://example.com/\r\ncontent-length: 0\r\n",
+        b"",
+    )])
+    .await;
+    case.did_not_arrive(
+        &case.fetch(&server).await.expect_err("elsewhere"),
+        "not encrypted",
+    );
 }
 
 #[tokio::test]
 async fn a_cancelled_download_keeps_what_it_has() {
     let case = Case::new();
-    let server = Server::start(vec![Answer { stalls: true, ..whole(&case.file, 100_000) }]).await;
+    let server = Server::start(vec![Answer {
+        stalls: true,
+        ..whole(&case.file, 100_000)
+    }])
+    .await;
     let cancel = CancellationToken::new();
     let stop = async {
         while !has(&case.partial(), 100_000) {
@@ -296,7 +419,10 @@ async fn a_cancelled_download_keeps_what_it_has() {
         cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(case.fetch_until(&server, &cancel), stop);
-    assert!(matches!(outcome, Err(Error::Cancelled { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(Error::Cancelled { .. })),
+        "{outcome:?}"
+    );
     assert!(has(&case.partial(), 100_000));
     assert!(!case.to().exists());
 }

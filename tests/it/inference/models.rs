@@ -25,7 +25,8 @@ use crate::support::test_env::until;
 const SIZE: usize = 33 << 20;
 
 pub(super) const NAME: &str = "qwen2.5-coder-7b";
-pub(super) const FILE: &str = "hub/Qwen--Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf";
+pub(super) const FILE: &str =
+    "hub/Qwen--Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf";
 
 pub(super) struct Case {
     pub(super) env: TestEnv,
@@ -36,12 +37,19 @@ pub(super) struct Case {
 impl Case {
     pub(super) fn new(size: usize) -> Self {
         let file = model(size);
-        Self { env: TestEnv::new(), hub: Hub::start(file.clone()), file }
+        Self {
+            env: TestEnv::new(),
+            hub: Hub::start(file.clone()),
+            file,
+        }
     }
 
     pub(super) fn models(&self, arguments: &[&str]) -> Command {
         let mut command = self.env.podbay(&["models"]);
-        command.args(arguments).env("PODBAY_INFERENCE_HUB", &self.hub.url).env("PODBAY_INFERENCE_DOWNLOAD_TIMEOUT", "10s");
+        command
+            .args(arguments)
+            .env("PODBAY_INFERENCE_HUB", &self.hub.url)
+            .env("PODBAY_INFERENCE_DOWNLOAD_TIMEOUT", "10s");
         command
     }
 
@@ -52,7 +60,10 @@ impl Case {
     #[track_caller]
     pub(super) fn arrived(&self, path: &Path) {
         assert!(fs::read(path).expect("it has its name") == self.file);
-        let (part, notes) = (path.with_added_extension("part"), path.with_added_extension("part.json"));
+        let (part, notes) = (
+            path.with_added_extension("part"),
+            path.with_added_extension("part.json"),
+        );
         assert!(!part.exists() && !notes.exists());
     }
 }
@@ -61,7 +72,12 @@ impl Case {
 fn promised(path: &Path) -> u64 {
     let notes = fs::read(path.with_added_extension("part.json")).unwrap_or_default();
     let notes: serde_json::Value = serde_json::from_slice(&notes).unwrap_or_default();
-    notes["segments"].as_array().into_iter().flatten().filter_map(|segment| segment[2].as_u64()).sum()
+    notes["segments"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|segment| segment[2].as_u64())
+        .sum()
 }
 
 #[test]
@@ -77,8 +93,13 @@ fn a_pull_that_is_killed_three_times_loads_each_byte_about_once() {
         assert_eq!(pulling.wait().code, 128 + 9);
         assert!(!path.exists());
         before = promised(&path);
-        let info = run(&mut case.models(&["info", NAME, "--json"])).expect(0).json();
-        assert_eq!((info["state"].as_str(), info["loaded"].as_u64()), (Some("partial"), Some(before)));
+        let info = run(&mut case.models(&["info", NAME, "--json"]))
+            .expect(0)
+            .json();
+        assert_eq!(
+            (info["state"].as_str(), info["loaded"].as_u64()),
+            (Some("partial"), Some(before))
+        );
     }
     case.hub.manners().slowly = None;
     let n_before = case.hub.ranges().len();
@@ -86,15 +107,26 @@ fn a_pull_that_is_killed_three_times_loads_each_byte_about_once() {
     assert!(done.text().contains(&sha256(&case.file)), "{}", done.text());
     case.arrived(&path);
     let later = case.hub.ranges().split_off(n_before);
-    assert!(!later.contains(&"bytes=0-17301503".to_owned()), "the first part goes on: {later:?}");
+    assert!(
+        !later.contains(&"bytes=0-17301503".to_owned()),
+        "the first part goes on: {later:?}"
+    );
 
     // What is here is not loaded again, only checked.
     let n_before = case.hub.asked().len();
     run(&mut case.models(&["pull", NAME])).expect(0);
     assert_eq!(case.hub.asked().len(), n_before);
-    let info = run(&mut case.models(&["info", NAME, "--json"])).expect(0).json();
-    assert_eq!((&info["state"], &info["tried"], &info["size"]), (&"here".into(), &true.into(), &SIZE.into()));
-    assert_eq!((&info["files"][0]["sha256"], &info["files"][0]["checked"]), (&sha256(&case.file).into(), &true.into()));
+    let info = run(&mut case.models(&["info", NAME, "--json"]))
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&info["state"], &info["tried"], &info["size"]),
+        (&"here".into(), &true.into(), &SIZE.into())
+    );
+    assert_eq!(
+        (&info["files"][0]["sha256"], &info["files"][0]["checked"]),
+        (&sha256(&case.file).into(), &true.into())
+    );
 }
 
 #[test]
@@ -105,7 +137,11 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
     let mut damaged = case.file.clone();
     damaged[50_000] ^= 1;
     fs::write(&path, &damaged).expect("written");
-    run(&mut case.models(&["pull", NAME])).expect(0).says(&["warning:", FILE, "was damaged, and was loaded again"]);
+    run(&mut case.models(&["pull", NAME])).expect(0).says(&[
+        "warning:",
+        FILE,
+        "was damaged, and was loaded again",
+    ]);
     case.arrived(&path);
     let done = run(&mut case.models(&["pull", NAME])).expect(0);
     assert!(!done.stderr.contains("damaged"), "{}", done.stderr);
@@ -114,7 +150,11 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
     fs::write(&path, &damaged).expect("written");
     case.hub.manners().sha256 = Some(sha256(&case.file));
     case.hub.manners().file = Arc::new(damaged);
-    run(&mut case.models(&["pull", NAME])).expect(6).says(&["SHA-256", &sha256(&case.file), "hint:"]);
+    run(&mut case.models(&["pull", NAME])).expect(6).says(&[
+        "SHA-256",
+        &sha256(&case.file),
+        "hint:",
+    ]);
     assert!(!path.exists() && !path.with_added_extension("part").exists());
 }
 
@@ -122,17 +162,39 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
 fn a_damaged_file_is_told_of_also_where_no_other_can_be_had() {
     let case = Case::new(100_000);
     let path = case.path(FILE);
-    for (variable, value, code, words) in
-        [("PODBAY_INFERENCE_HUB", "http://127.0.0.1:9", 6, "127.0.0.1:9"), ("PODBAY_OFFLINE", "true", 2, "`offline` is set")]
-    {
+    for (variable, value, code, words) in [
+        (
+            "PODBAY_INFERENCE_HUB",
+            "http://127.0.0.1:9",
+            6,
+            "127.0.0.1:9",
+        ),
+        ("PODBAY_OFFLINE", "true", 2, "`offline` is set"),
+    ] {
         run(&mut case.models(&["pull", NAME])).expect(0);
         let mut damaged = case.file.clone();
         damaged[50_000] ^= 1;
         fs::write(&path, &damaged).expect("written");
         let mut command = case.models(&["pull", NAME]);
-        command.env(variable, value).env("PODBAY_INFERENCE_DOWNLOAD_RETRIES", "0");
-        let done = run(&mut command).expect(code).says(&["damaged", &sha256(&damaged), &sha256(&case.file), words, "hint:"]);
-        assert_eq!(done.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{}", done.stderr);
+        command
+            .env(variable, value)
+            .env("PODBAY_INFERENCE_DOWNLOAD_RETRIES", "0");
+        let done = run(&mut command).expect(code).says(&[
+            "damaged",
+            &sha256(&damaged),
+            &sha256(&case.file),
+            words,
+            "hint:",
+        ]);
+        assert_eq!(
+            done.stderr
+                .lines()
+                .filter(|line| line.starts_with("error:"))
+                .count(),
+            1,
+            "{}",
+            done.stderr
+        );
         assert!(!path.exists(), "nobody takes it for a good one");
     }
 }
@@ -144,7 +206,11 @@ fn a_pull_that_is_stopped_says_so_and_what_becomes_of_it() {
     let pulling = start(&mut case.models(&["pull", NAME]));
     assert!(until(|| promised(&case.path(FILE)) > 0));
     pulling.signal(Signal::SIGINT);
-    let done = pulling.wait().expect(130).says(&["error: interrupted", &format!("loading the model {NAME}"), "goes on from there"]);
+    let done = pulling.wait().expect(130).says(&[
+        "error: interrupted",
+        &format!("loading the model {NAME}"),
+        "goes on from there",
+    ]);
     assert!(!done.stderr.contains("server"), "{}", done.stderr);
 }
 
@@ -156,27 +222,52 @@ fn two_pulls_of_one_model_share_one_download() {
     let path = case.path(FILE);
     assert!(until(|| path.with_added_extension("part").exists()));
     // By another name it is the same file.
-    let second = start(&mut case.models(&["pull", "hf:Qwen/Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf"]));
+    let second = start(&mut case.models(&[
+        "pull",
+        "hf:Qwen/Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf",
+    ]));
     first.wait().expect(0);
-    second.wait().expect(0).says(&["waiting for another Podbay"]);
+    second
+        .wait()
+        .expect(0)
+        .says(&["waiting for another Podbay"]);
     case.arrived(&path);
-    assert_eq!(case.hub.asked().iter().filter(|asked| !asked.is_hub).count(), 2, "the first question and the file, once");
+    assert_eq!(
+        case.hub
+            .asked()
+            .iter()
+            .filter(|asked| !asked.is_hub)
+            .count(),
+        2,
+        "the first question and the file, once"
+    );
 }
 
 #[test]
 fn a_model_can_be_named_by_address_and_by_path() {
     let case = Case::new(100_000);
     let url = format!("{}/some/where/m-1.gguf", case.hub.store);
-    let done = run(&mut case.models(&["pull", &url])).expect(0).says(&["nobody told the hash"]);
+    let done = run(&mut case.models(&["pull", &url]))
+        .expect(0)
+        .says(&["nobody told the hash"]);
     assert!(done.text().starts_with("m-1  "), "{}", done.text());
     let listed = run(&mut case.models(&["list", "--json"])).expect(0).json();
-    let names: Vec<_> = listed["models"].as_array().expect("a list").iter().filter(|model| model["state"] == "here").collect();
+    let names: Vec<_> = listed["models"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|model| model["state"] == "here")
+        .collect();
     assert!(names.len() == 1 && names[0]["name"] == "m-1", "{names:?}");
     // Its name is enough from now on.
-    let info = run(&mut case.models(&["info", "m-1", "--json"])).expect(0).json();
+    let info = run(&mut case.models(&["info", "m-1", "--json"]))
+        .expect(0)
+        .json();
     assert_eq!(info["files"][0]["source"], url);
     run(&mut case.models(&["rm", "m-1"])).expect(0);
-    run(&mut case.models(&["info", "m-1"])).expect(2).says(&["there is no model `m-1`"]);
+    run(&mut case.models(&["info", "m-1"]))
+        .expect(2)
+        .says(&["there is no model `m-1`"]);
 
     let own = case.env.beside("own.gguf");
     fs::write(&own, &case.file).expect("written");
@@ -198,19 +289,37 @@ fn what_is_no_model_is_refused_with_a_remedy() {
         ("https://models.example/", 2, "not that of a .gguf file"),
         ("./absent.gguf", 2, "no such file"),
     ] {
-        run(&mut case.models(&["pull", name])).expect(code).says(&[words, "hint:"]);
+        run(&mut case.models(&["pull", name]))
+            .expect(code)
+            .says(&[words, "hint:"]);
     }
-    for (status, hint) in
-        [("401 Unauthorized", "wants a token, in the variable that `inference.hub_token_env` names"), ("404 Not Found", "spelling")]
-    {
+    for (status, hint) in [
+        (
+            "401 Unauthorized",
+            "wants a token, in the variable that `inference.hub_token_env` names",
+        ),
+        ("404 Not Found", "spelling"),
+    ] {
         case.hub.manners().status = Some(status);
-        run(&mut case.models(&["pull", NAME])).expect(6).says(&[status, hint]);
+        run(&mut case.models(&["pull", NAME]))
+            .expect(6)
+            .says(&[status, hint]);
     }
-    run(case.models(&["pull", NAME]).env("PODBAY_INFERENCE_HUB", "http://models.example")).expect(2).says(&["inference.hub", "https://"]);
-    run(case.models(&["pull", NAME]).env("PODBAY_OFFLINE", "true")).expect(2).says(&["`offline` is set"]);
+    run(case
+        .models(&["pull", NAME])
+        .env("PODBAY_INFERENCE_HUB", "http://models.example"))
+    .expect(2)
+    .says(&["inference.hub", "https://"]);
+    run(case.models(&["pull", NAME]).env("PODBAY_OFFLINE", "true"))
+        .expect(2)
+        .says(&["`offline` is set"]);
     // Nobody is there: said soon, also where nothing was named.
     for arguments in [vec!["pull", NAME], vec!["pull"]] {
-        run(case.models(&arguments).env("PODBAY_INFERENCE_HUB", "http://127.0.0.1:9")).expect(6).says(&["http://127.0.0.1:9"]);
+        run(case
+            .models(&arguments)
+            .env("PODBAY_INFERENCE_HUB", "http://127.0.0.1:9"))
+        .expect(6)
+        .says(&["http://127.0.0.1:9"]);
     }
 }
 
@@ -220,64 +329,161 @@ fn mistakes_in_ones_own_list_are_named_and_break_nothing() {
     let list = case.env.home().join(".config/podbay/models.toml");
     fs::create_dir_all(list.parent().expect("a folder")).expect("made");
     let mine = "[[model]]\nid = \"mine\"\nsource = { kind = \"hub\", repository = \"me/mine\", files = [\"mine.gguf\"] }\n";
-    fs::write(&list, format!("{mine}\n[[model]]\nid = \"bad\"\nsise = 1\nsource = {{ kind = \"url\", files = [] }}\n")).expect("written");
+    fs::write(
+        &list,
+        format!(
+            "{mine}\n[[model]]\nid = \"bad\"\nsise = 1\nsource = {{ kind = \"url\", files = [] }}\n"
+        ),
+    )
+    .expect("written");
     let place = format!("{}:7", list.display());
-    let done = run(&mut case.models(&["list"])).expect(0).says(&[&place, "there is no key `sise`", "docs/guides/models.md"]);
-    assert!(done.text().contains("\nmine ") && done.text().contains(NAME), "{}", done.text());
-    run(&mut case.models(&["pull", "bad"])).expect(2).says(&["there is no model `bad`", &place]);
+    let done = run(&mut case.models(&["list"])).expect(0).says(&[
+        &place,
+        "there is no key `sise`",
+        "docs/guides/models.md",
+    ]);
+    assert!(
+        done.text().contains("\nmine ") && done.text().contains(NAME),
+        "{}",
+        done.text()
+    );
+    run(&mut case.models(&["pull", "bad"]))
+        .expect(2)
+        .says(&["there is no model `bad`", &place]);
     // Whoever uses the list hears of it.
-    run(&mut case.models(&["pull", "mine"])).expect(0).says(&["warning: ", &place]);
+    run(&mut case.models(&["pull", "mine"]))
+        .expect(0)
+        .says(&["warning: ", &place]);
     case.arrived(&case.path("hub/me--mine/mine.gguf"));
-    run(&mut case.models(&["info", "mine"])).expect(0).says(&[&place]);
+    run(&mut case.models(&["info", "mine"]))
+        .expect(0)
+        .says(&[&place]);
     let mut doctor = case.env.podbay(&["doctor", "--json"]);
-    let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
-    line(&found, "settings", "list of models", "warn", &[&place, "there is no key `sise`"]);
-    run(&mut case.models(&["rm", "mine"])).expect(0).says(&[&place]);
+    let found = diagnosis(
+        doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"),
+        1,
+    );
+    line(
+        &found,
+        "settings",
+        "list of models",
+        "warn",
+        &[&place, "there is no key `sise`"],
+    );
+    run(&mut case.models(&["rm", "mine"]))
+        .expect(0)
+        .says(&[&place]);
 
     // Where the name is unknown each mistake has a line of its own: one of them may be why.
-    fs::write(&list, format!("{mine}\n[[model]]\nid = \"bad\"\nsise = 1\n\n[[model]]\nid = 7\n")).expect("written");
+    fs::write(
+        &list,
+        format!("{mine}\n[[model]]\nid = \"bad\"\nsise = 1\n\n[[model]]\nid = 7\n"),
+    )
+    .expect("written");
     let done = run(&mut case.models(&["info", "bad"])).expect(2);
-    let hints: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("hint: ")).collect();
-    assert!(hints.len() >= 3 && hints[0].starts_with("hint: name one of ") && !hints[0].contains("models.toml"), "{hints:?}");
-    assert!(hints[1..].iter().all(|hint| hint.starts_with("hint: in your own list of models: ")), "{hints:?}");
+    let hints: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("hint: "))
+        .collect();
+    assert!(
+        hints.len() >= 3
+            && hints[0].starts_with("hint: name one of ")
+            && !hints[0].contains("models.toml"),
+        "{hints:?}"
+    );
+    assert!(
+        hints[1..]
+            .iter()
+            .all(|hint| hint.starts_with("hint: in your own list of models: ")),
+        "{hints:?}"
+    );
 }
 
 #[test]
 fn a_model_that_is_copied_from_this_machine_is_not_called_untried() {
     let case = Case::new(100_000);
-    let (list, own) = (case.env.home().join(".config/podbay/models.toml"), case.env.beside("own.gguf"));
+    let (list, own) = (
+        case.env.home().join(".config/podbay/models.toml"),
+        case.env.beside("own.gguf"),
+    );
     fs::create_dir_all(list.parent().expect("a folder")).expect("made");
-    let entry = |id: &str, path: &Path| format!("[[model]]\nid = \"{id}\"\nsource = {{ kind = \"path\", files = [{path:?}] }}\n");
-    fs::write(&list, entry("own", &own) + &entry("away", &case.env.beside("away.gguf"))).expect("written");
+    let entry = |id: &str, path: &Path| {
+        format!("[[model]]\nid = \"{id}\"\nsource = {{ kind = \"path\", files = [{path:?}] }}\n")
+    };
+    fs::write(
+        &list,
+        entry("own", &own) + &entry("away", &case.env.beside("away.gguf")),
+    )
+    .expect("written");
     fs::write(&own, &case.file).expect("written");
     let row = |name: &str, row: &str| {
         let text = run(&mut case.models(&["info", name])).expect(0).text();
-        text.lines().find_map(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{text}")).trim().to_owned()
+        text.lines()
+            .find_map(|line| line.strip_prefix(row))
+            .unwrap_or_else(|| panic!("{text}"))
+            .trim()
+            .to_owned()
     };
     assert_eq!(row("own", "state"), "not copied yet");
     assert_eq!(row("own", "size"), "97.7 KiB (100000 bytes)");
-    assert_eq!((row("away", "size"), row("away", "memory")), ("unknown".to_owned(), "unknown".to_owned()));
+    assert_eq!(
+        (row("away", "size"), row("away", "memory")),
+        ("unknown".to_owned(), "unknown".to_owned())
+    );
     let listed = run(&mut case.models(&["list"])).expect(0).text();
-    assert!(listed.lines().any(|line| line.starts_with("own ") && line.ends_with("not copied yet")), "{listed}");
+    assert!(
+        listed
+            .lines()
+            .any(|line| line.starts_with("own ") && line.ends_with("not copied yet")),
+        "{listed}"
+    );
     run(&mut case.models(&["pull", "own"])).expect(0);
     assert_eq!(row("own", "state"), "here");
 
     // What is no model is said at once where that can be seen, else at the pull; it is never here.
-    let (text, folder, cut) = (case.env.beside("text.gguf"), case.env.beside("folder.gguf"), case.env.beside("cut.gguf"));
+    let (text, folder, cut) = (
+        case.env.beside("text.gguf"),
+        case.env.beside("folder.gguf"),
+        case.env.beside("cut.gguf"),
+    );
     fs::write(&text, "no model").expect("written");
     fs::create_dir(&folder).expect("made");
     fs::write(&cut, &case.file[..60]).expect("written");
-    fs::write(&list, entry("text", &text) + &entry("folder", &folder) + &entry("cut", &cut)).expect("written");
-    let words = ["text.gguf` is not a GGUF file", "folder.gguf` is a folder (name the .gguf file in it)"];
-    let listed = run(&mut case.models(&["list"])).expect(0).says(&words).text();
-    assert!(!listed.lines().any(|line| line.starts_with("text ") || line.starts_with("folder ")), "{listed}");
-    run(&mut case.models(&["pull", "text"])).expect(2).says(&["there is no model `text`", words[0]]);
-    run(&mut case.models(&["pull", "cut"])).expect(2).says(&["cut.gguf` cannot be used: ", "hint: name another file"]);
+    fs::write(
+        &list,
+        entry("text", &text) + &entry("folder", &folder) + &entry("cut", &cut),
+    )
+    .expect("written");
+    let words = [
+        "text.gguf` is not a GGUF file",
+        "folder.gguf` is a folder (name the .gguf file in it)",
+    ];
+    let listed = run(&mut case.models(&["list"]))
+        .expect(0)
+        .says(&words)
+        .text();
+    assert!(
+        !listed
+            .lines()
+            .any(|line| line.starts_with("text ") || line.starts_with("folder ")),
+        "{listed}"
+    );
+    run(&mut case.models(&["pull", "text"]))
+        .expect(2)
+        .says(&["there is no model `text`", words[0]]);
+    run(&mut case.models(&["pull", "cut"]))
+        .expect(2)
+        .says(&["cut.gguf` cannot be used: ", "hint: name another file"]);
     assert_eq!(row("cut", "state"), "not copied yet");
     assert_eq!(
         fs::read_dir(case.path("local"))
             .expect("made")
-            .filter(|entry| { entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("cut")) })
+            .filter(|entry| {
+                entry
+                    .as_ref()
+                    .is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("cut"))
+            })
             .count(),
         0
     );
@@ -285,8 +491,17 @@ fn a_model_that_is_copied_from_this_machine_is_not_called_untried() {
     // A list that cannot be read costs all of it, and nothing else is said.
     fs::write(&list, "[[model").expect("written");
     let mut doctor = case.env.podbay(&["doctor", "--json"]);
-    let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
-    line(&found, "settings", "list of models", "warn", &["none of its models is known", "correct that file"]);
+    let found = diagnosis(
+        doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"),
+        1,
+    );
+    line(
+        &found,
+        "settings",
+        "list of models",
+        "warn",
+        &["none of its models is known", "correct that file"],
+    );
     assert!(!found.to_string().contains("the others hold"), "{found}");
 }
 
@@ -300,7 +515,14 @@ fn a_disk_that_fills_up_is_said_and_the_pull_goes_on_later() {
     fs::create_dir(&disk).expect("made");
     let mount = |size: &str| {
         let target = disk.as_path();
-        nix::mount::mount(Some("tmpfs"), target, Some("tmpfs"), nix::mount::MsFlags::empty(), Some(size)).expect("mounted");
+        nix::mount::mount(
+            Some("tmpfs"),
+            target,
+            Some("tmpfs"),
+            nix::mount::MsFlags::empty(),
+            Some(size),
+        )
+        .expect("mounted");
         Mounted(disk.clone())
     };
     let pull = || {
@@ -310,7 +532,10 @@ fn a_disk_that_fills_up_is_said_and_the_pull_goes_on_later() {
     };
     // Known before a byte is loaded.
     let mounted = mount("size=40m");
-    run(&mut pull()).expect(6).says(&["needs 80.0 MiB on the disk, and 40.0 MiB are free: 40.0 MiB too little", "make room"]);
+    run(&mut pull()).expect(6).says(&[
+        "needs 80.0 MiB on the disk, and 40.0 MiB are free: 40.0 MiB too little",
+        "make room",
+    ]);
     assert_eq!(case.hub.ranges(), ["bytes=0-3"]);
     drop(mounted);
 
@@ -323,7 +548,10 @@ fn a_disk_that_fills_up_is_said_and_the_pull_goes_on_later() {
     let mut filler = fs::File::create(disk.join("filler")).expect("made");
     let block = vec![0; 1 << 16];
     while filler.write_all(&block).is_ok() {}
-    pulling.wait().expect(6).says(&["No space left on device", "make room on this disk"]);
+    pulling
+        .wait()
+        .expect(6)
+        .says(&["No space left on device", "make room on this disk"]);
     assert!(!path.exists());
     drop(filler);
     fs::remove_file(disk.join("filler")).expect("removed");

@@ -15,7 +15,9 @@ use crate::support::test_env::until;
 fn names(case: &Case) -> Vec<String> {
     let listed = run(&mut case.models(&["list", "--json"])).expect(0).json();
     let models = listed["models"].as_array().expect("a list").iter();
-    models.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+    models
+        .map(|model| model["name"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 #[test]
@@ -23,11 +25,23 @@ fn a_name_that_two_models_have_is_refused_and_each_has_one_of_its_own() {
     let case = Case::new(100_000);
     let both = ["hf:cut/r/m.gguf", "hf:norange/r@v2/m.gguf"];
     run(&mut case.models(&["pull", both[0]])).expect(0);
-    assert!(names(&case).contains(&"m".to_owned()), "alone it has a short name");
-    run(&mut case.models(&["pull", both[1]])).expect(0).says(&[]);
+    assert!(
+        names(&case).contains(&"m".to_owned()),
+        "alone it has a short name"
+    );
+    run(&mut case.models(&["pull", both[1]]))
+        .expect(0)
+        .says(&[]);
     let listed = names(&case);
-    assert!(both.iter().all(|&name| listed.contains(&name.to_owned())) && !listed.contains(&"m".to_owned()), "{listed:?}");
-    let paths = [case.path("hub/cut--r/m.gguf"), case.path("hub/norange--r@v2/m.gguf")];
+    assert!(
+        both.iter().all(|&name| listed.contains(&name.to_owned()))
+            && !listed.contains(&"m".to_owned()),
+        "{listed:?}"
+    );
+    let paths = [
+        case.path("hub/cut--r/m.gguf"),
+        case.path("hub/norange--r@v2/m.gguf"),
+    ];
     for arguments in [["info", "m"], ["pull", "M"], ["rm", "m"]] {
         run(&mut case.models(&arguments)).expect(2).says(&[
             "2 models here have the name `",
@@ -37,8 +51,13 @@ fn a_name_that_two_models_have_is_refused_and_each_has_one_of_its_own() {
         ]);
     }
     assert!(paths.iter().all(|path| path.exists()), "nothing is removed");
-    let info = run(&mut case.models(&["info", both[1], "--json"])).expect(0).json();
-    assert_eq!((&info["name"], &info["state"]), (&both[1].into(), &"here".into()));
+    let info = run(&mut case.models(&["info", both[1], "--json"]))
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&info["name"], &info["state"]),
+        (&both[1].into(), &"here".into())
+    );
     run(&mut case.models(&["rm", both[1]])).expect(0);
     assert!(paths[0].exists() && !paths[1].exists());
     // And the other has its short name again.
@@ -57,11 +76,25 @@ fn a_file_of_ones_own_with_the_name_of_a_listed_model_can_be_told_from_it() {
     for name in [place, own] {
         run(&mut case.models(&["pull", own])).expect(0);
         let listed = names(&case);
-        assert_eq!(listed.iter().filter(|listed| *listed == NAME).count(), 1, "{listed:?}");
+        assert_eq!(
+            listed.iter().filter(|listed| *listed == NAME).count(),
+            1,
+            "{listed:?}"
+        );
         assert!(listed.contains(&place.to_owned()), "{listed:?}");
         // The name alone is the list's, and a pull of the copy's place loads nothing.
-        assert_eq!(run(&mut case.models(&["info", NAME, "--json"])).expect(0).json()["state"], "absent");
-        assert_eq!(run(&mut case.models(&["info", name, "--json"])).expect(0).json()["name"], place);
+        assert_eq!(
+            run(&mut case.models(&["info", NAME, "--json"]))
+                .expect(0)
+                .json()["state"],
+            "absent"
+        );
+        assert_eq!(
+            run(&mut case.models(&["info", name, "--json"]))
+                .expect(0)
+                .json()["name"],
+            place
+        );
         run(&mut case.models(&["pull", place])).expect(0);
         run(&mut case.models(&["rm", NAME])).expect(0);
         assert!(copy.exists());
@@ -77,19 +110,40 @@ fn what_a_killed_pull_left_is_listed_and_can_be_removed() {
     let address = format!("{}/some/where/part.gguf", case.hub.store);
     for (name, source) in [("m", "hf:me/mine/m.gguf"), ("part", address.as_str())] {
         let pulling = start(&mut case.models(&["pull", source]));
-        let loaded = || run(&mut case.models(&["info", name, "--json"])).expect(0).json()["loaded"].as_u64() > Some(0);
-        assert!(until(|| names(&case).contains(&name.to_owned()) && loaded()), "it is seen while it is loaded");
+        let loaded = || {
+            run(&mut case.models(&["info", name, "--json"]))
+                .expect(0)
+                .json()["loaded"]
+                .as_u64()
+                > Some(0)
+        };
+        assert!(
+            until(|| names(&case).contains(&name.to_owned()) && loaded()),
+            "it is seen while it is loaded"
+        );
         pulling.signal(Signal::SIGKILL);
         pulling.wait();
         let listed = run(&mut case.models(&["list"])).expect(0).text();
-        assert!(listed.lines().any(|line| line.starts_with(name) && line.ends_with("are here")), "{listed}");
+        assert!(
+            listed
+                .lines()
+                .any(|line| line.starts_with(name) && line.ends_with("are here")),
+            "{listed}"
+        );
     }
     // An address is in no file of ours: it may hold a password.
-    run(&mut case.models(&["pull", "part"])).expect(2).says(&["only a part of it is here", "hint: pull it by the address"]);
+    run(&mut case.models(&["pull", "part"]))
+        .expect(2)
+        .says(&["only a part of it is here", "hint: pull it by the address"]);
     case.hub.manners().slowly = None;
     run(&mut case.models(&["pull", "m"])).expect(0);
     case.arrived(&case.path("hub/me--mine/m.gguf"));
-    assert!(run(&mut case.models(&["rm", "part"])).expect(0).text().contains("removed part"));
+    assert!(
+        run(&mut case.models(&["rm", "part"]))
+            .expect(0)
+            .text()
+            .contains("removed part")
+    );
     assert!(!names(&case).contains(&"part".to_owned()));
     assert_eq!(fs::read_dir(case.path("url")).map_or(0, Iterator::count), 0);
 }

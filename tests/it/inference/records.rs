@@ -19,23 +19,63 @@ fn damage(path: &Path, record: &str) {
 /// Checks that a model is listed with what is wrong with it and what helps.
 #[track_caller]
 fn is_told_of(case: &Case, name: &str) {
-    let remedies = [format!("`podbay models pull {name}` puts it right"), format!("`podbay models rm {name}` removes it")];
-    let words = ["warning: the model ", name, ".gguf.json` is damaged", &remedies[0], &remedies[1]];
+    let remedies = [
+        format!("`podbay models pull {name}` puts it right"),
+        format!("`podbay models rm {name}` removes it"),
+    ];
+    let words = [
+        "warning: the model ",
+        name,
+        ".gguf.json` is damaged",
+        &remedies[0],
+        &remedies[1],
+    ];
     let listed = run(&mut case.models(&["list"])).expect(0).says(&words);
-    assert!(listed.text().lines().any(|line| line.starts_with(name) && line.ends_with("damaged")), "{}", listed.text());
-    let info = run(&mut case.models(&["info", name, "--json"])).expect(0).json();
+    assert!(
+        listed
+            .text()
+            .lines()
+            .any(|line| line.starts_with(name) && line.ends_with("damaged")),
+        "{}",
+        listed.text()
+    );
+    let info = run(&mut case.models(&["info", name, "--json"]))
+        .expect(0)
+        .json();
     assert_eq!(info["state"], "damaged");
-    assert!(info["damage"].as_str().is_some_and(|text| text.contains(&remedies[0])), "{info}");
+    assert!(
+        info["damage"]
+            .as_str()
+            .is_some_and(|text| text.contains(&remedies[0])),
+        "{info}"
+    );
     // Who wants to use it hears the same.
     let mut doctor = case.env.podbay(&["doctor", "--json"]);
-    let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock").env("PODBAY_INFERENCE_MODEL", name), 1);
-    line(&found, "model", "file", "fail", &[name, "is damaged", &remedies[0]]);
+    let found = diagnosis(
+        doctor
+            .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+            .env("PODBAY_INFERENCE_MODEL", name),
+        1,
+    );
+    line(
+        &found,
+        "model",
+        "file",
+        "fail",
+        &[name, "is damaged", &remedies[0]],
+    );
 }
 
 #[track_caller]
 fn is_here(case: &Case, name: &str) {
-    let info = run(&mut case.models(&["info", name, "--json"])).expect(0).json();
-    assert_eq!((&info["state"], &info["files"][0]["sha256"]), (&"here".into(), &sha256(&case.file).into()), "{info}");
+    let info = run(&mut case.models(&["info", name, "--json"]))
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&info["state"], &info["files"][0]["sha256"]),
+        (&"here".into(), &sha256(&case.file).into()),
+        "{info}"
+    );
 }
 
 #[test]
@@ -67,12 +107,22 @@ fn a_model_of_unknown_origin_is_believed_once_more_or_removed() {
     run(&mut case.models(&["pull", own.to_str().expect("text")])).expect(0);
     run(&mut case.models(&["pull", &format!("{}/some/where/m-1.gguf", case.hub.store)])).expect(0);
     fs::remove_file(&own).expect("removed");
-    let folder = fs::read_dir(case.path("url")).expect("made").flatten().next().expect("a folder").path();
-    for (name, path) in [("own", case.path("local/own.gguf")), ("m-1", folder.join("m-1.gguf"))] {
+    let folder = fs::read_dir(case.path("url"))
+        .expect("made")
+        .flatten()
+        .next()
+        .expect("a folder")
+        .path();
+    for (name, path) in [
+        ("own", case.path("local/own.gguf")),
+        ("m-1", folder.join("m-1.gguf")),
+    ] {
         damage(&path, "\0\0\0");
         is_told_of(&case, name);
         let n_asked = case.hub.asked().len();
-        run(&mut case.models(&["pull", name])).expect(0).says(&["nobody told the hash"]);
+        run(&mut case.models(&["pull", name]))
+            .expect(0)
+            .says(&["nobody told the hash"]);
         assert_eq!(case.hub.asked().len(), n_asked, "there is nobody to ask");
         case.arrived(&path);
         is_here(&case, name);
@@ -80,18 +130,23 @@ fn a_model_of_unknown_origin_is_believed_once_more_or_removed() {
         // What is no model any more is believed by nobody.
         damage(&path, "");
         fs::write(&path, "GGUF and nothing of a model").expect("written");
-        run(&mut case.models(&["pull", name])).expect(2).says(&[".gguf` cannot be used", "hint:"]);
+        run(&mut case.models(&["pull", name]))
+            .expect(2)
+            .says(&[".gguf` cannot be used", "hint:"]);
         is_told_of(&case, name);
         run(&mut case.models(&["rm", name])).expect(0);
         assert!(!path.exists() && !path.with_added_extension("json").exists());
-        run(&mut case.models(&["info", name])).expect(2).says(&[&format!("there is no model `{name}`")]);
+        run(&mut case.models(&["info", name]))
+            .expect(2)
+            .says(&[&format!("there is no model `{name}`")]);
     }
 }
 
 /// Changes one field of a record.
 fn tamper(path: &Path, key: &str, value: serde_json::Value) {
     let record = path.with_added_extension("json");
-    let mut fields: serde_json::Value = serde_json::from_slice(&fs::read(&record).expect("a record")).expect("JSON");
+    let mut fields: serde_json::Value =
+        serde_json::from_slice(&fs::read(&record).expect("a record")).expect("JSON");
     fields[key] = value;
     fs::write(record, fields.to_string()).expect("written");
 }
@@ -102,9 +157,20 @@ fn a_record_with_another_size_than_its_file_is_damaged_and_put_right() {
     let path = case.path("hub/me--mine/mine.gguf");
     run(&mut case.models(&["pull", "hf:me/mine/mine.gguf"])).expect(0);
     tamper(&path, "size", 5.into());
-    let words = ["warning: the model mine", "tells of 5 bytes, and the file has 100000", "`podbay models pull mine` puts it right"];
+    let words = [
+        "warning: the model mine",
+        "tells of 5 bytes, and the file has 100000",
+        "`podbay models pull mine` puts it right",
+    ];
     let listed = run(&mut case.models(&["list"])).expect(0).says(&words);
-    assert!(listed.text().lines().any(|line| line.starts_with("mine") && line.ends_with("damaged")), "{}", listed.text());
+    assert!(
+        listed
+            .text()
+            .lines()
+            .any(|line| line.starts_with("mine") && line.ends_with("damaged")),
+        "{}",
+        listed.text()
+    );
     let n_asked = case.hub.asked().len();
     let done = run(&mut case.models(&["pull", "mine"])).expect(0);
     assert!(!done.stderr.contains("nobody told"), "{}", done.stderr);
@@ -114,7 +180,9 @@ fn a_record_with_another_size_than_its_file_is_damaged_and_put_right() {
     // Where it is the file that is short, it is loaded again.
     fs::write(&path, &case.file[..50_000]).expect("written");
     run(&mut case.models(&["info", "mine"])).expect(0);
-    run(&mut case.models(&["pull", "mine"])).expect(0).says(&["was damaged, and was loaded again"]);
+    run(&mut case.models(&["pull", "mine"]))
+        .expect(0)
+        .says(&["was damaged, and was loaded again"]);
     case.arrived(&path);
     is_here(&case, "mine");
 }
@@ -130,7 +198,11 @@ fn a_folder_in_the_place_of_a_record_is_removed_or_told_of_before_anything_is_lo
         fs::create_dir(&record).expect("made");
     };
     blocked();
-    run(&mut case.models(&["list"])).expect(0).says(&["a folder lies at", FILE, "in the place of its record"]);
+    run(&mut case.models(&["list"])).expect(0).says(&[
+        "a folder lies at",
+        FILE,
+        "in the place of its record",
+    ]);
     run(&mut case.models(&["pull", NAME])).expect(0);
     is_here(&case, NAME);
     blocked();
@@ -140,8 +212,14 @@ fn a_folder_in_the_place_of_a_record_is_removed_or_told_of_before_anything_is_lo
     blocked();
     fs::write(record.join("mine"), "").expect("written");
     for command in ["pull", "rm"] {
-        let words = ["a folder that cannot be removed", FILE, "hint: nothing was changed; move that folder away: mv '"];
-        run(&mut case.models(&[command, NAME])).expect(6).says(&words);
+        let words = [
+            "a folder that cannot be removed",
+            FILE,
+            "hint: nothing was changed; move that folder away: mv '",
+        ];
+        run(&mut case.models(&[command, NAME]))
+            .expect(6)
+            .says(&words);
         assert!(path.exists() && record.join("mine").exists());
     }
 }

@@ -69,7 +69,10 @@ pub(crate) struct Wishes {
 
 impl Default for Wishes {
     fn default() -> Self {
-        let llm = llm::Options { retries: 0, ..llm::Options::default() };
+        let llm = llm::Options {
+            retries: 0,
+            ..llm::Options::default()
+        };
         Self {
             mode: Mode::Auto,
             policy: policy::Options::default(),
@@ -108,13 +111,25 @@ impl Desk {
     }
 
     /// Puts something of the test's own between the pipeline and the guest.
-    pub(crate) async fn over(guest: TestGuest, inner: Arc<dyn Workspace>, model: Running, wishes: Wishes) -> Self {
+    pub(crate) async fn over(
+        guest: TestGuest,
+        inner: Arc<dyn Workspace>,
+        model: Running,
+        wishes: Wishes,
+    ) -> Self {
         let events = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&events);
-        let sink: Sink = Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event));
+        let sink: Sink = Arc::new(move |event| {
+            kept.lock()
+                .expect("no test panics while it holds this")
+                .push(event)
+        });
         let endpoint = Endpoint::parse(&model.endpoint()).expect("an address");
         let client = Client::new(endpoint, None, wishes.llm.clone()).expect("a client");
-        let probed = client.probe(&CancellationToken::new(), PATIENCE).await.expect("answers");
+        let probed = client
+            .probe(&CancellationToken::new(), PATIENCE)
+            .await
+            .expect("answers");
         let catalogue = Catalogue::new(&wishes.tools);
         let spec = |tool: &tools::Tool| ToolSpec {
             name: tool.name.to_owned(),
@@ -122,9 +137,17 @@ impl Desk {
             parameters: tool.parameters.clone(),
         };
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
-        let folded = wishes.past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
-        let prompt = Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
-        let prompt = prompt.with_tokens(&probed.tokens).with_system_folded(folded).with_untold(&catalogue.untold());
+        let folded = wishes
+            .past
+            .beginning
+            .as_ref()
+            .is_some_and(|beginning| beginning.folded);
+        let prompt = Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools)
+            .with_thinking_replayed(probed.replay_thinking());
+        let prompt = prompt
+            .with_tokens(&probed.tokens)
+            .with_system_folded(folded)
+            .with_untold(&catalogue.untold());
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
@@ -133,9 +156,16 @@ impl Desk {
         let pipeline = Pipeline::new(
             catalogue.restoring(&probed.tokens),
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
-            Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
+            Arc::new(Watched {
+                inner,
+                reached: Arc::clone(&reached),
+            }),
             Arc::new(Kept(artifacts.clone())),
-            Arc::new(Person { answers: Mutex::new(wishes.answers), alone: wishes.alone, before: Arc::clone(&before_answer) }),
+            Arc::new(Person {
+                answers: Mutex::new(wishes.answers),
+                alone: wishes.alone,
+                before: Arc::clone(&before_answer),
+            }),
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
@@ -144,36 +174,72 @@ impl Desk {
         pipeline.set_images(probed.images);
         pipeline.recall_tasks(&wishes.past.tasks);
         let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());
-        let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
+        let agent = Agent::new(
+            client,
+            conversation,
+            Arc::new(pipeline),
+            wishes.tools.parallel as usize,
+            wishes.agent,
+            sink,
+        );
         let agent = tokio::sync::Mutex::new(agent.after(&wishes.past));
-        Self { guest, model, interrupt: Interrupt::new(), prompt, agent, events, reached, before_answer, artifacts, _state: folder }
+        Self {
+            guest,
+            model,
+            interrupt: Interrupt::new(),
+            prompt,
+            agent,
+            events,
+            reached,
+            before_answer,
+            artifacts,
+            _state: folder,
+        }
     }
 
     /// Works on a task to its end.
     pub(crate) async fn work(&self, task: &str) -> Outcome {
         let mut agent = self.agent.lock().await;
-        tokio::time::timeout(PATIENCE, agent.run(task, &self.interrupt)).await.expect("ends")
+        tokio::time::timeout(PATIENCE, agent.run(task, &self.interrupt))
+            .await
+            .expect("ends")
     }
 
     /// Goes on with the task that the earlier conversation left open.
     pub(crate) async fn go_on(&self) -> Outcome {
         let mut agent = self.agent.lock().await;
-        tokio::time::timeout(PATIENCE, agent.run_since(Instant::now(), None, &self.interrupt)).await.expect("ends")
+        tokio::time::timeout(
+            PATIENCE,
+            agent.run_since(Instant::now(), None, &self.interrupt),
+        )
+        .await
+        .expect("ends")
     }
 
     /// Returns all events so far.
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.events.lock().expect("no test panics while it holds this").clone()
+        self.events
+            .lock()
+            .expect("no test panics while it holds this")
+            .clone()
     }
 
     /// Returns the kinds of all events so far.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        self.events.lock().expect("no test panics while it holds this").iter().map(|event| event.kind.clone()).collect()
+        self.events
+            .lock()
+            .expect("no test panics while it holds this")
+            .iter()
+            .map(|event| event.kind.clone())
+            .collect()
     }
 
     /// Returns the calls that reached the guest, each by its tool's name.
     pub(crate) fn reached(&self) -> Vec<String> {
-        self.reached.lock().expect("no test panics while it holds this").clone()
+        self.reached
+            .lock()
+            .expect("no test panics while it holds this")
+            .clone()
     }
 
     /// Returns the results that the model was told in its request `n`, from 0.
@@ -181,13 +247,18 @@ impl Desk {
         let requests = self.model.requests();
         let messages = requests[n]["messages"].as_array().expect("messages");
         let results = messages.iter().filter(|message| message["role"] == "tool");
-        results.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
+        results
+            .filter_map(|message| message["content"].as_str().map(str::to_owned))
+            .collect()
     }
 
     /// Returns the last message of request `n`, from 0: what the model was told then.
     pub(crate) fn told(&self, n: usize) -> String {
         let requests = self.model.requests();
-        let last = requests[n]["messages"].as_array().and_then(|messages| messages.last()).expect("messages");
+        let last = requests[n]["messages"]
+            .as_array()
+            .and_then(|messages| messages.last())
+            .expect("messages");
         last["content"].as_str().unwrap_or_default().to_owned()
     }
 
@@ -199,7 +270,9 @@ impl Desk {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.expect("appears");
+        tokio::time::timeout(PATIENCE, found)
+            .await
+            .expect("appears");
     }
 }
 
@@ -211,8 +284,14 @@ pub(crate) struct Watched {
 
 impl Watched {
     fn note(&self, call: &Call) {
-        let name = serde_json::to_value(call.plain()).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
-        self.reached.lock().expect("no test panics while it holds this").push(name);
+        let name = serde_json::to_value(call.plain()).expect("plain data")["type"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        self.reached
+            .lock()
+            .expect("no test panics while it holds this")
+            .push(name);
     }
 }
 
@@ -237,7 +316,8 @@ impl Workspace for Watched {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         self.note(&call);
-        self.inner.call_asking(call, on_chunk, asks, cancel, deadline)
+        self.inner
+            .call_asking(call, on_chunk, asks, cancel, deadline)
     }
 
     fn exec_gate(&self) -> Later<'_, ExecGate> {
@@ -261,8 +341,15 @@ impl Services for Kept {
     }
 
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String> {
-        let page = self.0.page(id, offset, limit).map_err(|error| error.to_string())?;
-        Ok(KeptLines { text: page.text, next: page.next, bytes: page.bytes })
+        let page = self
+            .0
+            .page(id, offset, limit)
+            .map_err(|error| error.to_string())?;
+        Ok(KeptLines {
+            text: page.text,
+            next: page.next,
+            bytes: page.bytes,
+        })
     }
 }
 
@@ -274,11 +361,22 @@ struct Person {
 
 impl Asker for Person {
     fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
-        if let Some(interrupt) = &*self.before.lock().expect("no test panics while it holds this") {
+        if let Some(interrupt) = &*self
+            .before
+            .lock()
+            .expect("no test panics while it holds this")
+        {
             interrupt.press();
         }
-        let mut answers = self.answers.lock().expect("no test panics while it holds this");
-        let answer = if answers.is_empty() { None } else { Some(answers.remove(0)) };
+        let mut answers = self
+            .answers
+            .lock()
+            .expect("no test panics while it holds this");
+        let answer = if answers.is_empty() {
+            None
+        } else {
+            Some(answers.remove(0))
+        };
         // A person who says nothing keeps everybody waiting.
         Box::pin(async move {
             match answer {
@@ -289,8 +387,15 @@ impl Asker for Person {
     }
 
     /// Takes the first answer, or says what was asked.
-    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>> {
-        let answer = options.first().cloned().unwrap_or_else(|| format!("what is `{question}`?"));
+    fn question<'a>(
+        &'a self,
+        question: &'a str,
+        options: &'a [String],
+    ) -> Later<'a, Option<String>> {
+        let answer = options
+            .first()
+            .cloned()
+            .unwrap_or_else(|| format!("what is `{question}`?"));
         Box::pin(std::future::ready(Some(answer)))
     }
 

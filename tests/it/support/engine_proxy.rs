@@ -1,4 +1,5 @@
-//! A socket in front of the engine's: it notes each request, and a test can look or act before one goes on.
+//! A socket in front of the engine's: it notes each request, and a test can look or act before one
+//! goes on.
 
 use std::io;
 use std::io::BufRead;
@@ -52,7 +53,10 @@ pub(crate) struct EngineProxy {
 
 impl EngineProxy {
     /// Listens at `socket`; `before` is called with each request before the engine gets it.
-    pub(crate) fn start(socket: PathBuf, before: impl Fn(&Request) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        socket: PathBuf,
+        before: impl Fn(&Request) + Send + Sync + 'static,
+    ) -> Self {
         Self::judging(socket, move |request| {
             before(request);
             Fate::Pass
@@ -60,10 +64,16 @@ impl EngineProxy {
     }
 
     /// Listens at `socket`; `judge` decides what becomes of each request.
-    pub(crate) fn judging(socket: PathBuf, judge: impl Fn(&Request) -> Fate + Send + Sync + 'static) -> Self {
+    pub(crate) fn judging(
+        socket: PathBuf,
+        judge: impl Fn(&Request) -> Fate + Send + Sync + 'static,
+    ) -> Self {
         let engine = engine_socket();
         let listener = UnixListener::bind(&socket).expect("a free path");
-        let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let (seen, open) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let judge = Arc::new(judge);
         std::thread::spawn({
             let (seen, open) = (Arc::clone(&seen), Arc::clone(&open));
@@ -71,13 +81,21 @@ impl EngineProxy {
                 for client in listener.incoming().flatten() {
                     let (seen, judge) = (Arc::clone(&seen), Arc::clone(&judge));
                     // No engine any more is as good as one that went away.
-                    let Ok(upstream) = UnixStream::connect(&engine) else { continue };
-                    let ends = [client.try_clone(), upstream.try_clone()].into_iter().flatten();
-                    open.lock().expect("no test panics while it holds this").extend(ends);
+                    let Ok(upstream) = UnixStream::connect(&engine) else {
+                        continue;
+                    };
+                    let ends = [client.try_clone(), upstream.try_clone()]
+                        .into_iter()
+                        .flatten();
+                    open.lock()
+                        .expect("no test panics while it holds this")
+                        .extend(ends);
                     std::thread::spawn(move || {
                         let note = |request: Request| {
                             let fate = judge(&request);
-                            seen.lock().expect("no test panics while it holds this").push(request);
+                            seen.lock()
+                                .expect("no test panics while it holds this")
+                                .push(request);
                             fate
                         };
                         // Either end may go away at any time.
@@ -91,7 +109,12 @@ impl EngineProxy {
 
     /// Breaks every connection that there is, in the middle of whatever it is at.
     pub(crate) fn drop_all(&self) {
-        for stream in self.open.lock().expect("no test panics while it holds this").drain(..) {
+        for stream in self
+            .open
+            .lock()
+            .expect("no test panics while it holds this")
+            .drain(..)
+        {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -108,20 +131,37 @@ impl EngineProxy {
     }
 
     pub(crate) fn seen(&self) -> Vec<Request> {
-        self.seen.lock().expect("no test panics while it holds this").clone()
+        self.seen
+            .lock()
+            .expect("no test panics while it holds this")
+            .clone()
     }
 }
 
 /// Returns where the engine of these tests is.
 pub(crate) fn engine_socket() -> PathBuf {
-    let done = Command::new("docker").args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).output();
+    let done = Command::new("docker")
+        .args([
+            "context",
+            "inspect",
+            "--format",
+            "{{.Endpoints.docker.Host}}",
+        ])
+        .output();
     let host = String::from_utf8(done.expect("the `docker` command").stdout).expect("is text");
-    let path = host.trim().strip_prefix("unix://").unwrap_or_else(|| panic!("this test needs an engine at a unix socket, not {host}"));
+    let path = host
+        .trim()
+        .strip_prefix("unix://")
+        .unwrap_or_else(|| panic!("this test needs an engine at a unix socket, not {host}"));
     Path::new(path).to_owned()
 }
 
 /// Passes one connection on, request by request, and all that is answered.
-fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) -> Fate) -> io::Result<()> {
+fn pass(
+    client: &UnixStream,
+    mut upstream: UnixStream,
+    note: impl Fn(Request) -> Fate,
+) -> io::Result<()> {
     std::thread::spawn({
         let (mut from, mut to) = (upstream.try_clone()?, client.try_clone()?);
         move || {
@@ -139,12 +179,30 @@ fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) ->
         }
         let text = String::from_utf8_lossy(&head).into_owned();
         let mut words = text.split(' ');
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let path = path.strip_prefix("/v").and_then(|rest| rest.find('/').map(|at| &rest[at..])).unwrap_or(path);
-        match note(Request { method: method.to_owned(), path: path.to_owned() }) {
+        let (method, path) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        let path = path
+            .strip_prefix("/v")
+            .and_then(|rest| rest.find('/').map(|at| &rest[at..]))
+            .unwrap_or(path);
+        match note(Request {
+            method: method.to_owned(),
+            path: path.to_owned(),
+        }) {
             Fate::Pass => {}
-            Fate::Fail => return answer(client, &upstream, "500 Internal Server Error", r#"{"message":"the disk is on fire"}"#),
-            Fate::Refuse(body) => return answer(client, &upstream, "500 Internal Server Error", body),
+            Fate::Fail => {
+                return answer(
+                    client,
+                    &upstream,
+                    "500 Internal Server Error",
+                    r#"{"message":"the disk is on fire"}"#,
+                );
+            }
+            Fate::Refuse(body) => {
+                return answer(client, &upstream, "500 Internal Server Error", body);
+            }
             Fate::Say(body) => return answer(client, &upstream, "200 OK", body),
             Fate::Hang => loop {
                 std::thread::park();
@@ -153,7 +211,9 @@ fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) ->
         upstream.write_all(&head)?;
         let header = |name: &str| {
             let of = |line: &str| {
-                line.split_once(':').filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+                line.split_once(':')
+                    .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+                    .map(|(_, value)| value.trim().to_owned())
             };
             text.lines().find_map(of)
         };
@@ -181,9 +241,17 @@ fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) ->
 }
 
 /// Answers in the engine's place, and ends the connection.
-fn answer(mut client: &UnixStream, upstream: &UnixStream, status: &str, body: &str) -> io::Result<()> {
+fn answer(
+    mut client: &UnixStream,
+    upstream: &UnixStream,
+    status: &str,
+    body: &str,
+) -> io::Result<()> {
     let length = body.len();
-    write!(client, "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )?;
     client.shutdown(Shutdown::Both)?;
     upstream.shutdown(Shutdown::Both)
 }

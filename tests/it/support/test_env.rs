@@ -1,4 +1,5 @@
-//! A person's machine in miniature: a home, a state folder and a project of their own, and the program as they would run it.
+//! A person's machine in miniature: a home, a state folder and a project of their own, and the
+//! program as they would run it.
 
 use std::io::ErrorKind;
 use std::io::Read;
@@ -23,10 +24,15 @@ use tempfile::TempDir;
 use super::guest::PATIENCE;
 use super::scripted_model::Running;
 
-/// Returns whom test projects belong to: an ordinary user, also where root runs the tests. One test covers root.
+/// Returns whom test projects belong to: an ordinary user, also where root runs the tests. One test
+/// covers root.
 pub(crate) fn owner() -> (u32, u32) {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    if uid.is_root() { (1000, 1000) } else { (uid.as_raw(), gid.as_raw()) }
+    if uid.is_root() {
+        (1000, 1000)
+    } else {
+        (uid.as_raw(), gid.as_raw())
+    }
 }
 
 /// Returns whether this is root, and says on the screen what is left out if it is not.
@@ -34,13 +40,22 @@ pub(crate) fn is_root(without: &str) -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
         // Not by a macro: the harness keeps to itself what a test that passes prints that way.
-        drop(std::io::stderr().write_all(format!("left out, because only root can do it: {without}\n").as_bytes()));
+        drop(
+            std::io::stderr().write_all(
+                format!("left out, because only root can do it: {without}\n").as_bytes(),
+            ),
+        );
     }
     is_root
 }
 
 /// Variables of the tests' own surroundings that say where the engine is.
-const ENGINE: [&str; 4] = ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "XDG_RUNTIME_DIR"];
+const ENGINE: [&str; 4] = [
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "XDG_RUNTIME_DIR",
+];
 
 pub(crate) struct TestEnv {
     folder: TempDir,
@@ -64,9 +79,13 @@ pub(crate) struct Started {
 
 impl TestEnv {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("podbay-test-").tempdir().expect("a folder");
+        let folder = tempfile::Builder::new()
+            .prefix("podbay-test-")
+            .tempdir()
+            .expect("a folder");
         // Another user must get at what is theirs in it.
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
+            .expect("ours");
         let env = Self { folder };
         for path in [env.home(), env.project()] {
             std::fs::create_dir(&path).expect("made");
@@ -118,7 +137,8 @@ impl TestEnv {
     /// Gives a path to the project's owner.
     pub(crate) fn give(path: &Path) {
         let (uid, gid) = owner();
-        std::os::unix::fs::lchown(path, Some(uid), Some(gid)).expect("root may, and others give what is theirs");
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid))
+            .expect("root may, and others give what is theirs");
     }
 
     /// Returns the program with the test's surroundings and nothing else.
@@ -129,8 +149,8 @@ impl TestEnv {
         command
     }
 
-    /// Returns a command of the program as it is to be run by whom the project belongs to, where this is root, who passes over modes. The program is
-    /// copied to where that user gets at it.
+    /// Returns a command of the program as it is to be run by whom the project belongs to, where
+    /// this is root, who passes over modes. The program is copied to where that user gets at it.
     pub(crate) fn by_owner(&self, command: &Command) -> Command {
         let program = self.beside("podbay");
         if !program.exists() {
@@ -139,7 +159,11 @@ impl TestEnv {
         let mut own = Command::new(program);
         self.surround(&mut own);
         own.args(command.get_args());
-        own.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        own.envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         if nix::unistd::geteuid().is_root() {
             own.uid(owner().0).gid(owner().1);
         }
@@ -148,10 +172,18 @@ impl TestEnv {
 
     /// Gives a command the test's surroundings and nothing else.
     pub(crate) fn surround(&self, command: &mut Command) {
-        command.env_clear().env("HOME", self.home()).env("PODBAY_HOME", self.state()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command
+            .env_clear()
+            .env("HOME", self.home())
+            .env("PODBAY_HOME", self.state())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         // Most tests look at what was changed; those about reviews say so.
         command.env("PODBAY_SANDBOX_CHANGES", "live");
-        command.envs(ENGINE.iter().filter_map(|&name| Some((name, std::env::var_os(name)?))));
+        command.envs(
+            ENGINE
+                .iter()
+                .filter_map(|&name| Some((name, std::env::var_os(name)?))),
+        );
         command.current_dir(self.folder.path()).stdin(Stdio::null());
     }
 
@@ -164,7 +196,14 @@ impl TestEnv {
 
     /// Returns `run` in the project, with a scripted model and a JSON result.
     pub(crate) fn task(&self, model: &Running, arguments: &[&str]) -> Command {
-        let mut command = self.here(&["run", "--output", "json", "--model", "scripted", "--endpoint"]);
+        let mut command = self.here(&[
+            "run",
+            "--output",
+            "json",
+            "--model",
+            "scripted",
+            "--endpoint",
+        ]);
         command.arg(model.endpoint()).args(arguments);
         command
     }
@@ -184,11 +223,14 @@ pub(crate) fn run(command: &mut Command) -> Done {
 /// Starts a command whose output is read while it runs.
 pub(crate) fn start(command: &mut Command) -> Started {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What another test forks in the moment in which this one writes a program holds it open for writing until it is itself replaced.
+    // What another test forks in the moment in which this one writes a program holds it open for
+    // writing until it is itself replaced.
     let begun = Instant::now();
     let mut child = loop {
         match command.spawn() {
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < PATIENCE => {
+            Err(error)
+                if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < PATIENCE =>
+            {
                 std::thread::sleep(Duration::from_millis(10));
             }
             other => break other.expect("starts"),
@@ -196,7 +238,11 @@ pub(crate) fn start(command: &mut Command) -> Started {
     };
     let stdout = drain(child.stdout.take().expect("a pipe"));
     let stderr = drain(child.stderr.take().expect("a pipe"));
-    Started { child, stdout, stderr }
+    Started {
+        child,
+        stdout,
+        stderr,
+    }
 }
 
 fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
@@ -213,7 +259,8 @@ impl Started {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        nix::sys::signal::kill(Pid::from_raw(self.child.id() as i32), signal).expect("it still runs");
+        nix::sys::signal::kill(Pid::from_raw(self.child.id() as i32), signal)
+            .expect("it still runs");
     }
 
     /// Feeds the input, given `Stdio::piped()`, and ends it.
@@ -245,8 +292,19 @@ impl Started {
         }
         let stdout = self.stdout.join().expect("read");
         let stderr = String::from_utf8_lossy(&self.stderr.join().expect("read")).into_owned();
-        let Some(status) = status else { panic!("it did not end: {}\n{stderr}", String::from_utf8_lossy(&stdout)) };
-        Done { code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), stdout, stderr }
+        let Some(status) = status else {
+            panic!(
+                "it did not end: {}\n{stderr}",
+                String::from_utf8_lossy(&stdout)
+            )
+        };
+        Done {
+            code: status
+                .code()
+                .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -257,7 +315,8 @@ impl Done {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.text(), self.stderr))
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.text(), self.stderr))
     }
 
     /// Panics unless it ended with this code.
@@ -271,7 +330,11 @@ impl Done {
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
-            assert!(self.stderr.contains(word), "`{word}` is missing: {}", self.stderr);
+            assert!(
+                self.stderr.contains(word),
+                "`{word}` is missing: {}",
+                self.stderr
+            );
         }
         self
     }

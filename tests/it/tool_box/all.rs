@@ -2,18 +2,40 @@
 
 use super::*;
 
-/// One good call of every tool of the full set, in an order in which all succeed, and the same for `podbay run`.
+/// One good call of every tool of the full set, in an order in which all succeed, and the same for
+/// `podbay run`.
 pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
     vec![
-        ("write_file", json!({"path": "a.txt", "content": "one\ntwo\n"})),
+        (
+            "write_file",
+            json!({"path": "a.txt", "content": "one\ntwo\n"}),
+        ),
         ("read_file", json!({"path": "a.txt"})),
-        ("edit_file", json!({"path": "a.txt", "old_string": "one", "new_string": "1"})),
-        ("multi_edit", json!({"edits": [{"path": "a.txt", "old_string": "two", "new_string": "2"}]})),
-        ("edit_lines", json!({"path": "a.txt", "operation": "insert", "start_line": 1, "new_content": "0"})),
-        ("apply_patch", json!({"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 0\n-1\n+one\n"})),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_string": "one", "new_string": "1"}),
+        ),
+        (
+            "multi_edit",
+            json!({"edits": [{"path": "a.txt", "old_string": "two", "new_string": "2"}]}),
+        ),
+        (
+            "edit_lines",
+            json!({"path": "a.txt", "operation": "insert", "start_line": 1, "new_content": "0"}),
+        ),
+        (
+            "apply_patch",
+            json!({"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 0\n-1\n+one\n"}),
+        ),
         ("mkdir", json!({"path": "made/deep"})),
-        ("copy_file", json!({"source": "a.txt", "destination": "made/b.txt"})),
-        ("move_file", json!({"source": "made/b.txt", "destination": "made/c.txt"})),
+        (
+            "copy_file",
+            json!({"source": "a.txt", "destination": "made/b.txt"}),
+        ),
+        (
+            "move_file",
+            json!({"source": "made/b.txt", "destination": "made/c.txt"}),
+        ),
         ("delete_file", json!({"path": "made/c.txt"})),
         ("list_directory", none()),
         ("tree", none()),
@@ -35,8 +57,14 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
         ("get_process_output", json!({"process_id": "last"})),
         ("list_processes", none()),
         ("stop_process", json!({"process_id": "last"})),
-        ("archive", json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt"})),
-        ("update_config", json!({"section": "Notes", "content": "None."})),
+        (
+            "archive",
+            json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt"}),
+        ),
+        (
+            "update_config",
+            json!({"section": "Notes", "content": "None."}),
+        ),
         ("more_tools", none()),
         ("cd", json!({"path": "made"})),
     ]
@@ -61,7 +89,13 @@ async fn every_tool_of_the_full_set_succeeds_once() {
     for (tool, arguments) in calls {
         hand.ok(tool, arguments).await;
     }
-    let mut all: Vec<&str> = hand.pipeline.catalogue.tools().iter().map(|tool| tool.name).collect();
+    let mut all: Vec<&str> = hand
+        .pipeline
+        .catalogue
+        .tools()
+        .iter()
+        .map(|tool| tool.name)
+        .collect();
     names.sort_unstable();
     all.sort_unstable();
     assert_eq!(names, all, "a tool is missing here");
@@ -70,18 +104,41 @@ async fn every_tool_of_the_full_set_succeeds_once() {
 #[tokio::test]
 async fn every_tool_is_denied_by_its_name_and_none_reaches_the_box() {
     for (tool, arguments) in one_of_each() {
-        let deny = policy::Options { deny: vec![tool.to_owned()], ..policy::Options::default() };
+        let deny = policy::Options {
+            deny: vec![tool.to_owned()],
+            ..policy::Options::default()
+        };
         let hand = project(deny, Mode::Auto).await;
         let before = tree(hand.guest.workspace.path());
-        for (tool, arguments) in [(tool, arguments.clone()), ("more_tools", json!({ "tool": tool, "arguments": arguments }))] {
+        for (tool, arguments) in [
+            (tool, arguments.clone()),
+            (
+                "more_tools",
+                json!({ "tool": tool, "arguments": arguments }),
+            ),
+        ] {
             if tool == "more_tools" && arguments["tool"] == "more_tools" {
                 continue;
             }
             let finished = hand.call(tool, arguments).await;
-            assert_eq!(finished.status, CallStatus::Denied, "{tool}: {}", finished.text);
+            assert_eq!(
+                finished.status,
+                CallStatus::Denied,
+                "{tool}: {}",
+                finished.text
+            );
         }
-        assert!(hand.reached().is_empty() && tree(hand.guest.workspace.path()) == before, "{tool}");
-        assert!(!hand.kinds().iter().any(|kind| matches!(kind, Kind::CallStarted { .. })), "{tool}");
+        assert!(
+            hand.reached().is_empty() && tree(hand.guest.workspace.path()) == before,
+            "{tool}"
+        );
+        assert!(
+            !hand
+                .kinds()
+                .iter()
+                .any(|kind| matches!(kind, Kind::CallStarted { .. })),
+            "{tool}"
+        );
     }
 }
 
@@ -93,7 +150,10 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
     hand.run("tar", &["-cf", "a.tar", "a.txt"]);
     // Only what reads is allowed in this mode, so that whatever succeeds claims to be a reader.
     let mut calls = one_of_each();
-    calls.push(("archive", json!({"action": "list", "archive_path": "a.tar"})));
+    calls.push((
+        "archive",
+        json!({"action": "list", "archive_path": "a.tar"}),
+    ));
     calls.push(("git_branch", json!({"action": "list"})));
     calls.push(("git_stash", json!({"action": "list"})));
     let before = tree(hand.guest.workspace.path());
@@ -130,23 +190,49 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
     assert_eq!(readers, expected);
 }
 
-/// A rule that asks is named where nobody is there: whoever made the call, and whoever wrote the rule, knows what stopped it.
+/// A rule that asks is named where nobody is there: whoever made the call, and whoever wrote the
+/// rule, knows what stopped it.
 #[tokio::test]
 async fn a_rule_that_asks_is_named_where_nobody_is_there() {
     for (rules, rule) in [
-        (policy::Options { ask: vec!["think".into()], ..policy::Options::default() }, "think"),
-        (policy::Options { gate: vec!["think".into()], ..policy::Options::default() }, "think"),
+        (
+            policy::Options {
+                ask: vec!["think".into()],
+                ..policy::Options::default()
+            },
+            "think",
+        ),
+        (
+            policy::Options {
+                gate: vec!["think".into()],
+                ..policy::Options::default()
+            },
+            "think",
+        ),
     ] {
         let hand = project(rules, Mode::Ask).await;
         let finished = hand.call("think", json!({"thought": "x"})).await;
         assert_eq!(finished.status, CallStatus::Denied);
-        assert!(finished.text.contains(&format!("as the rule `{rule}` says, and nobody is there to give it")), "{}", finished.text);
-        let finished = hand.call("write_file", json!({"path": "a", "content": "x"})).await;
-        assert!(finished.text.contains("nobody is there to give it") && !finished.text.contains("rule"), "{}", finished.text);
+        assert!(
+            finished.text.contains(&format!(
+                "as the rule `{rule}` says, and nobody is there to give it"
+            )),
+            "{}",
+            finished.text
+        );
+        let finished = hand
+            .call("write_file", json!({"path": "a", "content": "x"}))
+            .await;
+        assert!(
+            finished.text.contains("nobody is there to give it") && !finished.text.contains("rule"),
+            "{}",
+            finished.text
+        );
     }
 }
 
-/// Where a person would be asked and nobody is there, what changes something is denied with a way on, and reaches nothing.
+/// Where a person would be asked and nobody is there, what changes something is denied with a way
+/// on, and reaches nothing.
 #[tokio::test]
 async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
     let hand = project(policy::Options::default(), Mode::Ask).await;
@@ -156,13 +242,26 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         let before = (tree(hand.guest.workspace.path()), hand.reached().len());
         let finished = hand.call(tool, arguments).await;
         if finished.status == CallStatus::Denied {
-            assert!(finished.text.contains("nobody is there to give it"), "{tool}: {}", finished.text);
-            assert_eq!((tree(hand.guest.workspace.path()), hand.reached().len()), before, "{tool}");
+            assert!(
+                finished.text.contains("nobody is there to give it"),
+                "{tool}: {}",
+                finished.text
+            );
+            assert_eq!(
+                (tree(hand.guest.workspace.path()), hand.reached().len()),
+                before,
+                "{tool}"
+            );
         } else {
             done.push(tool);
-            // `echo` writes nothing, and what the person wants to be written down is written without a question.
+            // `echo` writes nothing, and what the person wants to be written down is written
+            // without a question.
             let is_harmless = ["bash", "update_config"].contains(&tool);
-            assert!(finished.read_only || is_harmless, "{tool}: {}", finished.text);
+            assert!(
+                finished.read_only || is_harmless,
+                "{tool}: {}",
+                finished.text
+            );
         }
     }
     let readers = [
@@ -186,19 +285,35 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         "cd",
     ];
     assert_eq!(done, readers);
-    assert!(hand.asked.lock().expect("no test panics while it holds this").is_empty());
+    assert!(
+        hand.asked
+            .lock()
+            .expect("no test panics while it holds this")
+            .is_empty()
+    );
 }
 
-/// Calls that only read run at once, but for those that ask a person or change what the session knows.
+/// Calls that only read run at once, but for those that ask a person or change what the session
+/// knows.
 #[tokio::test]
 async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
     let hand = Hand::new().await;
-    let call = |tool: &str, arguments: Value| ToolCall { id: "a".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() };
+    let call = |tool: &str, arguments: Value| ToolCall {
+        id: "a".to_owned(),
+        name: tool.to_owned(),
+        arguments: arguments.to_string(),
+    };
     let mut calls = one_of_each();
-    calls.push(("archive", json!({"action": "list", "archive_path": "a.tar"})));
+    calls.push((
+        "archive",
+        json!({"action": "list", "archive_path": "a.tar"}),
+    ));
     calls.push(("git_branch", none()));
     calls.push(("git_stash", json!({"action": "list"})));
-    let beside = calls.into_iter().filter(|(tool, arguments)| hand.pipeline.runs_beside_others(&call(tool, arguments.clone())));
+    let beside = calls.into_iter().filter(|(tool, arguments)| {
+        hand.pipeline
+            .runs_beside_others(&call(tool, arguments.clone()))
+    });
     let beside: Vec<&str> = beside.map(|(tool, _)| tool).collect();
     let expected = [
         "read_file",
@@ -221,20 +336,49 @@ async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
     assert_eq!(beside, expected);
 }
 
-/// Each class of result has its name, and those that do not say by themselves how to go on are told with it.
+/// Each class of result has its name, and those that do not say by themselves how to go on are told
+/// with it.
 #[tokio::test]
 async fn each_class_of_result_is_told_from_the_others() {
-    let hand =
-        Hand::with(Set::Full, Mode::Auto, policy::Options { deny: vec!["mkdir".to_owned()], ..policy::Options::default() }, None).await;
+    let hand = Hand::with(
+        Set::Full,
+        Mode::Auto,
+        policy::Options {
+            deny: vec!["mkdir".to_owned()],
+            ..policy::Options::default()
+        },
+        None,
+    )
+    .await;
     hand.put("a.txt", "one\n");
     hand.ok("read_file", json!({"path": "a.txt"})).await;
     hand.put("a.txt", "two\n");
     for (tool, arguments, status, hint) in [
         ("read_file", none(), CallStatus::Invalid, ""),
-        ("mkdir", json!({"path": "a"}), CallStatus::Denied, "Do not try to get around this"),
-        ("write_file", json!({"path": "a.txt", "content": "x"}), CallStatus::Conflict, "read it again, then make the change"),
-        ("read_file", json!({"path": "gone"}), CallStatus::Failed, "no such file"),
-        ("bash", json!({"command": "sleep 60", "timeout_seconds": 1}), CallStatus::TimedOut, "ask for more time"),
+        (
+            "mkdir",
+            json!({"path": "a"}),
+            CallStatus::Denied,
+            "Do not try to get around this",
+        ),
+        (
+            "write_file",
+            json!({"path": "a.txt", "content": "x"}),
+            CallStatus::Conflict,
+            "read it again, then make the change",
+        ),
+        (
+            "read_file",
+            json!({"path": "gone"}),
+            CallStatus::Failed,
+            "no such file",
+        ),
+        (
+            "bash",
+            json!({"command": "sleep 60", "timeout_seconds": 1}),
+            CallStatus::TimedOut,
+            "ask for more time",
+        ),
         ("bash", json!({"command": "true"}), CallStatus::Ok, ""),
     ] {
         let text = hand.fails(tool, arguments, status).await;
@@ -250,56 +394,119 @@ async fn each_class_of_result_is_told_from_the_others() {
     };
     let (finished, ()) = tokio::join!(call, give_up);
     assert_eq!(finished.status, CallStatus::Cancelled);
-    assert!(finished.text.ends_with("[it was stopped from outside; what it had done until then is done]"), "{}", finished.text);
+    assert!(
+        finished
+            .text
+            .ends_with("[it was stopped from outside; what it had done until then is done]"),
+        "{}",
+        finished.text
+    );
 }
 
-/// A file tool that has no time left is stopped where it can be; what it did all the same is told and remembered as done.
+/// A file tool that has no time left is stopped where it can be; what it did all the same is told
+/// and remembered as done.
 #[tokio::test]
 async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
-    let options = tools::Options { set: Set::Full, file_timeout: Seconds::new(0), ..tools::Options::default() };
-    let hand = Hand::over(TestGuest::start().await, options, Mode::Auto, &policy::Options::default(), None);
+    let options = tools::Options {
+        set: Set::Full,
+        file_timeout: Seconds::new(0),
+        ..tools::Options::default()
+    };
+    let hand = Hand::over(
+        TestGuest::start().await,
+        options,
+        Mode::Auto,
+        &policy::Options::default(),
+        None,
+    );
     hand.put("a.txt", "one\n");
     let finished = hand.call("delete_file", json!({"path": "a.txt"})).await;
     if finished.status == CallStatus::Ok {
-        assert_eq!((finished.changed, hand.has("a.txt")), (vec![("a.txt".into(), Touched::Deleted)], false), "{}", finished.text);
+        assert_eq!(
+            (finished.changed, hand.has("a.txt")),
+            (vec![("a.txt".into(), Touched::Deleted)], false),
+            "{}",
+            finished.text
+        );
     } else {
-        assert!(finished.status == CallStatus::TimedOut && finished.changed.is_empty() && hand.has("a.txt"), "{}", finished.text);
+        assert!(
+            finished.status == CallStatus::TimedOut
+                && finished.changed.is_empty()
+                && hand.has("a.txt"),
+            "{}",
+            finished.text
+        );
     }
     for n in 0..3000 {
         hand.put(&format!("many/{n}"), "");
     }
-    let text = hand.fails("copy_file", json!({"source": "many", "destination": "more", "recursive": true}), CallStatus::TimedOut).await;
-    let told =
-        "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so look at what is there before you go on";
-    assert_eq!(text, format!("{told}\n[to go on, ask for less at once, such as one file or folder]"));
+    let text = hand
+        .fails(
+            "copy_file",
+            json!({"source": "many", "destination": "more", "recursive": true}),
+            CallStatus::TimedOut,
+        )
+        .await;
+    let told = "copy many to more: did not end within 0 s and was stopped; a part of it may be done, so look at what is there before you go on";
+    assert_eq!(
+        text,
+        format!("{told}\n[to go on, ask for less at once, such as one file or folder]")
+    );
     assert!(!hand.has("more"), "it appears whole or not at all");
 }
 
 #[tokio::test]
 async fn every_schema_is_valid_and_every_description_short() {
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let mut known = std::collections::BTreeSet::new();
     for tool in catalogue.tools() {
         let schema = &tool.parameters;
         jsonschema::meta::validate(schema).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
         let properties = schema["properties"].as_object().expect("properties");
         for name in schema["required"].as_array().expect("a list") {
-            assert!(properties.contains_key(name.as_str().expect("a name")), "{}: {name}", tool.name);
+            assert!(
+                properties.contains_key(name.as_str().expect("a name")),
+                "{}: {name}",
+                tool.name
+            );
         }
-        assert!(properties.values().all(|property| property["type"].is_string()), "{}", tool.name);
-        assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)), "{}", tool.name);
-        assert!((10..=130).contains(&tool.description.len()), "{}: {}", tool.name, tool.description);
+        assert!(
+            properties
+                .values()
+                .all(|property| property["type"].is_string()),
+            "{}",
+            tool.name
+        );
+        assert_eq!(
+            (&schema["type"], &schema["additionalProperties"]),
+            (&json!("object"), &json!(false)),
+            "{}",
+            tool.name
+        );
+        assert!(
+            (10..=130).contains(&tool.description.len()),
+            "{}: {}",
+            tool.name,
+            tool.description
+        );
         for name in std::iter::once(&tool.name).chain(tool.aliases()) {
             assert!(known.insert(*name), "`{name}` means two tools");
         }
     }
 }
 
-/// Wrong in ways that hold for all: what is missing, what is too much, what is of another type, what is no object.
+/// Wrong in ways that hold for all: what is missing, what is too much, what is of another type,
+/// what is no object.
 #[tokio::test]
 async fn bad_arguments_are_refused_by_every_tool_before_anything_happens() {
     let hand = Hand::new().await;
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let before = tree(hand.guest.workspace.path());
     for (tool, good) in one_of_each() {
         let schema = &catalogue.find(tool).expect("is there").parameters;
@@ -309,28 +516,49 @@ async fn bad_arguments_are_refused_by_every_tool_before_anything_happens() {
         bad.push(extra);
         for name in schema["required"].as_array().expect("a list") {
             let mut without = good.clone();
-            without.as_object_mut().expect("an object").remove(name.as_str().expect("a name"));
+            without
+                .as_object_mut()
+                .expect("an object")
+                .remove(name.as_str().expect("a name"));
             bad.push(without);
         }
         for (name, property) in schema["properties"].as_object().expect("properties") {
             let mut other = good.clone();
-            other[name] = if property["type"] == "object" { json!([[]]) } else { json!({"a": {"b": []}}) };
+            other[name] = if property["type"] == "object" {
+                json!([[]])
+            } else {
+                json!({"a": {"b": []}})
+            };
             bad.push(other);
         }
         for arguments in bad {
             let finished = hand.call(tool, arguments.clone()).await;
             // An array of one object, or a file whose text is JSON, can be meant.
-            let is_meant = arguments["content"].is_object() || finished.text.contains("was taken as [");
-            assert!(finished.status == CallStatus::Invalid || is_meant, "{tool} {arguments}: {:?} {}", finished.status, finished.text);
-            assert!(finished.text.len() < 2000 && (is_meant || finished.text.contains(tool)), "{tool} {arguments}: {}", finished.text);
+            let is_meant =
+                arguments["content"].is_object() || finished.text.contains("was taken as [");
+            assert!(
+                finished.status == CallStatus::Invalid || is_meant,
+                "{tool} {arguments}: {:?} {}",
+                finished.status,
+                finished.text
+            );
+            assert!(
+                finished.text.len() < 2000 && (is_meant || finished.text.contains(tool)),
+                "{tool} {arguments}: {}",
+                finished.text
+            );
         }
     }
     // Besides those two whose text was meant nothing was made.
-    let made = tree(hand.guest.workspace.path()).into_iter().map(|(name, ..)| name).filter(|name| name != "a.txt" && name != "PODBAY.md");
+    let made = tree(hand.guest.workspace.path())
+        .into_iter()
+        .map(|(name, ..)| name)
+        .filter(|name| name != "a.txt" && name != "PODBAY.md");
     assert_eq!(made.count(), before.len());
 }
 
-/// What two of a call's arguments say together cannot be done: it is neither guessed nor passed over.
+/// What two of a call's arguments say together cannot be done: it is neither guessed nor passed
+/// over.
 #[tokio::test]
 async fn arguments_that_contradict_each_other_are_refused_by_name() {
     let hand = Hand::new().await;
@@ -338,12 +566,36 @@ async fn arguments_that_contradict_each_other_are_refused_by_name() {
     let before = tree(hand.guest.workspace.path());
     let edit = json!({"old_string": "one", "new_string": "1"});
     for (tool, arguments, words) in [
-        ("read_file", json!({"path": "a.txt", "from_cursor": "x"}), "either `path` or `from_cursor`"),
-        ("read_file", json!({"path": "artifact:x", "from_cursor": "x"}), "either `path` or `from_cursor`"),
-        ("edit_file", json!({"path": "a.txt", "edits": [edit], "old_string": "one", "new_string": "1"}), "either `edits` or `old_string`"),
-        ("edit_file", json!({"path": "a.txt", "edits": []}), "not an empty list"),
-        ("edit_file", json!({"path": "a.txt", "edits": [edit], "replace_all": true}), "`replace_all` is for one edit"),
-        ("edit_lines", json!({"path": "a.txt", "operation": "delete", "start_line": 1, "new_content": "x"}), "not for delete"),
+        (
+            "read_file",
+            json!({"path": "a.txt", "from_cursor": "x"}),
+            "either `path` or `from_cursor`",
+        ),
+        (
+            "read_file",
+            json!({"path": "artifact:x", "from_cursor": "x"}),
+            "either `path` or `from_cursor`",
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "edits": [edit], "old_string": "one", "new_string": "1"}),
+            "either `edits` or `old_string`",
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "edits": []}),
+            "not an empty list",
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "edits": [edit], "replace_all": true}),
+            "`replace_all` is for one edit",
+        ),
+        (
+            "edit_lines",
+            json!({"path": "a.txt", "operation": "delete", "start_line": 1, "new_content": "x"}),
+            "not for delete",
+        ),
         (
             "edit_lines",
             json!({"path": "a.txt", "operation": "insert", "start_line": 1, "end_line": 2, "new_content": "x"}),
@@ -354,56 +606,179 @@ async fn arguments_that_contradict_each_other_are_refused_by_name() {
             json!({"path": "a.txt", "operation": "replace", "start_line": 2, "end_line": 1, "new_content": "x"}),
             "comes before",
         ),
-        ("edit_lines", json!({"path": "a.txt", "operation": "replace", "start_line": 1}), "use delete"),
-        ("git_diff", json!({"staged": true, "base": "main"}), "give one of them"),
-        ("task_list", json!({"action": "add", "task": "x", "todos": []}), "either `todos`"),
-        ("task_list", json!({"action": "add", "task": "x", "id": 3}), "not for add"),
-        ("task_list", json!({"action": "list", "task": "x"}), "`task` is for add alone"),
-        ("task_list", json!({"action": "complete", "id": 1, "task": "x"}), "`task` is for add alone"),
-        ("task_list", json!({"action": "remove", "id": 1, "task": "x"}), "`task` is for add alone"),
-        ("task_list", json!({"action": "list", "id": 1}), "`id` is not for list"),
-        ("git_branch", json!({"name": "topic"}), "`name` is not for list"),
-        ("git_branch", json!({"action": "list", "name": "topic"}), "`name` is not for list"),
+        (
+            "edit_lines",
+            json!({"path": "a.txt", "operation": "replace", "start_line": 1}),
+            "use delete",
+        ),
+        (
+            "git_diff",
+            json!({"staged": true, "base": "main"}),
+            "give one of them",
+        ),
+        (
+            "task_list",
+            json!({"action": "add", "task": "x", "todos": []}),
+            "either `todos`",
+        ),
+        (
+            "task_list",
+            json!({"action": "add", "task": "x", "id": 3}),
+            "not for add",
+        ),
+        (
+            "task_list",
+            json!({"action": "list", "task": "x"}),
+            "`task` is for add alone",
+        ),
+        (
+            "task_list",
+            json!({"action": "complete", "id": 1, "task": "x"}),
+            "`task` is for add alone",
+        ),
+        (
+            "task_list",
+            json!({"action": "remove", "id": 1, "task": "x"}),
+            "`task` is for add alone",
+        ),
+        (
+            "task_list",
+            json!({"action": "list", "id": 1}),
+            "`id` is not for list",
+        ),
+        (
+            "git_branch",
+            json!({"name": "topic"}),
+            "`name` is not for list",
+        ),
+        (
+            "git_branch",
+            json!({"action": "list", "name": "topic"}),
+            "`name` is not for list",
+        ),
         ("git_stash", json!({"index": 1}), "`index` is not for push"),
-        ("git_stash", json!({"action": "list", "index": 1}), "`index` is not for list"),
-        ("git_stash", json!({"action": "pop", "message": "later"}), "`message` is for push alone"),
-        ("git_stash", json!({"action": "drop", "index": 1, "message": "later"}), "`message` is for push alone"),
-        ("env", json!({"name": "A", "prefix": "B"}), "either `name` or `prefix`"),
-        ("env", json!({"action": "list", "name": "A"}), "`name` is for get"),
-        ("archive", json!({"action": "list", "archive_path": "a.zip", "source_path": "a.txt"}), "list takes only"),
-        ("archive", json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt", "output_path": "x"}), "for extract"),
-        ("more_tools", json!({"tool": "mkdir", "arguments": {"path": "x"}, "query": "y"}), "for one `tool`"),
-        ("more_tools", json!({"tool": "mkdir", "query": "folder"}), "leave out `query` to read how to use `mkdir`, or `tool` to search"),
-        ("more_tools", json!({"tools": ["mkdir", "cd"], "query": "folder"}), "leave out `query`"),
-        ("ask_user", json!({"question": "Which?", "options": ["this"]}), "no choice"),
+        (
+            "git_stash",
+            json!({"action": "list", "index": 1}),
+            "`index` is not for list",
+        ),
+        (
+            "git_stash",
+            json!({"action": "pop", "message": "later"}),
+            "`message` is for push alone",
+        ),
+        (
+            "git_stash",
+            json!({"action": "drop", "index": 1, "message": "later"}),
+            "`message` is for push alone",
+        ),
+        (
+            "env",
+            json!({"name": "A", "prefix": "B"}),
+            "either `name` or `prefix`",
+        ),
+        (
+            "env",
+            json!({"action": "list", "name": "A"}),
+            "`name` is for get",
+        ),
+        (
+            "archive",
+            json!({"action": "list", "archive_path": "a.zip", "source_path": "a.txt"}),
+            "list takes only",
+        ),
+        (
+            "archive",
+            json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt", "output_path": "x"}),
+            "for extract",
+        ),
+        (
+            "more_tools",
+            json!({"tool": "mkdir", "arguments": {"path": "x"}, "query": "y"}),
+            "for one `tool`",
+        ),
+        (
+            "more_tools",
+            json!({"tool": "mkdir", "query": "folder"}),
+            "leave out `query` to read how to use `mkdir`, or `tool` to search",
+        ),
+        (
+            "more_tools",
+            json!({"tools": ["mkdir", "cd"], "query": "folder"}),
+            "leave out `query`",
+        ),
+        (
+            "ask_user",
+            json!({"question": "Which?", "options": ["this"]}),
+            "no choice",
+        ),
     ] {
-        let text = hand.fails(tool, arguments.clone(), CallStatus::Invalid).await;
+        let text = hand
+            .fails(tool, arguments.clone(), CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{tool} {arguments}: {text}");
     }
     for (tool, arguments) in [
-        ("copy_file", json!({"source": "a.txt", "destination": "./a.txt", "overwrite": true})),
-        ("move_file", json!({"source": "a.txt", "destination": "./a.txt", "overwrite": true})),
-        ("multi_edit", json!({"edits": [{"path": "a.txt", "old_string": "one", "new_string": "one"}]})),
-        ("edit_file", json!({"path": "a.txt", "old_string": "one", "new_string": "one"})),
+        (
+            "copy_file",
+            json!({"source": "a.txt", "destination": "./a.txt", "overwrite": true}),
+        ),
+        (
+            "move_file",
+            json!({"source": "a.txt", "destination": "./a.txt", "overwrite": true}),
+        ),
+        (
+            "multi_edit",
+            json!({"edits": [{"path": "a.txt", "old_string": "one", "new_string": "one"}]}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_string": "one", "new_string": "one"}),
+        ),
     ] {
         hand.fails(tool, arguments, CallStatus::Failed).await;
     }
     assert_eq!(tree(hand.guest.workspace.path()), before);
     // One that has no say is said to have none.
-    let text = hand.call("bash", json!({"command": "true", "background": true, "timeout_seconds": 5})).await.text;
-    assert!(text.contains("timeout_seconds has no say in the background"), "{text}");
+    let text = hand
+        .call(
+            "bash",
+            json!({"command": "true", "background": true, "timeout_seconds": 5}),
+        )
+        .await
+        .text;
+    assert!(
+        text.contains("timeout_seconds has no say in the background"),
+        "{text}"
+    );
 }
 
-/// The names that models know from other systems: each tool and each argument of those that exist here.
+/// The names that models know from other systems: each tool and each argument of those that exist
+/// here.
 #[tokio::test]
 async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
     let hand = Hand::new().await;
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     for (tool, aliases, arguments) in [
-        ("read_file", "FileRead view_file", "path offset limit from_cursor max_files"),
+        (
+            "read_file",
+            "FileRead view_file",
+            "path offset limit from_cursor max_files",
+        ),
         ("write_file", "FileWrite", "path content append"),
-        ("edit_file", "FileEdit", "path old_string new_string replace_all create_if_missing edits"),
-        ("edit_lines", "replace_lines insert_lines delete_lines", "path operation start_line end_line new_content"),
+        (
+            "edit_file",
+            "FileEdit",
+            "path old_string new_string replace_all create_if_missing edits",
+        ),
+        (
+            "edit_lines",
+            "replace_lines insert_lines delete_lines",
+            "path operation start_line end_line new_content",
+        ),
         ("multi_edit", "", "edits"),
         ("apply_patch", "ApplyPatch", "patch dry_run"),
         ("delete_file", "", "path recursive"),
@@ -411,11 +786,27 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
         ("move_file", "rename_file", "source destination overwrite"),
         ("mkdir", "create_directory", "path"),
         ("cd", "", "path"),
-        ("glob", "Glob search_files", "pattern path exclude max_results"),
-        ("grep", "Grep search_content search_regex", "pattern path glob context case_insensitive output_mode max_results"),
-        ("list_directory", "ListDirectory", "path recursive show_hidden show_size max_entries"),
+        (
+            "glob",
+            "Glob search_files",
+            "pattern path exclude max_results",
+        ),
+        (
+            "grep",
+            "Grep search_content search_regex",
+            "pattern path glob context case_insensitive output_mode max_results",
+        ),
+        (
+            "list_directory",
+            "ListDirectory",
+            "path recursive show_hidden show_size max_entries",
+        ),
         ("tree", "", "path depth"),
-        ("bash", "Bash run_command", "command working_directory cwd timeout_seconds timeout description background"),
+        (
+            "bash",
+            "Bash run_command",
+            "command working_directory cwd timeout_seconds timeout description background",
+        ),
         ("start_background_process", "", "command working_directory"),
         ("get_process_output", "", "process_id tail_lines"),
         ("stop_process", "", "process_id"),
@@ -429,37 +820,73 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
         ("task_list", "TodoWrite", "action task id todos"),
         ("env", "", "action name prefix"),
         ("update_config", "", "section content"),
-        ("more_tools", "tool_search ToolSearch", "tools query list_deferred max_results"),
+        (
+            "more_tools",
+            "tool_search ToolSearch",
+            "tools query list_deferred max_results",
+        ),
     ] {
         for alias in aliases.split_whitespace() {
-            assert_eq!(catalogue.find(alias).map(|tool| tool.name), Some(tool), "{alias}");
+            assert_eq!(
+                catalogue.find(alias).map(|tool| tool.name),
+                Some(tool),
+                "{alias}"
+            );
         }
         for argument in arguments.split_whitespace() {
-            // No argument is a list in a list: nothing is done, and what is wrong with it is not that nobody knows it.
+            // No argument is a list in a list: nothing is done, and what is wrong with it is not
+            // that nobody knows it.
             let finished = hand.call(tool, json!({ argument: [[]] })).await;
-            assert_eq!(finished.status, CallStatus::Invalid, "{tool} {argument}: {}", finished.text);
-            assert!(!finished.text.contains("is not known"), "{tool} {argument}: {}", finished.text);
+            assert_eq!(
+                finished.status,
+                CallStatus::Invalid,
+                "{tool} {argument}: {}",
+                finished.text
+            );
+            assert!(
+                !finished.text.contains("is not known"),
+                "{tool} {argument}: {}",
+                finished.text
+            );
         }
     }
     // The control: what nobody has.
-    assert!(hand.fails("read_file", json!({"pathes": [[]]}), CallStatus::Invalid).await.contains("`pathes` is not known"));
+    assert!(
+        hand.fails("read_file", json!({"pathes": [[]]}), CallStatus::Invalid)
+            .await
+            .contains("`pathes` is not known")
+    );
 }
 
 /// Somebody who chose a word that is not there reads all that are.
 #[tokio::test]
 async fn a_word_that_is_none_of_those_there_are_is_refused_with_all_of_them() {
     let hand = Hand::new().await;
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let mut n_tried = 0;
     for (tool, good) in one_of_each() {
-        for (name, property) in catalogue.find(tool).expect("is there").parameters["properties"].as_object().expect("properties") {
-            let Some(words) = property["enum"].as_array() else { continue };
+        for (name, property) in catalogue.find(tool).expect("is there").parameters["properties"]
+            .as_object()
+            .expect("properties")
+        {
+            let Some(words) = property["enum"].as_array() else {
+                continue;
+            };
             n_tried += 1;
             let mut bad = good.clone();
             bad[name] = json!("sideways");
             let text = hand.fails(tool, bad, CallStatus::Invalid).await;
-            assert!(text.contains(&format!("`{name}`: \"sideways\" is none of")), "{tool}: {text}");
-            assert!(words.iter().all(|word| text.contains(&word.to_string())), "{tool} {words:?}: {text}");
+            assert!(
+                text.contains(&format!("`{name}`: \"sideways\" is none of")),
+                "{tool}: {text}"
+            );
+            assert!(
+                words.iter().all(|word| text.contains(&word.to_string())),
+                "{tool} {words:?}: {text}"
+            );
         }
     }
     assert!(n_tried >= 4, "{n_tried}");
@@ -476,10 +903,25 @@ async fn odd_paths_are_refused_or_taken_for_what_they_are() {
     std::os::unix::fs::symlink("loop", hand.guest.path("loop")).expect("linked");
     nix::unistd::mkfifo(&hand.guest.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     let _socket = std::os::unix::net::UnixListener::bind(hand.guest.path("socket")).expect("bound");
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     for (tool, good) in one_of_each() {
-        for field in ["path", "source", "destination", "archive_path", "source_path", "output_path", "file", "working_directory"] {
-            if catalogue.find(tool).expect("is there").parameters["properties"].get(field).is_none() {
+        for field in [
+            "path",
+            "source",
+            "destination",
+            "archive_path",
+            "source_path",
+            "output_path",
+            "file",
+            "working_directory",
+        ] {
+            if catalogue.find(tool).expect("is there").parameters["properties"]
+                .get(field)
+                .is_none()
+            {
                 continue;
             }
             for path in [
@@ -496,10 +938,23 @@ async fn odd_paths_are_refused_or_taken_for_what_they_are() {
                 let mut odd = good.clone();
                 odd[field] = json!(path);
                 let finished = hand.call(tool, odd).await;
-                assert!(finished.status != CallStatus::Ok, "{tool} {field} {path:?}: {}", finished.text);
+                assert!(
+                    finished.status != CallStatus::Ok,
+                    "{tool} {field} {path:?}: {}",
+                    finished.text
+                );
                 assert!(!finished.text.contains("root:x:"), "{tool} {path:?}");
             }
         }
     }
-    assert!(!hand.guest.workspace.path().parent().expect("has one").join("podbay-odd-path").exists());
+    assert!(
+        !hand
+            .guest
+            .workspace
+            .path()
+            .parent()
+            .expect("has one")
+            .join("podbay-odd-path")
+            .exists()
+    );
 }

@@ -58,46 +58,116 @@ impl Hand {
     }
 
     async fn with(set: Set, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
-        Self::over(TestGuest::start().await, tools::Options { set, ..tools::Options::default() }, mode, &rules, answer)
+        Self::over(
+            TestGuest::start().await,
+            tools::Options {
+                set,
+                ..tools::Options::default()
+            },
+            mode,
+            &rules,
+            answer,
+        )
     }
 
     /// Goes on in another process and another box, with what the log says.
     async fn resumed(mut self) -> Self {
         let workspace = self.guest.take_workspace();
-        let events: Vec<Event> = self.events.lock().expect("no test panics while it holds this").clone();
-        let lines: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
-        let events: Vec<Event> = lines.iter().map(|line| serde_json::from_str(line).expect("reads")).collect();
-        let options = tools::Options { set: Set::Full, ..tools::Options::default() };
-        let next = Self::over(TestGuest::in_folder(workspace, &[]).await, options, Mode::Auto, &policy::Options::default(), None);
-        next.pipeline.recall_seen(&podbay::session::Past::of(&events).seen);
-        next.events.lock().expect("no test panics while it holds this").extend(events);
+        let events: Vec<Event> = self
+            .events
+            .lock()
+            .expect("no test panics while it holds this")
+            .clone();
+        let lines: Vec<String> = events
+            .iter()
+            .map(|event| podbay::event::json_line(event).expect("JSON"))
+            .collect();
+        let events: Vec<Event> = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).expect("reads"))
+            .collect();
+        let options = tools::Options {
+            set: Set::Full,
+            ..tools::Options::default()
+        };
+        let next = Self::over(
+            TestGuest::in_folder(workspace, &[]).await,
+            options,
+            Mode::Auto,
+            &policy::Options::default(),
+            None,
+        );
+        next.pipeline
+            .recall_seen(&podbay::session::Past::of(&events).seen);
+        next.events
+            .lock()
+            .expect("no test panics while it holds this")
+            .extend(events);
         next
     }
 
-    fn over(guest: TestGuest, options: tools::Options, mode: Mode, rules: &policy::Options, answer: Option<&str>) -> Self {
-        let (reached, events) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<Event>>>::default());
+    fn over(
+        guest: TestGuest,
+        options: tools::Options,
+        mode: Mode,
+        rules: &policy::Options,
+        answer: Option<&str>,
+    ) -> Self {
+        let (reached, events) = (
+            Arc::<Mutex<Vec<String>>>::default(),
+            Arc::<Mutex<Vec<Event>>>::default(),
+        );
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
         let kept = Arc::clone(&events);
         let pipeline = Pipeline::new(
             Catalogue::new(&options),
             Policy::new(mode, rules).expect("good rules"),
-            Arc::new(Watched { inner: Arc::new(guest.link.clone()), reached: Arc::clone(&reached) }),
+            Arc::new(Watched {
+                inner: Arc::new(guest.link.clone()),
+                reached: Arc::clone(&reached),
+            }),
             Arc::new(Nothing),
-            Arc::new(Person { answer: answer.map(str::to_owned), asked: Arc::clone(&asked) }),
-            Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event)),
+            Arc::new(Person {
+                answer: answer.map(str::to_owned),
+                asked: Arc::clone(&asked),
+            }),
+            Arc::new(move |event| {
+                kept.lock()
+                    .expect("no test panics while it holds this")
+                    .push(event)
+            }),
             options,
         );
         pipeline.set_window(Some(100_000));
-        Self { guest, pipeline, reached, events, asked }
+        Self {
+            guest,
+            pipeline,
+            reached,
+            events,
+            asked,
+        }
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Finished {
-        self.call_with(tool, arguments, &CancellationToken::new()).await
+        self.call_with(tool, arguments, &CancellationToken::new())
+            .await
     }
 
-    async fn call_with(&self, tool: &str, arguments: Value, cancel: &CancellationToken) -> Finished {
-        let call = ToolCall { id: "a".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() };
-        self.pipeline.run(&call, cancel).await.expect("the box is there")
+    async fn call_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        cancel: &CancellationToken,
+    ) -> Finished {
+        let call = ToolCall {
+            id: "a".to_owned(),
+            name: tool.to_owned(),
+            arguments: arguments.to_string(),
+        };
+        self.pipeline
+            .run(&call, cancel)
+            .await
+            .expect("the box is there")
     }
 
     /// Makes a call that must succeed; returns what the model reads.
@@ -106,14 +176,24 @@ impl Hand {
         let place = std::panic::Location::caller();
         async move {
             let finished = self.call(tool, arguments).await;
-            assert_eq!(finished.status, CallStatus::Ok, "{place}: {}", finished.text);
+            assert_eq!(
+                finished.status,
+                CallStatus::Ok,
+                "{place}: {}",
+                finished.text
+            );
             finished.text
         }
     }
 
     /// Makes a call that must not succeed; returns what the model reads.
     #[track_caller]
-    fn fails(&self, tool: &'static str, arguments: Value, status: CallStatus) -> impl Future<Output = String> + '_ {
+    fn fails(
+        &self,
+        tool: &'static str,
+        arguments: Value,
+        status: CallStatus,
+    ) -> impl Future<Output = String> + '_ {
         let place = std::panic::Location::caller();
         async move {
             let finished = self.call(tool, arguments).await;
@@ -139,20 +219,49 @@ impl Hand {
     /// Runs a program in the project, for what a test needs there.
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = std::process::Command::new(program);
-        command.args(arguments).current_dir(self.guest.workspace.path()).env_clear();
-        let own = [("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
-        let author =
-            ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "ann@example.org"));
-        let output = command.envs(own).envs(author).output().expect("the program is there");
-        assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        command
+            .args(arguments)
+            .current_dir(self.guest.workspace.path())
+            .env_clear();
+        let own = [
+            ("PATH", "/usr/bin:/bin"),
+            ("HOME", "/nonexistent"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+        ];
+        let author = [
+            "GIT_AUTHOR_NAME",
+            "GIT_COMMITTER_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_EMAIL",
+        ]
+        .map(|name| (name, "ann@example.org"));
+        let output = command
+            .envs(own)
+            .envs(author)
+            .output()
+            .expect("the program is there");
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     fn reached(&self) -> Vec<String> {
-        self.reached.lock().expect("no test panics while it holds this").clone()
+        self.reached
+            .lock()
+            .expect("no test panics while it holds this")
+            .clone()
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        self.events.lock().expect("no test panics while it holds this").iter().map(|event| event.kind.clone()).collect()
+        self.events
+            .lock()
+            .expect("no test panics while it holds this")
+            .iter()
+            .map(|event| event.kind.clone())
+            .collect()
     }
 }
 
@@ -171,7 +280,8 @@ impl Services for Nothing {
 /// How long somebody thinks who is slow.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Somebody with one answer to every question, or nobody; permission they never give. `wait` never comes to an end, and `slow` takes a while.
+/// Somebody with one answer to every question, or nobody; permission they never give. `wait` never
+/// comes to an end, and `slow` takes a while.
 struct Person {
     answer: Option<String>,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -179,15 +289,26 @@ struct Person {
 
 impl Asker for Person {
     fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered> {
-        self.asked.lock().expect("no test panics while it holds this").push(asked.clone());
-        let thinks = if self.answer.as_deref() == Some("slow") { SLOW } else { Duration::ZERO };
+        self.asked
+            .lock()
+            .expect("no test panics while it holds this")
+            .push(asked.clone());
+        let thinks = if self.answer.as_deref() == Some("slow") {
+            SLOW
+        } else {
+            Duration::ZERO
+        };
         Box::pin(async move {
             tokio::time::sleep(thinks).await;
             Answer::Deny.into()
         })
     }
 
-    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+    fn question<'a>(
+        &'a self,
+        _question: &'a str,
+        _options: &'a [String],
+    ) -> Later<'a, Option<String>> {
         Box::pin(async move {
             match self.answer.as_deref() {
                 Some("wait") => std::future::pending().await,
@@ -211,14 +332,25 @@ fn tree(folder: &std::path::Path) -> Vec<(String, u32, Vec<u8>)> {
             let path = entry.path();
             let stat = path.symlink_metadata().expect("is there");
             let bytes = match () {
-                () if stat.is_symlink() => path.read_link().expect("a link").into_os_string().into_encoded_bytes(),
+                () if stat.is_symlink() => path
+                    .read_link()
+                    .expect("a link")
+                    .into_os_string()
+                    .into_encoded_bytes(),
                 () if stat.is_dir() => {
                     folders.push(path.clone());
                     Vec::new()
                 }
                 () => std::fs::read(&path).expect("a file"),
             };
-            all.push((path.strip_prefix(folder).expect("beneath").display().to_string(), stat.mode(), bytes));
+            all.push((
+                path.strip_prefix(folder)
+                    .expect("beneath")
+                    .display()
+                    .to_string(),
+                stat.mode(),
+                bytes,
+            ));
         }
     }
     all.sort();

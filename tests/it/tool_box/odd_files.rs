@@ -12,10 +12,21 @@ use podbay_soak as soak;
 use super::*;
 
 /// What stands in the project, by its name.
-const FILES: [&str; 10] = ["binary", "wide", "huge", "empty", "fixed", "gone", "folder", "pipe", "socket", "odd\nname"];
+const FILES: [&str; 10] = [
+    "binary",
+    "wide",
+    "huge",
+    "empty",
+    "fixed",
+    "gone",
+    "folder",
+    "pipe",
+    "socket",
+    "odd\nname",
+];
 
-/// A tool, its arguments with the file in the place of `NAME`, and for each file what the model reads: words of a fault, or nothing where the
-/// call is good.
+/// A tool, its arguments with the file in the place of `NAME`, and for each file what the model
+/// reads: words of a fault, or nothing where the call is good.
 type Row = (&'static str, &'static str, [&'static str; FILES.len()]);
 
 const NO_TEXT: &str = "is not text but";
@@ -70,24 +81,36 @@ const TABLE: [Row; 35] = [
 
 /// Makes all of them anew. The socket lives as long as what is returned.
 fn furnish(hand: &Hand) -> UnixListener {
-    for entry in std::fs::read_dir(hand.guest.workspace.path()).expect("a folder").flatten() {
+    for entry in std::fs::read_dir(hand.guest.workspace.path())
+        .expect("a folder")
+        .flatten()
+    {
         let path = entry.path();
         if entry.file_name() == ".git" {
             continue;
         }
-        if entry.file_type().expect("has one").is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
-            .expect("removed");
+        if entry.file_type().expect("has one").is_dir() {
+            std::fs::remove_dir_all(path)
+        } else {
+            std::fs::remove_file(path)
+        }
+        .expect("removed");
     }
     hand.put("text", "text\n");
     hand.run("tar", &["-cf", "good.tar", "text"]);
     hand.put("binary", b"\x89PNG\r\n\x1a\n\0\0one\n");
     hand.put("wide", b"\xff\xfeo\0n\0e\0\n\0");
     let huge = File::create(hand.guest.path("huge")).expect("made");
-    huge.write_all_at("one\n".repeat(50_000).as_bytes(), 0).expect("written");
+    huge.write_all_at("one\n".repeat(50_000).as_bytes(), 0)
+        .expect("written");
     huge.set_len(1 << 30).expect("sparse");
     hand.put("empty", "");
     hand.put("fixed", "one\n");
-    std::fs::set_permissions(hand.guest.path("fixed"), std::fs::Permissions::from_mode(0o444)).expect("changed");
+    std::fs::set_permissions(
+        hand.guest.path("fixed"),
+        std::fs::Permissions::from_mode(0o444),
+    )
+    .expect("changed");
     hand.put("folder/in it", "one\n");
     nix::unistd::mkfifo(&hand.guest.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     hand.put("odd\nname", "one\n");
@@ -105,8 +128,16 @@ fn look(hand: &Hand) -> Vec<(String, u32, u64, u64)> {
                 folders.push(entry.path());
             }
             let size = if stat.is_file() { stat.len() } else { 0 };
-            assert!(!entry.file_name().to_string_lossy().starts_with(".podbay-"), "{entry:?} was left");
-            all.push((entry.path().display().to_string(), stat.mode(), size, stat.ino()));
+            assert!(
+                !entry.file_name().to_string_lossy().starts_with(".podbay-"),
+                "{entry:?} was left"
+            );
+            all.push((
+                entry.path().display().to_string(),
+                stat.mode(),
+                size,
+                stat.ino(),
+            ));
         }
     }
     all.sort();
@@ -117,7 +148,8 @@ fn look(hand: &Hand) -> Vec<(String, u32, u64, u64)> {
 async fn each_tool_does_with_each_odd_file_what_the_table_says() {
     let mut wrong = Vec::new();
     for (tool, arguments, expected) in soak::sample(TABLE, 4) {
-        // A session of its own: to one that has read them, files that are made anew have been changed by somebody else.
+        // A session of its own: to one that has read them, files that are made anew have been
+        // changed by somebody else.
         let hand = Hand::new().await;
         hand.run("git", &["init", "-q"]);
         hand.run("git", &["commit", "-q", "--allow-empty", "-m", "Begin"]);
@@ -127,11 +159,17 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
             let _socket = furnish(&hand);
             let before = look(&hand);
             let name = serde_json::to_string(file).expect("a text");
-            let arguments: Value = serde_json::from_str(&arguments.replace("NAME", name.trim_matches('"'))).expect("JSON");
+            let arguments: Value =
+                serde_json::from_str(&arguments.replace("NAME", name.trim_matches('"')))
+                    .expect("JSON");
             let finished = hand.call(tool, arguments.clone()).await;
             let is_good = finished.status == CallStatus::Ok;
             if is_good != words.is_empty() || !finished.text.contains(words) {
-                wrong.push(format!("{arguments}: {:?} {}", finished.status, &finished.text[..finished.text.floor_char_boundary(300)]));
+                wrong.push(format!(
+                    "{arguments}: {:?} {}",
+                    finished.status,
+                    &finished.text[..finished.text.floor_char_boundary(300)]
+                ));
             }
             if !is_good && look(&hand) != before {
                 wrong.push(format!("{arguments}: changed something all the same"));
@@ -140,33 +178,72 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
             hand.ok("cd", json!({"path": "."})).await;
         }
     }
-    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} cells:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     let hand = Hand::new().await;
     let _socket = furnish(&hand);
-    let kind = |name: &str| hand.guest.path(name).symlink_metadata().expect("is there").file_type();
-    assert!(kind("pipe").is_fifo() && kind("socket").is_socket(), "the table was about these");
+    let kind = |name: &str| {
+        hand.guest
+            .path(name)
+            .symlink_metadata()
+            .expect("is there")
+            .file_type()
+    };
+    assert!(
+        kind("pipe").is_fifo() && kind("socket").is_socket(),
+        "the table was about these"
+    );
 }
 
-/// Arguments that name a path, by what they are called; a list and a text that hold some stand in the table under their tools.
-const PATHS: [&str; 8] = ["path", "source", "destination", "archive_path", "source_path", "output_path", "file", "working_directory"];
+/// Arguments that name a path, by what they are called; a list and a text that hold some stand in
+/// the table under their tools.
+const PATHS: [&str; 8] = [
+    "path",
+    "source",
+    "destination",
+    "archive_path",
+    "source_path",
+    "output_path",
+    "file",
+    "working_directory",
+];
 
 #[test]
 fn each_argument_that_names_a_path_is_in_the_table() {
-    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let catalogue = Catalogue::new(&tools::Options {
+        set: Set::Full,
+        ..tools::Options::default()
+    });
     let mut missing = Vec::new();
     for tool in catalogue.tools() {
-        let properties = tool.parameters["properties"].as_object().expect("properties");
-        for argument in PATHS.into_iter().filter(|path| properties.contains_key(*path)) {
+        let properties = tool.parameters["properties"]
+            .as_object()
+            .expect("properties");
+        for argument in PATHS
+            .into_iter()
+            .filter(|path| properties.contains_key(*path))
+        {
             let names = |(name, arguments, _): &Row| {
                 let arguments: Value = serde_json::from_str(arguments).expect("JSON");
-                *name == tool.name && arguments[argument].as_str().is_some_and(|value| value.contains("NAME"))
+                *name == tool.name
+                    && arguments[argument]
+                        .as_str()
+                        .is_some_and(|value| value.contains("NAME"))
             };
             if !TABLE.iter().any(names) {
                 missing.push(format!("{} {argument}", tool.name));
             }
         }
     }
-    assert!(missing.is_empty(), "no row says what becomes of {}", missing.join(", "));
+    assert!(
+        missing.is_empty(),
+        "no row says what becomes of {}",
+        missing.join(", ")
+    );
     for tool in ["multi_edit", "apply_patch"] {
         assert!(TABLE.iter().any(|(name, ..)| *name == tool), "{tool}");
     }
@@ -183,8 +260,18 @@ async fn the_instructions_are_left_alone_where_they_are_no_file_as_they_should_b
             std::fs::rename(hand.guest.path(file), hand.guest.path("PODBAY.md")).expect("renamed");
         }
         let before = look(&hand);
-        let finished = hand.call("update_config", json!({"section": "Notes", "content": "None."})).await;
-        assert_eq!(finished.status == CallStatus::Ok, words.is_empty(), "{file:?}: {}", finished.text);
+        let finished = hand
+            .call(
+                "update_config",
+                json!({"section": "Notes", "content": "None."}),
+            )
+            .await;
+        assert_eq!(
+            finished.status == CallStatus::Ok,
+            words.is_empty(),
+            "{file:?}: {}",
+            finished.text
+        );
         assert!(finished.text.contains(words), "{file:?}: {}", finished.text);
         if words.is_empty() {
             let (mark, kept) = match file {
@@ -193,19 +280,41 @@ async fn the_instructions_are_left_alone_where_they_are_no_file_as_they_should_b
                 _ => ("", ""),
             };
             let text = format!("{mark}{kept}## Notes\n\nNone.\n");
-            let bytes = if file == "wide" { text.encode_utf16().flat_map(u16::to_le_bytes).collect() } else { text.into_bytes() };
-            assert_eq!(std::fs::read(hand.guest.path("PODBAY.md")).expect("reads"), bytes, "{file:?}");
+            let bytes = if file == "wide" {
+                text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+            } else {
+                text.into_bytes()
+            };
+            assert_eq!(
+                std::fs::read(hand.guest.path("PODBAY.md")).expect("reads"),
+                bytes,
+                "{file:?}"
+            );
         } else {
             assert_eq!(look(&hand), before, "{file:?}");
         }
     }
     // Line ends and the mark of some editors stay what they are.
     let hand = Hand::new().await;
-    hand.put("PODBAY.md", "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nold\r\n");
-    hand.ok("update_config", json!({"section": "Notes", "content": "new\nlines"})).await;
-    assert_eq!(hand.text("PODBAY.md"), "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nnew\r\nlines\r\n");
+    hand.put(
+        "PODBAY.md",
+        "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nold\r\n",
+    );
+    hand.ok(
+        "update_config",
+        json!({"section": "Notes", "content": "new\nlines"}),
+    )
+    .await;
+    assert_eq!(
+        hand.text("PODBAY.md"),
+        "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nnew\r\nlines\r\n"
+    );
     hand.put("PODBAY.md", "\u{feff}## Notes\r\n\r\nold\r\n");
-    hand.ok("update_config", json!({"section": "Notes", "content": "new"})).await;
+    hand.ok(
+        "update_config",
+        json!({"section": "Notes", "content": "new"}),
+    )
+    .await;
     assert_eq!(hand.text("PODBAY.md"), "\u{feff}## Notes\r\n\r\nnew\r\n");
 }
 
@@ -220,32 +329,69 @@ async fn no_tool_touches_a_device() {
     for (name, minor) in [("null", 3), ("zero", 5)] {
         let device = nix::sys::stat::makedev(1, minor);
         let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
-        nix::sys::stat::mknod(&hand.guest.path(name), nix::sys::stat::SFlag::S_IFCHR, mode, device).expect("root makes devices");
+        nix::sys::stat::mknod(
+            &hand.guest.path(name),
+            nix::sys::stat::SFlag::S_IFCHR,
+            mode,
+            device,
+        )
+        .expect("root makes devices");
     }
     for (tool, arguments, expected) in soak::sample(TABLE, 4) {
         // What a pipe is refused for, a device is.
-        let words = match expected[FILES.iter().position(|file| *file == "pipe").expect("it is in the table")] {
+        let words = match expected[FILES
+            .iter()
+            .position(|file| *file == "pipe")
+            .expect("it is in the table")]
+        {
             "" => continue,
             PIPE => "is not a regular file but a ",
             words => words,
         };
         for name in ["null", "zero"] {
-            let arguments: Value = serde_json::from_str(&arguments.replace("NAME", name)).expect("JSON");
-            let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
+            let arguments: Value =
+                serde_json::from_str(&arguments.replace("NAME", name)).expect("JSON");
+            let text = hand
+                .fails(tool, arguments.clone(), CallStatus::Failed)
+                .await;
             // The null device is what a hidden file is covered with.
             let is_hidden = name == "null" && text.contains("null: is hidden from this sandbox");
-            assert!(text.contains(words) || is_hidden, "{tool} {arguments}: {text}");
-            assert!(words != "is not a regular file but a " || is_hidden || text.contains("device"), "{tool} {arguments}: {text}");
+            assert!(
+                text.contains(words) || is_hidden,
+                "{tool} {arguments}: {text}"
+            );
+            assert!(
+                words != "is not a regular file but a " || is_hidden || text.contains("device"),
+                "{tool} {arguments}: {text}"
+            );
         }
     }
-    let text = hand.ok("archive", json!({"action": "create", "archive_path": "to.tar", "source_path": "folder"})).await;
+    let text = hand
+        .ok(
+            "archive",
+            json!({"action": "create", "archive_path": "to.tar", "source_path": "folder"}),
+        )
+        .await;
     assert!(text.contains("2 files and folders"), "{text}");
-    hand.ok("move_file", json!({"source": "zero", "destination": "folder/zero"})).await;
-    let text = hand.ok("archive", json!({"action": "create", "archive_path": "too.tar", "source_path": "folder"})).await;
-    assert!(text.contains("they are named pipes, sockets or devices: 1"), "{text}");
+    hand.ok(
+        "move_file",
+        json!({"source": "zero", "destination": "folder/zero"}),
+    )
+    .await;
+    let text = hand
+        .ok(
+            "archive",
+            json!({"action": "create", "archive_path": "too.tar", "source_path": "folder"}),
+        )
+        .await;
+    assert!(
+        text.contains("they are named pipes, sockets or devices: 1"),
+        "{text}"
+    );
 }
 
-/// Issue 6: what cannot be seen in a name, or turns what stands around it, is shown, to the model as to the person.
+/// Issue 6: what cannot be seen in a name, or turns what stands around it, is shown, to the model
+/// as to the person.
 #[tokio::test]
 async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
     let hand = Hand::new().await;
@@ -261,17 +407,41 @@ async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
     ];
     for (tool, arguments) in looks {
         let text = hand.ok(tool, arguments).await;
-        assert!(text.contains(turned_shown) && text.contains(blank_shown) && !text.contains(['\u{202e}', '\u{200b}']), "{tool}: {text:?}");
+        assert!(
+            text.contains(turned_shown)
+                && text.contains(blank_shown)
+                && !text.contains(['\u{202e}', '\u{200b}']),
+            "{tool}: {text:?}"
+        );
     }
-    let text = hand.ok("read_file", json!({"path": format!("d/{turned_shown}")})).await;
+    let text = hand
+        .ok("read_file", json!({"path": format!("d/{turned_shown}")}))
+        .await;
     assert!(text.contains("needle 1"), "{text}");
     let edit = json!({"path": format!("d/{turned_shown}"), "old_string": "1", "new_string": "3"});
     let text = hand.ok("edit_file", edit).await;
-    assert!(text.matches(turned_shown).count() > 1 && !text.contains('\u{202e}'), "{text:?}");
-    let text = hand.ok("delete_file", json!({"path": format!("d/{blank_shown}")})).await;
-    assert!(text.contains(blank_shown) && !hand.has(&format!("d/{blank}")), "{text:?}");
-    let text = hand.fails("read_file", json!({"path": "d/invoice"}), CallStatus::Failed).await;
-    assert!(text.contains(turned_shown) && !text.contains('\u{202e}'), "{text:?}");
+    assert!(
+        text.matches(turned_shown).count() > 1 && !text.contains('\u{202e}'),
+        "{text:?}"
+    );
+    let text = hand
+        .ok("delete_file", json!({"path": format!("d/{blank_shown}")}))
+        .await;
+    assert!(
+        text.contains(blank_shown) && !hand.has(&format!("d/{blank}")),
+        "{text:?}"
+    );
+    let text = hand
+        .fails(
+            "read_file",
+            json!({"path": "d/invoice"}),
+            CallStatus::Failed,
+        )
+        .await;
+    assert!(
+        text.contains(turned_shown) && !text.contains('\u{202e}'),
+        "{text:?}"
+    );
 }
 
 #[tokio::test]
@@ -280,8 +450,15 @@ async fn a_search_that_finds_nothing_says_which_files_it_left() {
     hand.put("a.bin", b"\0\0 needle\n");
     hand.put("b.txt", "text\n");
     let text = hand.ok("grep", json!({"pattern": "needle"})).await;
-    assert_eq!(text, "nothing matches\n[binary, and not searched to the end: 1 file(s); one that is named in path is]");
-    assert!(hand.ok("grep", json!({"pattern": "needle", "path": "a.bin"})).await.contains("a.bin: binary file matches"));
+    assert_eq!(
+        text,
+        "nothing matches\n[binary, and not searched to the end: 1 file(s); one that is named in path is]"
+    );
+    assert!(
+        hand.ok("grep", json!({"pattern": "needle", "path": "a.bin"}))
+            .await
+            .contains("a.bin: binary file matches")
+    );
     let text = hand.ok("grep", json!({"pattern": "text"})).await;
     assert!(!text.contains("binary"), "{text}");
 }
@@ -295,30 +472,87 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
     let write = |path: &str| json!({"path": path, "content": "x"});
     let edit = |path: &str| json!({"path": path, "old_string": "a", "new_string": "b"});
     for (tool, arguments, words) in [
-        ("write_file", write("kk/"), "kk/: ends with a slash, as a folder does: name the file to write"),
+        (
+            "write_file",
+            write("kk/"),
+            "kk/: ends with a slash, as a folder does: name the file to write",
+        ),
         ("write_file", write("kk/deep/"), "name the file to write"),
         ("write_file", write("src/"), "is a directory"),
-        ("write_file", write("a.txt/"), "a.txt/: ends with a slash, as a folder does, and is a file: leave out the slash"),
-        ("write_file", write("a.txt/x/"), "is not a directory, or leads through"),
+        (
+            "write_file",
+            write("a.txt/"),
+            "a.txt/: ends with a slash, as a folder does, and is a file: leave out the slash",
+        ),
+        (
+            "write_file",
+            write("a.txt/x/"),
+            "is not a directory, or leads through",
+        ),
         ("edit_file", edit("a.txt/"), "leave out the slash"),
         ("edit_file", edit("kk/"), "no such file"),
-        ("list_directory", json!({"path": "a.txt"}), "a.txt: is a file, and no folder; use read_file"),
-        ("list_directory", json!({"path": "a.txt/"}), "is a file, and no folder; use read_file"),
-        ("list_directory", json!({"path": "a.txt/x"}), "is not a directory, or leads through"),
-        ("tree", json!({"path": "src/b.txt"}), "src/b.txt: is a file, and no folder; use read_file"),
-        ("glob", json!({"pattern": "["}), "`pattern`: unclosed character class; missing ']'; write `*`"),
-        ("glob", json!({"pattern": "*", "exclude": "{a"}), "a backslash before a sign"),
-        ("glob", json!({"pattern": "/etc/*"}), "only /workspace is searched, and there is no folder `etc` in it"),
-        ("glob", json!({"pattern": "/usr/lib/**/*.so"}), "no folder `usr/lib` in it"),
+        (
+            "list_directory",
+            json!({"path": "a.txt"}),
+            "a.txt: is a file, and no folder; use read_file",
+        ),
+        (
+            "list_directory",
+            json!({"path": "a.txt/"}),
+            "is a file, and no folder; use read_file",
+        ),
+        (
+            "list_directory",
+            json!({"path": "a.txt/x"}),
+            "is not a directory, or leads through",
+        ),
+        (
+            "tree",
+            json!({"path": "src/b.txt"}),
+            "src/b.txt: is a file, and no folder; use read_file",
+        ),
+        (
+            "glob",
+            json!({"pattern": "["}),
+            "`pattern`: unclosed character class; missing ']'; write `*`",
+        ),
+        (
+            "glob",
+            json!({"pattern": "*", "exclude": "{a"}),
+            "a backslash before a sign",
+        ),
+        (
+            "glob",
+            json!({"pattern": "/etc/*"}),
+            "only /workspace is searched, and there is no folder `etc` in it",
+        ),
+        (
+            "glob",
+            json!({"pattern": "/usr/lib/**/*.so"}),
+            "no folder `usr/lib` in it",
+        ),
     ] {
-        let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
+        let text = hand
+            .fails(tool, arguments.clone(), CallStatus::Failed)
+            .await;
         assert!(text.contains(words), "{tool} {arguments}: {text}");
     }
     assert!(!hand.has("kk"));
     // A slash at the beginning means the project's folder, where that has what is named.
-    assert_eq!(hand.ok("glob", json!({"pattern": "/src/*"})).await.lines().next(), Some("src/b.txt"));
+    assert_eq!(
+        hand.ok("glob", json!({"pattern": "/src/*"}))
+            .await
+            .lines()
+            .next(),
+        Some("src/b.txt")
+    );
     for pattern in ["/workspace/none/*", "none/*", "/*.rs"] {
-        assert!(hand.ok("glob", json!({"pattern": pattern})).await.contains("no file matches"), "{pattern}");
+        assert!(
+            hand.ok("glob", json!({"pattern": pattern}))
+                .await
+                .contains("no file matches"),
+            "{pattern}"
+        );
     }
 }
 
@@ -334,25 +568,50 @@ async fn names_are_taken_as_git_writes_them_unless_something_is_called_so() {
     ] {
         hand.put(name, b"needle\n");
         let text = hand.ok("read_file", json!({"path": quoted})).await;
-        assert!(text.contains("1\tneedle") && text.contains("was read as git writes names"), "{quoted}: {text}");
-        assert!(hand.ok("grep", json!({"pattern": "needle", "path": quoted})).await.contains("1:needle"), "{quoted}");
+        assert!(
+            text.contains("1\tneedle") && text.contains("was read as git writes names"),
+            "{quoted}: {text}"
+        );
+        assert!(
+            hand.ok("grep", json!({"pattern": "needle", "path": quoted}))
+                .await
+                .contains("1:needle"),
+            "{quoted}"
+        );
     }
     // A new name has its backslashes taken off once.
-    for (name, quoted) in
-        [(r"new\tab", r#""new\\tab""#), (r"q\\w", r#""q\\\\w""#), ("tab\tnew", r#""tab\tnew""#), ("caf\u{e9}2", r#""caf\303\2512""#)]
-    {
-        let made = hand.call("write_file", json!({"path": quoted, "content": "new\n"})).await;
+    for (name, quoted) in [
+        (r"new\tab", r#""new\\tab""#),
+        (r"q\\w", r#""q\\\\w""#),
+        ("tab\tnew", r#""tab\tnew""#),
+        ("caf\u{e9}2", r#""caf\303\2512""#),
+    ] {
+        let made = hand
+            .call("write_file", json!({"path": quoted, "content": "new\n"}))
+            .await;
         if name.contains('\\') {
             // Such a name is made by a command alone; it was read as it is.
             let slashed = name.replace('\\', "/");
-            assert!(made.text.contains(&format!("write {slashed}")), "{quoted}: {}", made.text);
+            assert!(
+                made.text.contains(&format!("write {slashed}")),
+                "{quoted}: {}",
+                made.text
+            );
             continue;
         }
-        assert!(made.status == CallStatus::Ok && hand.has(name), "{quoted}: {}", made.text);
+        assert!(
+            made.status == CallStatus::Ok && hand.has(name),
+            "{quoted}: {}",
+            made.text
+        );
     }
     let edit = json!({"path": r#""caf\303\251.txt""#, "old_string": "needle", "new_string": "pin"});
     hand.ok("edit_file", edit).await;
-    assert!(hand.ok("read_file", json!({"path": "caf\u{e9}.txt"})).await.contains("1\tpin"));
+    assert!(
+        hand.ok("read_file", json!({"path": "caf\u{e9}.txt"}))
+            .await
+            .contains("1\tpin")
+    );
     hand.put("\"own\"", b"with quotes\n");
     hand.put("own", b"without\n");
     let text = hand.ok("read_file", json!({"path": "\"own\""})).await;

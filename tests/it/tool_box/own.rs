@@ -5,92 +5,203 @@ use super::*;
 #[tokio::test]
 async fn a_thought_is_noted_and_an_empty_one_is_none() {
     let hand = Hand::new().await;
-    assert_eq!(hand.ok("think", json!({"thought": "It may be the path."})).await, "noted");
-    assert!(hand.fails("think", json!({"thought": " "}), CallStatus::Invalid).await.contains("`thought` is empty"));
-    assert!(hand.fails("think", none(), CallStatus::Invalid).await.contains("`thought` is missing"));
-    assert!(hand.reached().is_empty(), "the box has nothing to do with it");
+    assert_eq!(
+        hand.ok("think", json!({"thought": "It may be the path."}))
+            .await,
+        "noted"
+    );
+    assert!(
+        hand.fails("think", json!({"thought": " "}), CallStatus::Invalid)
+            .await
+            .contains("`thought` is empty")
+    );
+    assert!(
+        hand.fails("think", none(), CallStatus::Invalid)
+            .await
+            .contains("`thought` is missing")
+    );
+    assert!(
+        hand.reached().is_empty(),
+        "the box has nothing to do with it"
+    );
 }
 
 #[tokio::test]
 async fn a_list_of_tasks_is_kept_over_calls_in_both_forms() {
     let hand = Hand::new().await;
     assert_eq!(hand.ok("task_list", none()).await, "the list is empty");
-    hand.ok("task_list", json!({"action": "add", "task": "look  at\nit"})).await;
+    hand.ok(
+        "task_list",
+        json!({"action": "add", "task": "look  at\nit"}),
+    )
+    .await;
     hand.ok("task_list", json!({"task": "change it"})).await;
-    hand.ok("task_list", json!({"action": "start", "id": 2})).await;
-    assert_eq!(hand.ok("task_list", json!({"action": "complete", "id": "1"})).await.lines().next(), Some("1. [x] look at it"));
-    assert!(hand.ok("task_list", json!({"action": "list"})).await.ends_with("2. [>] change it\n(1 of 2 done)"));
+    hand.ok("task_list", json!({"action": "start", "id": 2}))
+        .await;
+    assert_eq!(
+        hand.ok("task_list", json!({"action": "complete", "id": "1"}))
+            .await
+            .lines()
+            .next(),
+        Some("1. [x] look at it")
+    );
+    assert!(
+        hand.ok("task_list", json!({"action": "list"}))
+            .await
+            .ends_with("2. [>] change it\n(1 of 2 done)")
+    );
     let todos = json!({"todos": [{"content": "one", "status": "in_progress", "active_form": "doing one"}, {"content": "two"}]});
-    assert_eq!(hand.ok("TodoWrite", todos).await, "1. [>] one\n2. [ ] two\n(0 of 2 done)\n[TodoWrite was taken as task_list]");
+    assert_eq!(
+        hand.ok("TodoWrite", todos).await,
+        "1. [>] one\n2. [ ] two\n(0 of 2 done)\n[TodoWrite was taken as task_list]"
+    );
     for (arguments, words) in [
         (json!({"action": "add"}), "`task` is missing"),
         (json!({"action": "complete"}), "`id` is missing"),
         (json!({"action": "remove", "id": 0}), "counted from 1"),
-        (json!({"action": "add", "task": "x", "id": 1}), "not for add"),
+        (
+            json!({"action": "add", "task": "x", "id": 1}),
+            "not for add",
+        ),
         (json!({"action": "list", "todos": []}), "either `todos`"),
-        (json!({"todos": [{"status": "pending"}]}), "`content` is missing"),
+        (
+            json!({"todos": [{"status": "pending"}]}),
+            "`content` is missing",
+        ),
         (json!({"action": "burn"}), "`action`"),
         (json!({"task": "x".repeat(501)}), "at most 500"),
-        (json!({"todos": vec![json!({"content": "x"}); 51]}), "at most 50"),
+        (
+            json!({"todos": vec![json!({"content": "x"}); 51]}),
+            "at most 50",
+        ),
     ] {
-        let text = hand.fails("task_list", arguments.clone(), CallStatus::Invalid).await;
+        let text = hand
+            .fails("task_list", arguments.clone(), CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{arguments}: {text}");
     }
-    assert!(hand.fails("task_list", json!({"action": "remove", "id": 9}), CallStatus::Failed).await.contains("numbered 1 to 2"));
-    assert!(hand.ok("task_list", none()).await.contains("(0 of 2 done)"), "what was refused changed nothing");
+    assert!(
+        hand.fails(
+            "task_list",
+            json!({"action": "remove", "id": 9}),
+            CallStatus::Failed
+        )
+        .await
+        .contains("numbered 1 to 2")
+    );
+    assert!(
+        hand.ok("task_list", none()).await.contains("(0 of 2 done)"),
+        "what was refused changed nothing"
+    );
 }
 
 #[tokio::test]
 async fn where_nobody_is_there_a_question_is_not_waited_for() {
     let hand = Hand::new().await;
-    let text = hand.ok("ask_user", json!({"question": "Which one?", "options": ["this", "that"]})).await;
+    let text = hand
+        .ok(
+            "ask_user",
+            json!({"question": "Which one?", "options": ["this", "that"]}),
+        )
+        .await;
     assert!(text.starts_with("Nobody is there to answer."), "{text}");
-    assert!(!hand.kinds().iter().any(|kind| matches!(kind, Kind::QuestionAsked { .. })));
+    assert!(
+        !hand
+            .kinds()
+            .iter()
+            .any(|kind| matches!(kind, Kind::QuestionAsked { .. }))
+    );
     let many: Vec<String> = (0..11).map(|n| n.to_string()).collect();
     for (arguments, words) in [
         (none(), "`question` is missing"),
         (json!({"question": "  "}), "`question` is empty"),
         (json!({"question": "x", "options": many}), "at most 10"),
         (json!({"question": "x", "options": [7, 8]}), "must be texts"),
-        (json!({"question": "x", "options": ["yes"]}), "two or more, or none"),
+        (
+            json!({"question": "x", "options": ["yes"]}),
+            "two or more, or none",
+        ),
         (json!({"question": "x", "options": "yes"}), "`options`"),
         (json!({"question": "x".repeat(4001)}), "longer than 4000"),
     ] {
-        let text = hand.fails("ask_user", arguments.clone(), CallStatus::Invalid).await;
+        let text = hand
+            .fails("ask_user", arguments.clone(), CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{arguments}: {text}");
     }
 }
 
 #[tokio::test]
 async fn a_person_answers_and_a_cancelled_question_is_withdrawn() {
-    let hand = Hand::with(Set::Full, Mode::Deny, policy::Options::default(), Some("the blue one")).await;
+    let hand = Hand::with(
+        Set::Full,
+        Mode::Deny,
+        policy::Options::default(),
+        Some("the blue one"),
+    )
+    .await;
     let labelled = json!({"question": "Which one?", "options": [{"label": "red", "description": "like fire"}, "blue"]});
-    assert_eq!(hand.ok("ask_user", labelled).await, "The person answers: the blue one");
-    assert!(hand.kinds().iter().any(|kind| matches!(kind, Kind::QuestionAsked { .. })));
-    let hand = Hand::with(Set::Full, Mode::Auto, policy::Options::default(), Some("wait")).await;
+    assert_eq!(
+        hand.ok("ask_user", labelled).await,
+        "The person answers: the blue one"
+    );
+    assert!(
+        hand.kinds()
+            .iter()
+            .any(|kind| matches!(kind, Kind::QuestionAsked { .. }))
+    );
+    let hand = Hand::with(
+        Set::Full,
+        Mode::Auto,
+        policy::Options::default(),
+        Some("wait"),
+    )
+    .await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let finished = hand.call_with("ask_user", json!({"question": "Which one?"}), &cancel).await;
+    let finished = hand
+        .call_with("ask_user", json!({"question": "Which one?"}), &cancel)
+        .await;
     assert_eq!(finished.status, CallStatus::Cancelled, "{}", finished.text);
 }
 
 #[tokio::test]
 async fn the_environment_is_shown_as_commands_have_it() {
     let hand = Hand::new().await;
-    assert_eq!(hand.ok("env", json!({"action": "get", "name": "HOME"})).await, "HOME=/tmp");
-    assert!(hand.ok("env", none()).await.contains("PATH=/usr/local/bin:/usr/bin:/bin"));
-    assert_eq!(hand.ok("env", json!({"prefix": "LAN"})).await, "LANG=C.UTF-8");
-    assert_eq!(hand.ok("env", json!({"name": "NONE"})).await, "no such variable is set");
+    assert_eq!(
+        hand.ok("env", json!({"action": "get", "name": "HOME"}))
+            .await,
+        "HOME=/tmp"
+    );
+    assert!(
+        hand.ok("env", none())
+            .await
+            .contains("PATH=/usr/local/bin:/usr/bin:/bin")
+    );
+    assert_eq!(
+        hand.ok("env", json!({"prefix": "LAN"})).await,
+        "LANG=C.UTF-8"
+    );
+    assert_eq!(
+        hand.ok("env", json!({"name": "NONE"})).await,
+        "no such variable is set"
+    );
     for (arguments, words) in [
         (json!({"action": "get"}), "`name` is missing"),
         (json!({"action": "list", "name": "A"}), "`name` is for get"),
         (json!({"name": "A", "prefix": "B"}), "either"),
         (json!({"name": ""}), "`name` is empty"),
     ] {
-        let text = hand.fails("env", arguments.clone(), CallStatus::Invalid).await;
+        let text = hand
+            .fails("env", arguments.clone(), CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{arguments}: {text}");
     }
-    assert!(hand.fails("env", json!({"name": "A=B"}), CallStatus::Failed).await.contains("which no variable's name does"));
+    assert!(
+        hand.fails("env", json!({"name": "A=B"}), CallStatus::Failed)
+            .await
+            .contains("which no variable's name does")
+    );
 }
 
 #[tokio::test]
@@ -101,44 +212,103 @@ async fn commands_run_where_cd_has_gone_and_paths_of_tools_stay_the_projects() {
     std::os::unix::fs::symlink("/etc", hand.guest.path("out")).expect("linked");
     let text = hand.ok("cd", json!({"path": "src/deep"})).await;
     assert!(text.contains("src/deep from now on"), "{text}");
-    assert!(hand.ok("bash", json!({"command": "cat a.txt"})).await.starts_with("inner"));
-    assert_eq!(hand.ok("read_file", json!({"path": "a.txt"})).await, "1\touter\n");
+    assert!(
+        hand.ok("bash", json!({"command": "cat a.txt"}))
+            .await
+            .starts_with("inner")
+    );
+    assert_eq!(
+        hand.ok("read_file", json!({"path": "a.txt"})).await,
+        "1\touter\n"
+    );
     for path in ["..", "/etc", "out", "none", "a.txt", "a\nb", "a\u{0}b"] {
-        let text = hand.fails("cd", json!({ "path": path }), CallStatus::Failed).await;
-        assert!(!text.is_empty() && hand.ok("bash", json!({"command": "cat a.txt"})).await.starts_with("inner"), "{path}: {text}");
+        let text = hand
+            .fails("cd", json!({ "path": path }), CallStatus::Failed)
+            .await;
+        assert!(
+            !text.is_empty()
+                && hand
+                    .ok("bash", json!({"command": "cat a.txt"}))
+                    .await
+                    .starts_with("inner"),
+            "{path}: {text}"
+        );
     }
     hand.ok("cd", json!({"path": "."})).await;
-    assert!(hand.ok("bash", json!({"command": "cat a.txt"})).await.starts_with("outer"));
-    assert!(hand.fails("cd", none(), CallStatus::Invalid).await.contains("`path` is missing"));
+    assert!(
+        hand.ok("bash", json!({"command": "cat a.txt"}))
+            .await
+            .starts_with("outer")
+    );
+    assert!(
+        hand.fails("cd", none(), CallStatus::Invalid)
+            .await
+            .contains("`path` is missing")
+    );
 }
 
 #[tokio::test]
 async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_person_says_so() {
-    let (plain, beside) = (json!({"section": "A", "content": "b"}), json!({"section": "A", "content": "b", "beside": true}));
+    let (plain, beside) = (
+        json!({"section": "A", "content": "b"}),
+        json!({"section": "A", "content": "b", "beside": true}),
+    );
     for name in podbay::wire::OTHER_INSTRUCTIONS {
         let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), Some("no")).await;
         hand.put(name, "Be brief.\n");
-        let text = hand.fails("update_config", plain.clone(), CallStatus::Failed).await;
-        assert!(text.contains(&format!("beside {name}, which this project uses: change that one")), "{text}");
-        assert!(hand.asked.lock().expect("no test panics while it holds this").is_empty());
-        hand.fails("update_config", beside.clone(), CallStatus::Denied).await;
-        assert_eq!(hand.asked.lock().expect("no test panics while it holds this").len(), 1, "it is asked about");
+        let text = hand
+            .fails("update_config", plain.clone(), CallStatus::Failed)
+            .await;
+        assert!(
+            text.contains(&format!(
+                "beside {name}, which this project uses: change that one"
+            )),
+            "{text}"
+        );
+        assert!(
+            hand.asked
+                .lock()
+                .expect("no test panics while it holds this")
+                .is_empty()
+        );
+        hand.fails("update_config", beside.clone(), CallStatus::Denied)
+            .await;
+        assert_eq!(
+            hand.asked
+                .lock()
+                .expect("no test panics while it holds this")
+                .len(),
+            1,
+            "it is asked about"
+        );
         assert!(!hand.has("PODBAY.md"), "{name}");
     }
     // In a run nobody is asked. What is a link leads to what is in use.
     let hand = Hand::new().await;
     hand.put("docs/agents.md", "Be brief.\n");
     std::os::unix::fs::symlink("docs/agents.md", hand.guest.path("AGENTS.md")).expect("linked");
-    hand.fails("update_config", plain.clone(), CallStatus::Failed).await;
-    hand.fails("update_config", beside.clone(), CallStatus::Denied).await;
+    hand.fails("update_config", plain.clone(), CallStatus::Failed)
+        .await;
+    hand.fails("update_config", beside.clone(), CallStatus::Denied)
+        .await;
     assert!(!hand.has("PODBAY.md"));
     // Somebody's word, an empty file that says nothing, and the file itself once it is there.
-    let allow = policy::Options { allow: vec!["update_config".to_owned()], ..policy::Options::default() };
+    let allow = policy::Options {
+        allow: vec!["update_config".to_owned()],
+        ..policy::Options::default()
+    };
     let hand = Hand::with(Set::Full, Mode::Auto, allow, None).await;
     hand.put("AGENTS.md", "Be brief.\n");
     hand.ok("update_config", beside).await;
-    hand.ok("update_config", json!({"section": "B", "content": "c"})).await;
-    assert_eq!((hand.text("PODBAY.md").as_str(), hand.text("AGENTS.md").as_str()), ("## A\n\nb\n\n## B\n\nc\n", "Be brief.\n"));
+    hand.ok("update_config", json!({"section": "B", "content": "c"}))
+        .await;
+    assert_eq!(
+        (
+            hand.text("PODBAY.md").as_str(),
+            hand.text("AGENTS.md").as_str()
+        ),
+        ("## A\n\nb\n\n## B\n\nc\n", "Be brief.\n")
+    );
     let hand = Hand::new().await;
     hand.put("AGENTS.md", " \n");
     hand.ok("update_config", plain).await;
@@ -147,37 +317,102 @@ async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_pers
 #[tokio::test]
 async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question() {
     let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), None).await;
-    let text = hand.ok("update_config", json!({"section": "## Tests", "content": "Run `make test`."})).await;
+    let text = hand
+        .ok(
+            "update_config",
+            json!({"section": "## Tests", "content": "Run `make test`."}),
+        )
+        .await;
     assert!(text.starts_with("created PODBAY.md"), "{text}");
     assert_eq!(hand.text("PODBAY.md"), "## Tests\n\nRun `make test`.\n");
-    hand.ok("update_config", json!({"section": "Style", "content": "Short."})).await;
-    hand.ok("update_config", json!({"section": "tests", "content": "Run `make check`."})).await;
-    assert_eq!(hand.text("PODBAY.md"), "## Tests\n\nRun `make check`.\n\n## Style\n\nShort.\n");
-    hand.ok("update_config", json!({"section": "Tests", "content": ""})).await;
+    hand.ok(
+        "update_config",
+        json!({"section": "Style", "content": "Short."}),
+    )
+    .await;
+    hand.ok(
+        "update_config",
+        json!({"section": "tests", "content": "Run `make check`."}),
+    )
+    .await;
+    assert_eq!(
+        hand.text("PODBAY.md"),
+        "## Tests\n\nRun `make check`.\n\n## Style\n\nShort.\n"
+    );
+    hand.ok("update_config", json!({"section": "Tests", "content": ""}))
+        .await;
     assert_eq!(hand.text("PODBAY.md"), "## Style\n\nShort.\n");
     for (arguments, words) in [
         (json!({"section": "x"}), "`content` is missing"),
-        (json!({"section": "#", "content": "x"}), "`section` is empty"),
+        (
+            json!({"section": "#", "content": "x"}),
+            "`section` is empty",
+        ),
         (json!({"section": "a\nb", "content": "x"}), "one line"),
-        (json!({"section": "Tests <!--", "content": "x"}), "holds <!--,"),
+        (
+            json!({"section": "Tests <!--", "content": "x"}),
+            "holds <!--,",
+        ),
         (json!({"section": "``` x", "content": "x"}), "holds ```,"),
-        (json!({"section": "Te\u{202e}sts", "content": "x"}), "cannot be seen"),
-        (json!({"section": "Te\u{200b}sts", "content": "x"}), "cannot be seen"),
-        (json!({"section": "a", "content": "x".repeat(20_001)}), "at most 20000"),
+        (
+            json!({"section": "Te\u{202e}sts", "content": "x"}),
+            "cannot be seen",
+        ),
+        (
+            json!({"section": "Te\u{200b}sts", "content": "x"}),
+            "cannot be seen",
+        ),
+        (
+            json!({"section": "a", "content": "x".repeat(20_001)}),
+            "at most 20000",
+        ),
     ] {
-        let text = hand.fails("update_config", arguments, CallStatus::Invalid).await;
+        let text = hand
+            .fails("update_config", arguments, CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{text}");
     }
-    assert!(hand.fails("update_config", json!({"section": "No", "content": ""}), CallStatus::Failed).await.contains("no section `No`"));
-    assert!(hand.fails("update_config", json!({"section": "Style", "content": "Short."}), CallStatus::Failed).await.contains("already"));
+    assert!(
+        hand.fails(
+            "update_config",
+            json!({"section": "No", "content": ""}),
+            CallStatus::Failed
+        )
+        .await
+        .contains("no section `No`")
+    );
+    assert!(
+        hand.fails(
+            "update_config",
+            json!({"section": "Style", "content": "Short."}),
+            CallStatus::Failed
+        )
+        .await
+        .contains("already")
+    );
     // Through a link it is not written, wherever that leads.
     std::fs::remove_file(hand.guest.path("PODBAY.md")).expect("removed");
     hand.put(".env", "KEY=1\n");
     std::os::unix::fs::symlink(".env", hand.guest.path("PODBAY.md")).expect("linked");
-    let text = hand.fails("update_config", json!({"section": "A", "content": "b"}), CallStatus::Failed).await;
-    assert!(text.contains("is a symbolic link") && hand.text(".env") == "KEY=1\n", "{text}");
+    let text = hand
+        .fails(
+            "update_config",
+            json!({"section": "A", "content": "b"}),
+            CallStatus::Failed,
+        )
+        .await;
+    assert!(
+        text.contains("is a symbolic link") && hand.text(".env") == "KEY=1\n",
+        "{text}"
+    );
     let silent = Hand::with(Set::Full, Mode::Deny, policy::Options::default(), None).await;
-    silent.fails("update_config", json!({"section": "A", "content": "b"}), CallStatus::Denied).await;
+    silent
+        .fails(
+            "update_config",
+            json!({"section": "A", "content": "b"}),
+            CallStatus::Denied,
+        )
+        .await;
     assert!(!silent.has("PODBAY.md"));
 }
 
@@ -185,86 +420,196 @@ async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question
 async fn rarely_used_tools_are_found_explained_and_called() {
     let hand = Hand::with(Set::Small, Mode::Auto, policy::Options::default(), None).await;
     let all = hand.ok("more_tools", none()).await;
-    for tool in ["mkdir(path): Make a folder", "archive(", "git_status(", "ask_user("] {
+    for tool in [
+        "mkdir(path): Make a folder",
+        "archive(",
+        "git_status(",
+        "ask_user(",
+    ] {
         assert!(all.contains(tool), "`{tool}` is missing: {all}");
     }
-    assert!(!all.contains("read_file(") && !all.contains("more_tools("), "what the model is told of is not listed: {all}");
-    let found = hand.ok("tool_search", json!({"query": "rename unzip", "max_results": 5})).await;
-    assert!(found.contains("move_file(") && found.contains("archive(") && !found.contains("mkdir("), "{found}");
-    let explained = hand.ok("more_tools", json!({"tools": ["mkdir", "TodoWrite"]})).await;
     assert!(
-        explained.contains("mkdir: Make a folder") && explained.contains("task_list: ") && explained.contains("\"path\""),
+        !all.contains("read_file(") && !all.contains("more_tools("),
+        "what the model is told of is not listed: {all}"
+    );
+    let found = hand
+        .ok(
+            "tool_search",
+            json!({"query": "rename unzip", "max_results": 5}),
+        )
+        .await;
+    assert!(
+        found.contains("move_file(") && found.contains("archive(") && !found.contains("mkdir("),
+        "{found}"
+    );
+    let explained = hand
+        .ok("more_tools", json!({"tools": ["mkdir", "TodoWrite"]}))
+        .await;
+    assert!(
+        explained.contains("mkdir: Make a folder")
+            && explained.contains("task_list: ")
+            && explained.contains("\"path\""),
         "{explained}"
     );
-    // What is left out is said: ten are shown where something is looked for, as many as are asked for, and all where nothing is.
+    // What is left out is said: ten are shown where something is looked for, as many as are asked
+    // for, and all where nothing is.
     for (arguments, n_shown) in [
         (json!({"query": "file folder process command"}), 10),
-        (json!({"query": "file folder process command", "max_results": 2}), 2),
+        (
+            json!({"query": "file folder process command", "max_results": 2}),
+            2,
+        ),
         (json!({"max_results": 3, "list_deferred": true}), 3),
     ] {
         let found = hand.ok("more_tools", arguments).await;
         let n_lines = found.lines().filter(|line| line.contains("): ")).count();
-        assert!(n_lines == n_shown && found.contains(" more; ask with other words, or with a larger max_results)"), "{n_shown}: {found}");
+        assert!(
+            n_lines == n_shown
+                && found.contains(" more; ask with other words, or with a larger max_results)"),
+            "{n_shown}: {found}"
+        );
     }
     assert!(!all.contains("larger max_results"), "{all}");
-    assert!(hand.ok("more_tools", json!({"query": "zeppelin"})).await.contains("no tool is about that"));
+    assert!(
+        hand.ok("more_tools", json!({"query": "zeppelin"}))
+            .await
+            .contains("no tool is about that")
+    );
 
-    assert_eq!(hand.ok("more_tools", json!({"tool": "mkdir", "arguments": {"path": "src/new"}})).await, "created src/new/");
+    assert_eq!(
+        hand.ok(
+            "more_tools",
+            json!({"tool": "mkdir", "arguments": {"path": "src/new"}})
+        )
+        .await,
+        "created src/new/"
+    );
     assert!(hand.has("src/new"));
-    // As text, by another name, without any arguments, or straight by its own name: what can only be meant one way is done.
-    hand.ok("more_tools", json!({"name": "create_directory", "args": "{\"path\": \"two\"}"})).await;
-    hand.ok("more_tools", json!({"tool": "list_processes", "arguments": {}})).await;
+    // As text, by another name, without any arguments, or straight by its own name: what can only
+    // be meant one way is done.
+    hand.ok(
+        "more_tools",
+        json!({"name": "create_directory", "args": "{\"path\": \"two\"}"}),
+    )
+    .await;
+    hand.ok(
+        "more_tools",
+        json!({"tool": "list_processes", "arguments": {}}),
+    )
+    .await;
     hand.ok("mkdir", json!({"path": "three"})).await;
     assert!(hand.has("two") && hand.has("three"));
     for (arguments, words) in [
         (json!({"arguments": {"path": "x"}}), "`tool` is missing"),
-        (json!({"tool": "mkdir", "arguments": {"path": 1, "mode": 7}}), "wrong arguments for mkdir"),
-        (json!({"tool": "mkdir", "arguments": {}}), "`path` is missing"),
-        (json!({"tool": "fly", "arguments": {}}), "there is no tool `fly`"),
-        (json!({"tool": "more_tools", "arguments": {"tool": "mkdir"}}), "cannot call itself"),
-        (json!({"tool": "mkdir", "arguments": {"path": "x"}, "query": "y"}), "for one `tool`"),
+        (
+            json!({"tool": "mkdir", "arguments": {"path": 1, "mode": 7}}),
+            "wrong arguments for mkdir",
+        ),
+        (
+            json!({"tool": "mkdir", "arguments": {}}),
+            "`path` is missing",
+        ),
+        (
+            json!({"tool": "fly", "arguments": {}}),
+            "there is no tool `fly`",
+        ),
+        (
+            json!({"tool": "more_tools", "arguments": {"tool": "mkdir"}}),
+            "cannot call itself",
+        ),
+        (
+            json!({"tool": "mkdir", "arguments": {"path": "x"}, "query": "y"}),
+            "for one `tool`",
+        ),
         (json!({"tool": "mkdir", "arguments": [1]}), "`arguments`"),
         (json!({"max_results": -1}), "cannot be negative"),
     ] {
-        let text = hand.fails("more_tools", arguments.clone(), CallStatus::Invalid).await;
+        let text = hand
+            .fails("more_tools", arguments.clone(), CallStatus::Invalid)
+            .await;
         assert!(text.contains(words), "{arguments}: {text}");
     }
-    assert!(hand.fails("more_tools", json!({"tool": "fly"}), CallStatus::Failed).await.contains("there is no tool `fly`"));
+    assert!(
+        hand.fails("more_tools", json!({"tool": "fly"}), CallStatus::Failed)
+            .await
+            .contains("there is no tool `fly`")
+    );
 }
 
 #[tokio::test]
 async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it_is() {
-    let deny = |rule: &str| policy::Options { deny: vec![rule.to_owned()], ..policy::Options::default() };
+    let deny = |rule: &str| policy::Options {
+        deny: vec![rule.to_owned()],
+        ..policy::Options::default()
+    };
     let wrapped = |tool: &str, arguments: Value| json!({"tool": tool, "arguments": arguments});
     for (rule, call) in [
         ("mkdir", wrapped("mkdir", json!({"path": "a"}))),
-        ("delete_file(src/**)", wrapped("rm", json!({"path": "src/a"}))),
-        ("bash(git push *)", wrapped("bash", json!({"command": "true && git push origin"}))),
-        ("start_background_process", wrapped("start_background_process", json!({"command": "sleep 9"}))),
-        ("bash", wrapped("start_background_process", json!({"command": "sleep 9"}))),
-        ("start_background_process", wrapped("bash", json!({"command": "sleep 9", "background": true}))),
+        (
+            "delete_file(src/**)",
+            wrapped("rm", json!({"path": "src/a"})),
+        ),
+        (
+            "bash(git push *)",
+            wrapped("bash", json!({"command": "true && git push origin"})),
+        ),
+        (
+            "start_background_process",
+            wrapped("start_background_process", json!({"command": "sleep 9"})),
+        ),
+        (
+            "bash",
+            wrapped("start_background_process", json!({"command": "sleep 9"})),
+        ),
+        (
+            "start_background_process",
+            wrapped("bash", json!({"command": "sleep 9", "background": true})),
+        ),
     ] {
         let hand = Hand::with(Set::Standard, Mode::Auto, deny(rule), None).await;
         let text = hand.fails("more_tools", call, CallStatus::Denied).await;
-        assert!(text.contains(&format!("the rule `{rule}` denies it")) && hand.reached().is_empty(), "{text}");
+        assert!(
+            text.contains(&format!("the rule `{rule}` denies it")) && hand.reached().is_empty(),
+            "{text}"
+        );
     }
     let hand = Hand::with(Set::Small, Mode::Auto, policy::Options::default(), None).await;
-    hand.fails("more_tools", wrapped("write_file", json!({"path": ".env", "content": "x"})), CallStatus::Denied).await;
-    hand.ok("more_tools", wrapped("mkdir", json!({"path": "a"}))).await;
+    hand.fails(
+        "more_tools",
+        wrapped("write_file", json!({"path": ".env", "content": "x"})),
+        CallStatus::Denied,
+    )
+    .await;
+    hand.ok("more_tools", wrapped("mkdir", json!({"path": "a"})))
+        .await;
     let started = hand.kinds().into_iter().find_map(|kind| match kind {
-        Kind::CallStarted { name, arguments, .. } => Some((name, arguments)),
+        Kind::CallStarted {
+            name, arguments, ..
+        } => Some((name, arguments)),
         _ => None,
     });
-    assert_eq!(started, Some(("mkdir".to_owned(), r#"{"path":"a"}"#.to_owned())));
+    assert_eq!(
+        started,
+        Some(("mkdir".to_owned(), r#"{"path":"a"}"#.to_owned()))
+    );
     // A rule for the tool itself speaks of looking for tools, and of no call.
     let hand = Hand::with(Set::Small, Mode::Auto, deny("more_tools"), None).await;
     hand.fails("more_tools", none(), CallStatus::Denied).await;
     // What one rule allows in the background it does not allow before it.
-    let (allow, ask) = (vec!["start_background_process(touch *)".to_owned()], vec!["bash(touch a)".to_owned()]);
-    let allow = policy::Options { allow, ask, ..policy::Options::default() };
+    let (allow, ask) = (
+        vec!["start_background_process(touch *)".to_owned()],
+        vec!["bash(touch a)".to_owned()],
+    );
+    let allow = policy::Options {
+        allow,
+        ask,
+        ..policy::Options::default()
+    };
     let hand = Hand::with(Set::Full, Mode::Ask, allow, None).await;
-    hand.fails("bash", json!({"command": "touch a"}), CallStatus::Denied).await;
-    hand.call("start_background_process", json!({"command": "touch b"})).await;
+    hand.fails("bash", json!({"command": "touch a"}), CallStatus::Denied)
+        .await;
+    hand.call("start_background_process", json!({"command": "touch b"}))
+        .await;
     assert!(!hand.has("a") && hand.has("b"));
 }
 
@@ -272,11 +617,38 @@ async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it
 #[test]
 fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     let names = |set| {
-        let catalogue = Catalogue::new(&tools::Options { set, ..tools::Options::default() });
-        catalogue.tools().iter().map(|tool| tool.name).collect::<Vec<_>>()
+        let catalogue = Catalogue::new(&tools::Options {
+            set,
+            ..tools::Options::default()
+        });
+        catalogue
+            .tools()
+            .iter()
+            .map(|tool| tool.name)
+            .collect::<Vec<_>>()
     };
-    let small = ["read_file", "edit_file", "write_file", "list_directory", "grep", "bash", "more_tools"];
-    let standard = [&small[..], &["glob", "multi_edit", "apply_patch", "git_status", "git_diff", "ask_user", "task_list"]].concat();
+    let small = [
+        "read_file",
+        "edit_file",
+        "write_file",
+        "list_directory",
+        "grep",
+        "bash",
+        "more_tools",
+    ];
+    let standard = [
+        &small[..],
+        &[
+            "glob",
+            "multi_edit",
+            "apply_patch",
+            "git_status",
+            "git_diff",
+            "ask_user",
+            "task_list",
+        ],
+    ]
+    .concat();
     let sorted = |mut names: Vec<&'static str>| {
         names.sort_unstable();
         names
@@ -286,9 +658,19 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     assert!(names(Set::Full).len() == 34, "{:?}", names(Set::Full));
     // Four characters are about a token.
     let size = |set| {
-        let catalogue = Catalogue::new(&tools::Options { set, ..tools::Options::default() });
-        let told = |tool: &podbay::tools::Tool| format!("{}{}{}", tool.name, tool.description, tool.parameters).len();
+        let catalogue = Catalogue::new(&tools::Options {
+            set,
+            ..tools::Options::default()
+        });
+        let told = |tool: &podbay::tools::Tool| {
+            format!("{}{}{}", tool.name, tool.description, tool.parameters).len()
+        };
         catalogue.tools().iter().map(told).sum::<usize>() / 4
     };
-    assert!(size(Set::Small) < 700 && size(Set::Standard) < 1800, "{} {}", size(Set::Small), size(Set::Standard));
+    assert!(
+        size(Set::Small) < 700 && size(Set::Standard) < 1800,
+        "{} {}",
+        size(Set::Small),
+        size(Set::Standard)
+    );
 }

@@ -1,4 +1,5 @@
-//! A hostile guest at the other end of the line: no box is needed, only what the host makes of its bytes.
+//! A hostile guest at the other end of the line: no box is needed, only what the host makes of its
+//! bytes.
 
 use std::time::Duration;
 
@@ -37,9 +38,17 @@ pub(super) async fn attack(id: &str) -> Option<Finding> {
         match id {
             "F-01" => {
                 let announced = (frame::MAX_FRAME as u32 + 1).to_be_bytes();
-                ends(&[announced.to_vec()], |reason| matches!(reason, Reason::Protocol(_))).await
+                ends(&[announced.to_vec()], |reason| {
+                    matches!(reason, Reason::Protocol(_))
+                })
+                .await
             }
-            "F-02" => ends(&[vec![0, 0, 0, 9, b'{']], |reason| matches!(reason, Reason::Broken(_))).await,
+            "F-02" => {
+                ends(&[vec![0, 0, 0, 9, b'{']], |reason| {
+                    matches!(reason, Reason::Broken(_))
+                })
+                .await
+            }
             "F-03" => no_message().await,
             "F-04" => answers().await,
             "F-05" => flood().await,
@@ -52,7 +61,10 @@ pub(super) async fn attack(id: &str) -> Option<Finding> {
         Ok(None) => None,
         Ok(Some(Ok(got))) => Some(Finding { held: true, got }),
         Ok(Some(Err(got))) => Some(Finding { held: false, got }),
-        Err(_) => Some(Finding { held: false, got: "the host was still waiting after 30 s".to_owned() }),
+        Err(_) => Some(Finding {
+            held: false,
+            got: "the host was still waiting after 30 s".to_owned(),
+        }),
     }
 }
 
@@ -82,23 +94,40 @@ async fn no_message() -> Found {
     let messages: [Vec<u8>; 5] = [
         b"{\"type\":\"\x1b]0;owned\x07\"}".to_vec(),
         vec![0xff; 64],
-        [b"{\"type\":\"done\",\"id\":0,\"output\":".to_vec(), b"[".repeat(100_000)].concat(),
+        [
+            b"{\"type\":\"done\",\"id\":0,\"output\":".to_vec(),
+            b"[".repeat(100_000),
+        ]
+        .concat(),
         b"{\"type\":\"run_on_host\",\"argv\":[\"id\"]}".to_vec(),
         b"{\"type\":\"credit\",\"id\":-1,\"bytes\":1e300}".to_vec(),
     ];
     let n_messages = messages.len();
     for message in messages {
-        ends(&[(message.len() as u32).to_be_bytes().to_vec(), message], |reason| matches!(reason, Reason::Protocol(_))).await?;
+        ends(
+            &[(message.len() as u32).to_be_bytes().to_vec(), message],
+            |reason| matches!(reason, Reason::Protocol(_)),
+        )
+        .await?;
     }
     Ok(format!("{n_messages} streams were ended"))
 }
 
 async fn answers() -> Found {
     let (link, mut guest) = connected().await?;
-    let mut open = link.open(Call::Exec(nothing())).map_err(|error| error.to_string())?;
+    let mut open = link
+        .open(Call::Exec(nothing()))
+        .map_err(|error| error.to_string())?;
     let told = async {
         for id in [7, 4_000_000_000, 0, 0, 0] {
-            say(&mut guest, &ToHost::Done { id: CallId(id), output: Output::Fault(Fault::Cancelled) }).await;
+            say(
+                &mut guest,
+                &ToHost::Done {
+                    id: CallId(id),
+                    output: Output::Fault(Fault::Cancelled),
+                },
+            )
+            .await;
         }
     };
     let (first, ()) = tokio::join!(tokio::time::timeout(PATIENCE, open.recv()), told);
@@ -113,7 +142,10 @@ async fn answers() -> Found {
 async fn flood() -> Found {
     const FRAMES: u32 = 1_000_000;
     let (link, mut guest) = connected().await?;
-    let frame = framed(&ToHost::Credit { id: CallId(99), bytes: 1 });
+    let frame = framed(&ToHost::Credit {
+        id: CallId(99),
+        bytes: 1,
+    });
     let mut n_sent = 0;
     while n_sent < FRAMES && guest.write_all(&frame).await.is_ok() {
         n_sent += 1;
@@ -135,38 +167,108 @@ async fn hello() -> Found {
             // Stays open: silence is part of the attack.
             let _ = guest.read_to_end(&mut Vec::new()).await;
         });
-        let outcome = Link::connect(ours, BUILD, DiskLimits::default(), within, &CancellationToken::new()).await.map(|_| ());
+        let outcome = Link::connect(
+            ours,
+            BUILD,
+            DiskLimits::default(),
+            within,
+            &CancellationToken::new(),
+        )
+        .await
+        .map(|_| ());
         speaking.abort();
         outcome
     };
     let soon = Duration::from_millis(200);
     let names = vec![podbay_wire::BytesPath::from_text("n"); 10_000];
-    let facts = Facts { workspace_names: names, ..Facts::default() };
-    let version = framed(&ToHost::Hello(GuestHello { protocol: PROTOCOL + 1, build: BUILD.to_owned(), facts: Facts::default() }));
-    let other = framed(&ToHost::Hello(GuestHello { protocol: PROTOCOL, build: "\u{1b}[2J".to_owned(), facts: Facts::default() }));
-    let huge = framed(&ToHost::Hello(GuestHello { protocol: PROTOCOL, build: BUILD.to_owned(), facts }));
+    let facts = Facts {
+        workspace_names: names,
+        ..Facts::default()
+    };
+    let version = framed(&ToHost::Hello(GuestHello {
+        protocol: PROTOCOL + 1,
+        build: BUILD.to_owned(),
+        facts: Facts::default(),
+    }));
+    let other = framed(&ToHost::Hello(GuestHello {
+        protocol: PROTOCOL,
+        build: "\u{1b}[2J".to_owned(),
+        facts: Facts::default(),
+    }));
+    let huge = framed(&ToHost::Hello(GuestHello {
+        protocol: PROTOCOL,
+        build: BUILD.to_owned(),
+        facts,
+    }));
     let outcomes = [
-        ("silence", connect(None, soon).await.is_err_and(|error| matches!(error, Error::NoHello { .. }))),
-        ("a hello that never ends", connect(Some(vec![0, 0x10, 0, 0, b'{']), soon).await.is_err()),
-        ("another version", connect(Some(version), PATIENCE).await.is_err_and(|error| matches!(error, Error::Protocol { .. }))),
-        ("another build", connect(Some(other), PATIENCE).await.is_err_and(|error| !error.to_string().contains('\u{1b}'))),
-        ("ten thousand names", connect(Some(huge), PATIENCE).await.is_err()),
+        (
+            "silence",
+            connect(None, soon)
+                .await
+                .is_err_and(|error| matches!(error, Error::NoHello { .. })),
+        ),
+        (
+            "a hello that never ends",
+            connect(Some(vec![0, 0x10, 0, 0, b'{']), soon)
+                .await
+                .is_err(),
+        ),
+        (
+            "another version",
+            connect(Some(version), PATIENCE)
+                .await
+                .is_err_and(|error| matches!(error, Error::Protocol { .. })),
+        ),
+        (
+            "another build",
+            connect(Some(other), PATIENCE)
+                .await
+                .is_err_and(|error| !error.to_string().contains('\u{1b}')),
+        ),
+        (
+            "ten thousand names",
+            connect(Some(huge), PATIENCE).await.is_err(),
+        ),
     ];
-    let passed: Vec<&str> = outcomes.iter().filter(|(_, refused)| !refused).map(|(name, _)| *name).collect();
-    if passed.is_empty() { Ok(format!("{} refused", outcomes.len())) } else { Err(format!("accepted: {}", passed.join(", "))) }
+    let passed: Vec<&str> = outcomes
+        .iter()
+        .filter(|(_, refused)| !refused)
+        .map(|(name, _)| *name)
+        .collect();
+    if passed.is_empty() {
+        Ok(format!("{} refused", outcomes.len()))
+    } else {
+        Err(format!("accepted: {}", passed.join(", ")))
+    }
 }
 
 async fn connected() -> Result<(Link, DuplexStream), String> {
     let (ours, mut guest) = tokio::io::duplex(64 << 10);
-    say(&mut guest, &ToHost::Hello(GuestHello { protocol: PROTOCOL, build: BUILD.to_owned(), facts: Facts::default() })).await;
-    let (link, _) = Link::connect(ours, BUILD, DiskLimits::default(), PATIENCE, &CancellationToken::new())
-        .await
-        .map_err(|error| format!("no stream could be had: {error}"))?;
+    say(
+        &mut guest,
+        &ToHost::Hello(GuestHello {
+            protocol: PROTOCOL,
+            build: BUILD.to_owned(),
+            facts: Facts::default(),
+        }),
+    )
+    .await;
+    let (link, _) = Link::connect(
+        ours,
+        BUILD,
+        DiskLimits::default(),
+        PATIENCE,
+        &CancellationToken::new(),
+    )
+    .await
+    .map_err(|error| format!("no stream could be had: {error}"))?;
     Ok((link, guest))
 }
 
 async fn ended(link: &Link) -> Result<Reason, String> {
-    tokio::time::timeout(PATIENCE, link.wait_ended()).await.map_err(|_| "the stream goes on".to_owned())
+    tokio::time::timeout(PATIENCE, link.wait_ended())
+        .await
+        .map_err(|_| "the stream goes on".to_owned())
 }
 
 async fn say(guest: &mut DuplexStream, message: &ToHost) {
@@ -179,7 +281,13 @@ fn framed(message: &ToHost) -> Vec<u8> {
 }
 
 fn nothing() -> Exec {
-    Exec { argv: Vec::new(), working_directory: None, terminal: None, timeout_ms: None, grace_ms: 0 }
+    Exec {
+        argv: Vec::new(),
+        working_directory: None,
+        terminal: None,
+        timeout_ms: None,
+        grace_ms: 0,
+    }
 }
 
 #[cfg(test)]

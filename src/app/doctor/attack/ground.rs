@@ -15,16 +15,23 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Makes a project with a `.git` and a `.podbay`, owned by whoever owns `like`, where that can be given away: sandboxes there run as that user.
+    /// Makes a project with a `.git` and a `.podbay`, owned by whoever owns `like`, where that can
+    /// be given away: sandboxes there run as that user.
     pub(super) fn make(like: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("podbay-attack-").permissions(fs::Permissions::from_mode(0o755)).tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix("podbay-attack-")
+            .permissions(fs::Permissions::from_mode(0o755))
+            .tempdir()?;
         let ground = Self { folder };
         let project = ground.project();
         let git = project.join(".git");
         for folder in [&project, &git, &git.join("hooks"), &git.join("objects")] {
             fs::create_dir(folder)?;
         }
-        fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n")?;
+        fs::write(
+            git.join("config"),
+            "[core]\n\trepositoryformatversion = 0\n",
+        )?;
         fs::create_dir(project.join(".podbay"))?;
         fs::write(project.join(".podbay/config.toml"), "")?;
         fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;

@@ -1,4 +1,5 @@
-//! A box under attack: commands of the guest's table are run in it, and calls made that a model could make.
+//! A box under attack: commands of the guest's table are run in it, and calls made that a model
+//! could make.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -64,7 +65,10 @@ impl Ran {
             Output::Fault(fault) => fault.to_string(),
             _ => "the guest answered with something else than a command's end".to_owned(),
         };
-        self.finding.unwrap_or(Finding { held: false, got: said })
+        self.finding.unwrap_or(Finding {
+            held: false,
+            got: said,
+        })
     }
 }
 
@@ -100,13 +104,22 @@ impl Inside<'_> {
     }
 
     pub(super) fn terms(&self) -> Terms<'static> {
-        Terms { folder: None, time: TIME, grace: Duration::from_secs(1), cancel: self.cancel.child_token(), delay: Duration::ZERO }
+        Terms {
+            folder: None,
+            time: TIME,
+            grace: Duration::from_secs(1),
+            cancel: self.cancel.child_token(),
+            delay: Duration::ZERO,
+        }
     }
 
     /// Returns terms that leave more time where there is little of a core.
     pub(super) fn patient(&self) -> Terms<'static> {
         let terms = self.terms();
-        Terms { time: terms.time * self.slowness(), ..terms }
+        Terms {
+            time: terms.time * self.slowness(),
+            ..terms
+        }
     }
 
     /// Returns by how much more time what happens in this box may take than where it has a core.
@@ -119,10 +132,20 @@ impl Inside<'_> {
         PATIENCE * self.slowness()
     }
 
-    pub(super) async fn attack_with(&self, id: &str, arguments: &[String], terms: &Terms<'_>) -> Result<Ran, Error> {
-        let words = [PROGRAM, "guest", "attack", id].into_iter().map(str::to_owned).chain(arguments.iter().cloned());
+    pub(super) async fn attack_with(
+        &self,
+        id: &str,
+        arguments: &[String],
+        terms: &Terms<'_>,
+    ) -> Result<Ran, Error> {
+        let words = [PROGRAM, "guest", "attack", id]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(arguments.iter().cloned());
         let call = Call::Exec(Exec {
-            argv: words.map(|word| BytesPath::from_bytes(word.into_bytes())).collect(),
+            argv: words
+                .map(|word| BytesPath::from_bytes(word.into_bytes()))
+                .collect(),
             working_directory: terms.folder.map(BytesPath::from_text),
             terminal: None,
             timeout_ms: Some(terms.time.as_millis() as u64),
@@ -139,22 +162,41 @@ impl Inside<'_> {
             std::thread::sleep(terms.delay);
         };
         let deadline = terms.time + terms.grace + self.patience();
-        let output = self.sandbox.call(call, keep, &terms.cancel, deadline).await.map_err(Error::Sandbox)?;
-        if matches!(&output, Output::Command(CommandEnded { limit: Some(limit), .. }) if limit.is_of_disk()) {
+        let output = self
+            .sandbox
+            .call(call, keep, &terms.cancel, deadline)
+            .await
+            .map_err(Error::Sandbox)?;
+        if matches!(&output, Output::Command(CommandEnded { limit: Some(limit), .. }) if limit.is_of_disk())
+        {
             self.is_disturbed.store(true, Ordering::Relaxed);
         }
-        let line = kept.split(|&byte| byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
-        Ok(Ran { output, finding: serde_json::from_slice(line).ok(), n_bytes, took: begun.elapsed() })
+        let line = kept
+            .split(|&byte| byte == b'\n')
+            .rfind(|line| !line.is_empty())
+            .unwrap_or_default();
+        Ok(Ran {
+            output,
+            finding: serde_json::from_slice(line).ok(),
+            n_bytes,
+            took: begun.elapsed(),
+        })
     }
 
     /// Makes one call that a model could make.
     pub(super) async fn call(&self, call: Call) -> Result<Output, Error> {
-        self.sandbox.call(call, |_, _| {}, self.cancel, self.patience()).await.map_err(Error::Sandbox)
+        self.sandbox
+            .call(call, |_, _| {}, self.cancel, self.patience())
+            .await
+            .map_err(Error::Sandbox)
     }
 
     /// Runs one more command, which says whether the box still does what it should.
     pub(super) async fn look_again(&self) -> Result<Finding, Error> {
-        Ok(self.attack_with("count", &[], &self.patient()).await?.found())
+        Ok(self
+            .attack_with("count", &[], &self.patient())
+            .await?
+            .found())
     }
 }
 
@@ -166,12 +208,26 @@ mod tests {
     #[test]
     fn how_a_silent_command_ended_is_said_in_words() {
         let check = |end, limit, expected: &str| {
-            let ended = CommandEnded { limit, ..CommandEnded::plain(end) };
-            assert_eq!(without_a_word(&ended), format!("it ended without a word ({expected})"));
+            let ended = CommandEnded {
+                limit,
+                ..CommandEnded::plain(end)
+            };
+            assert_eq!(
+                without_a_word(&ended),
+                format!("it ended without a word ({expected})")
+            );
         };
         check(End::Signaled { signal: 25 }, None, "killed by SIGXFSZ");
-        check(End::Signaled { signal: 40 }, None, "killed by the signal 40");
-        check(End::Signaled { signal: 9 }, Some(Limit::Time { ms: 60_000 }), "killed: it ran longer than the limit of 60 s");
+        check(
+            End::Signaled { signal: 40 },
+            None,
+            "killed by the signal 40",
+        );
+        check(
+            End::Signaled { signal: 9 },
+            Some(Limit::Time { ms: 60_000 }),
+            "killed: it ran longer than the limit of 60 s",
+        );
         check(End::Exited { code: 3 }, None, "exit code 3");
     }
 }

@@ -1,8 +1,9 @@
 //! `--attack`: what an agent could try against its sandbox, tried in the person's own set-up.
 //!
-//! A throw-away project and two boxes made from the person's settings: one as they are, one with less memory and fewer processes, in
-//! which filling up is quick and does not trouble the machine. What is tried stands in `attacks.toml`, with what must happen; nothing
-//! does harm where it succeeds. With the backend `attach` there is one box, and it is the real one.
+//! A throw-away project and two boxes made from the person's settings: one as they are, one with
+//! less memory and fewer processes, in which filling up is quick and does not trouble the machine.
+//! What is tried stands in `attacks.toml`, with what must happen; nothing does harm where it
+//! succeeds. With the backend `attach` there is one box, and it is the real one.
 //!
 //! Start with [`attack`], then `table.rs`.
 
@@ -68,7 +69,8 @@ pub enum Outcome {
     Failed,
 }
 
-/// One row: what was tried, what must happen, what did. The last may hold words from the sandbox: they are made safe where they are shown.
+/// One row: what was tried, what must happen, what did. The last may hold words from the sandbox:
+/// they are made safe where they are shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
     /// As docs/security-cases.md has it.
@@ -92,21 +94,42 @@ pub struct Siege {
 
 impl Siege {
     fn new(attacks: Vec<Attempt>) -> Self {
-        let failed = attacks.iter().any(|attempt| attempt.status == Outcome::Failed);
-        Self { status: if failed { Outcome::Failed } else { Outcome::Held }, attacks }
+        let failed = attacks
+            .iter()
+            .any(|attempt| attempt.status == Outcome::Failed);
+        Self {
+            status: if failed {
+                Outcome::Failed
+            } else {
+                Outcome::Held
+            },
+            attacks,
+        }
     }
 
     pub fn n_failed(&self) -> usize {
-        self.attacks.iter().filter(|attempt| attempt.status == Outcome::Failed).count()
+        self.attacks
+            .iter()
+            .filter(|attempt| attempt.status == Outcome::Failed)
+            .count()
     }
 }
 
 /// Tries everything. That a sandbox cannot be had is an error; that one does not hold is a row.
 #[boxed]
 pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
-    let doing = |source| Error::Io { doing: "make a project to throw away (TMPDIR names another place)".to_owned(), source };
-    let ground = if is_attached(&place.config) { None } else { Some(Ground::make(&place.project).map_err(doing)?) };
-    let project = ground.as_ref().map_or_else(|| place.project.clone(), Ground::project);
+    let doing = |source| Error::Io {
+        doing: "make a project to throw away (TMPDIR names another place)".to_owned(),
+        source,
+    };
+    let ground = if is_attached(&place.config) {
+        None
+    } else {
+        Some(Ground::make(&place.project).map_err(doing)?)
+    };
+    let project = ground
+        .as_ref()
+        .map_or_else(|| place.project.clone(), Ground::project);
     let place = Place {
         project: project.clone(),
         config: place.config.clone(),
@@ -122,7 +145,10 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         // The box is somebody else's.
         Err(_) => None,
     };
-    let (memory, n_cpus) = (engine.map(|facts| facts.memory), engine.map(|facts| facts.n_cpus));
+    let (memory, n_cpus) = (
+        engine.map(|facts| facts.memory),
+        engine.map(|facts| facts.n_cpus),
+    );
     let facts = camp.facts.clone();
     let measure = Measure {
         config: &place.config,
@@ -131,7 +157,9 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         n_processes: facts.n_processes,
         millicores: facts.millicores,
         asked: ground.as_ref().map(|_| asked(&place.config, n_cpus)),
-        growth: ground.as_ref().map(|_| smaller(&place.config).sandbox.disk.bytes()),
+        growth: ground
+            .as_ref()
+            .map(|_| smaller(&place.config).sandbox.disk.bytes()),
     };
     let mut is_small = false;
     let mut attempts = Vec::new();
@@ -139,7 +167,11 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         let is_resource = row.group == "resources";
         let mut is_new = ground.is_some() && (row.id == GROWING || is_resource && !is_small);
         is_small |= is_resource && ground.is_some();
-        let config = if is_small { smaller(&place.config) } else { place.config.clone() };
+        let config = if is_small {
+            smaller(&place.config)
+        } else {
+            place.config.clone()
+        };
         step(front, at, &row.tried, false);
         let mut n_tried = 0;
         let found = loop {
@@ -154,7 +186,10 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
             n_tried += 1;
             // It says nothing of the sandbox then.
             let is_disturbed = camp.is_disturbed.load(Ordering::Relaxed);
-            is_new = ground.is_some() && is_disturbed && n_tried < TRIES && found.as_ref().is_ok_and(|found| !found.held);
+            is_new = ground.is_some()
+                && is_disturbed
+                && n_tried < TRIES
+                && found.as_ref().is_ok_and(|found| !found.held);
             if !is_new {
                 break found;
             }
@@ -180,17 +215,27 @@ struct Camp {
     lock: Option<Lock>,
     /// The folder that the attacks by tools go for, below `/workspace`.
     folder: String,
-    /// Others may have filled the disk, so that a command was ended for it, or have freed as much as one took.
+    /// Others may have filled the disk, so that a command was ended for it, or have freed as much
+    /// as one took.
     is_disturbed: AtomicBool,
 }
 
 impl Camp {
-    async fn pitch(place: &Place, config: &Config, front: &Front, cancel: &CancellationToken) -> Result<Self, Error> {
+    async fn pitch(
+        place: &Place,
+        config: &Config,
+        front: &Front,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let mut n_tried = 0;
         loop {
             let camp = Self::make(place, config, front, cancel).await?;
             n_tried += 1;
-            let made = camp.inside(cancel).attack("links", std::slice::from_ref(&camp.folder)).await.map(inside::Ran::found);
+            let made = camp
+                .inside(cancel)
+                .attack("links", std::slice::from_ref(&camp.folder))
+                .await
+                .map(inside::Ran::found);
             if made.as_ref().is_ok_and(|found| found.held) {
                 return Ok(camp);
             }
@@ -199,12 +244,20 @@ impl Camp {
             let found = made?;
             if !is_disturbed || n_tried == TRIES {
                 let hint = "the project of the sandbox must be writable for this, and its guest of this version";
-                return Err(Error::usage(format!("the attacks cannot begin: {}", found.got), hint));
+                return Err(Error::usage(
+                    format!("the attacks cannot begin: {}", found.got),
+                    hint,
+                ));
             }
         }
     }
 
-    async fn make(place: &Place, config: &Config, front: &Front, cancel: &CancellationToken) -> Result<Self, Error> {
+    async fn make(
+        place: &Place,
+        config: &Config,
+        front: &Front,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
         let place = Place {
             project: place.project.clone(),
             config: config.clone(),
@@ -217,18 +270,39 @@ impl Camp {
         let lock = bench.lock()?;
         let sink = Arc::clone(&front.sink);
         let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
-        // That a box ended is a row's to tell, and a person who reads rows need not be warned twice.
-        let (sandbox, started) = bench.start(&progress, None, Arc::new(|_| {}), cancel).await?;
+        // That a box ended is a row's to tell, and a person who reads rows need not be warned
+        // twice.
+        let (sandbox, started) = bench
+            .start(&progress, None, Arc::new(|_| {}), cancel)
+            .await?;
         let folder = format!(".podbay-attack-{}", std::process::id());
-        Ok(Self { bench, sandbox, facts: started.facts, lock: Some(lock), folder, is_disturbed: AtomicBool::new(false) })
+        Ok(Self {
+            bench,
+            sandbox,
+            facts: started.facts,
+            lock: Some(lock),
+            folder,
+            is_disturbed: AtomicBool::new(false),
+        })
     }
 
     fn inside<'a>(&'a self, cancel: &'a CancellationToken) -> Inside<'a> {
         let is_disturbed = &self.is_disturbed;
-        Inside { sandbox: &self.sandbox, facts: &self.facts, folder: self.folder.clone(), is_disturbed, cancel }
+        Inside {
+            sandbox: &self.sandbox,
+            facts: &self.facts,
+            folder: self.folder.clone(),
+            is_disturbed,
+            cancel,
+        }
     }
 
-    async fn attempt(&self, row: &Row, measure: &Measure<'_>, cancel: &CancellationToken) -> Result<Finding, Error> {
+    async fn attempt(
+        &self,
+        row: &Row,
+        measure: &Measure<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Finding, Error> {
         let inside = self.inside(cancel);
         let id = row.id.as_str();
         if let Some(found) = limits::attack(&inside, measure, id).await? {
@@ -243,8 +317,13 @@ impl Camp {
         match id {
             "ESC-20" => neighbours(&inside).await,
             "N-04" => listeners(&inside).await,
-            "S-01" => inside.attack(id, &[]).await.map(|ran| environment(&ran.found())),
-            id if ATTACKS.iter().any(|(known, _)| *known == id) => inside.attack(id, &[]).await.map(inside::Ran::found),
+            "S-01" => inside
+                .attack(id, &[])
+                .await
+                .map(|ran| environment(&ran.found())),
+            id if ATTACKS.iter().any(|(known, _)| *known == id) => {
+                inside.attack(id, &[]).await.map(inside::Ran::found)
+            }
             id => unreachable!("a test sees to it that somebody carries out {id}"),
         }
     }
@@ -252,8 +331,14 @@ impl Camp {
     async fn strike(self) {
         // A new token: what was made is removed also when the person has had enough.
         let cancel = CancellationToken::new();
-        let removed = self.inside(&cancel).attack("tidy", std::slice::from_ref(&self.folder)).await;
-        tracing::debug!(held = removed.is_ok_and(|ran| ran.finding.is_some_and(|finding| finding.held)), "tidied up");
+        let removed = self
+            .inside(&cancel)
+            .attack("tidy", std::slice::from_ref(&self.folder))
+            .await;
+        tracing::debug!(
+            held = removed.is_ok_and(|ran| ran.finding.is_some_and(|finding| finding.held)),
+            "tidied up"
+        );
         self.sandbox.close().await;
         if let Some(lock) = self.lock {
             lock.release();
@@ -274,22 +359,36 @@ async fn neighbours(inside: &Inside<'_>) -> Result<Finding, Error> {
     ran.map(inside::Ran::found)
 }
 
-/// Opens a port and a socket by name on this machine, as a service of the person's would, and lets the box look for them.
+/// Opens a port and a socket by name on this machine, as a service of the person's would, and lets
+/// the box look for them.
 async fn listeners(inside: &Inside<'_>) -> Result<Finding, Error> {
     use std::net::TcpListener;
     use std::net::UdpSocket;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::SocketAddr;
     use std::os::unix::net::UnixListener;
-    let doing = |source| Error::Io { doing: "open a port for the sandbox to look for".to_owned(), source };
+    let doing = |source| Error::Io {
+        doing: "open a port for the sandbox to look for".to_owned(),
+        source,
+    };
     // Whoever comes is never answered; the kernel alone takes the connection.
     let port = TcpListener::bind(("0.0.0.0", 0)).map_err(doing)?;
     let number = port.local_addr().map_err(doing)?.port();
     let name = format!("podbay-attack-{}", std::process::id());
-    let _named = SocketAddr::from_abstract_name(&name).and_then(|address| UnixListener::bind_addr(&address)).map_err(doing)?;
+    let _named = SocketAddr::from_abstract_name(&name)
+        .and_then(|address| UnixListener::bind_addr(&address))
+        .map_err(doing)?;
     // The address by which this machine would go out; nothing is sent.
-    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()));
-    let mut addresses = vec![format!("127.0.0.1:{number}"), format!("172.17.0.1:{number}"), format!("@{name}")];
+    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket
+            .connect("192.0.2.1:9")
+            .and_then(|()| socket.local_addr())
+    });
+    let mut addresses = vec![
+        format!("127.0.0.1:{number}"),
+        format!("172.17.0.1:{number}"),
+        format!("@{name}"),
+    ];
     addresses.extend(own.ok().map(|own| format!("{}:{number}", own.ip())));
     let found = inside.attack("N-04", &addresses).await?.found();
     drop(port);
@@ -310,13 +409,21 @@ fn environment(found: &Finding) -> Finding {
         !COMMON.contains(&name.as_ref()) && !name.starts_with("LC_") && !value.is_empty()
     });
     let leaked: Vec<String> = ours
-        .filter(|(name, value)| inside.contains(&format!("{}={}", name.display(), value.display()).as_str()))
+        .filter(|(name, value)| {
+            inside.contains(&format!("{}={}", name.display(), value.display()).as_str())
+        })
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .collect();
     if leaked.is_empty() {
-        return Finding { held: true, got: format!("{} variables, none of them yours", inside.len()) };
+        return Finding {
+            held: true,
+            got: format!("{} variables, none of them yours", inside.len()),
+        };
     }
-    Finding { held: false, got: format!("found: {}", leaked.join(", ")) }
+    Finding {
+        held: false,
+        got: format!("found: {}", leaked.join(", ")),
+    }
 }
 
 /// Returns the settings of the box that is filled up.
@@ -331,26 +438,46 @@ fn smaller(config: &Config) -> Config {
     config
 }
 
-/// Returns how many thousandths of a core the settings ask for; an engine is never asked for more than it has.
+/// Returns how many thousandths of a core the settings ask for; an engine is never asked for more
+/// than it has.
 fn asked(config: &Config, n_cpus: Option<u32>) -> u64 {
     let there = n_cpus.map_or(f64::INFINITY, |n| f64::from(n.max(1)));
     (config.sandbox.cpus.min(there) * 1000.0) as u64
 }
 
 fn attempt(row: &'static Row, found: Finding) -> Attempt {
-    let status = if found.held { Outcome::Held } else { Outcome::Failed };
+    let status = if found.held {
+        Outcome::Held
+    } else {
+        Outcome::Failed
+    };
     let got = match found.got.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &found.got[..end]),
         None => found.got,
     };
     let remedy = (status == Outcome::Failed).then_some(row.remedy.as_str());
-    Attempt { id: &row.id, group: &row.group, tried: &row.tried, expected: &row.expected, got, status, remedy }
+    Attempt {
+        id: &row.id,
+        group: &row.group,
+        tried: &row.tried,
+        expected: &row.expected,
+        got,
+        status,
+        remedy,
+    }
 }
 
 fn step(front: &Front, done: usize, detail: &str, finished: bool) {
     let task = "attacking a sandbox of your settings".to_owned();
     let total = Some(rows().len() as u64);
-    let progress = Progress { task, done: done as u64, total, unit: Unit::Steps, detail: detail.to_owned(), finished };
+    let progress = Progress {
+        task,
+        done: done as u64,
+        total,
+        unit: Unit::Steps,
+        detail: detail.to_owned(),
+        finished,
+    };
     (front.sink)(Kind::Progress(progress).into());
 }
 
@@ -362,16 +489,43 @@ mod tests {
     fn a_variable_of_ours_is_named_without_its_value() {
         // Cargo sets this one, and nobody else has it like this.
         let pair = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
-        let found = environment(&Finding { held: true, got: format!("PATH=/bin\0{pair}") });
-        assert_eq!(found, Finding { held: false, got: "found: CARGO_MANIFEST_DIR".to_owned() });
-        assert!(environment(&Finding { held: true, got: "PATH=/bin".to_owned() }).held);
+        let found = environment(&Finding {
+            held: true,
+            got: format!("PATH=/bin\0{pair}"),
+        });
+        assert_eq!(
+            found,
+            Finding {
+                held: false,
+                got: "found: CARGO_MANIFEST_DIR".to_owned()
+            }
+        );
+        assert!(
+            environment(&Finding {
+                held: true,
+                got: "PATH=/bin".to_owned()
+            })
+            .held
+        );
     }
 
     #[test]
     fn one_row_that_fails_decides_and_has_its_remedy() {
         let row = &rows()[0];
-        let held = attempt(row, Finding { held: true, got: "x".repeat(LONGEST + 5) });
-        let failed = attempt(row, Finding { held: false, got: String::new() });
+        let held = attempt(
+            row,
+            Finding {
+                held: true,
+                got: "x".repeat(LONGEST + 5),
+            },
+        );
+        let failed = attempt(
+            row,
+            Finding {
+                held: false,
+                got: String::new(),
+            },
+        );
         assert_eq!((held.remedy, held.got.chars().count()), (None, LONGEST + 1));
         assert_eq!(failed.remedy, Some(row.remedy.as_str()));
         let siege = Siege::new(vec![held.clone(), failed]);
@@ -384,8 +538,15 @@ mod tests {
         let mut config = Config::default();
         config.sandbox.pids = 20;
         let small = smaller(&config).sandbox;
-        assert_eq!((small.pids, small.memory, small.disk), (20, SMALL.0, GROWTH));
+        assert_eq!(
+            (small.pids, small.memory, small.disk),
+            (20, SMALL.0, GROWTH)
+        );
         config.sandbox.disk = ByteSize::new(0);
-        assert_eq!(smaller(&config).sandbox.disk.bytes(), 0, "no limit stays none");
+        assert_eq!(
+            smaller(&config).sandbox.disk.bytes(),
+            0,
+            "no limit stays none"
+        );
     }
 }

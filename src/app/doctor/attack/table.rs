@@ -22,8 +22,10 @@ struct Table {
     rows: Vec<Row>,
 }
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| toml::from_str(include_str!("attacks.toml")).expect("the file is part of the program and a test reads it"));
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    toml::from_str(include_str!("attacks.toml"))
+        .expect("the file is part of the program and a test reads it")
+});
 
 pub(super) fn rows() -> &'static [Row] {
     &TABLE.rows
@@ -58,7 +60,12 @@ mod tests {
         groups.dedup();
         assert_eq!(groups.len(), n_groups);
         for row in rows() {
-            assert!([&row.tried, &row.expected, &row.remedy].iter().all(|text| text.len() > 4), "{row:?}");
+            assert!(
+                [&row.tried, &row.expected, &row.remedy]
+                    .iter()
+                    .all(|text| text.len() > 4),
+                "{row:?}"
+            );
         }
     }
 }

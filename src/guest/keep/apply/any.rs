@@ -31,12 +31,21 @@ fn state() -> impl Strategy<Value = BTreeMap<String, Thing>> {
 
 fn build(scene: &Scene, things: &BTreeMap<String, Thing>) {
     for entry in fs::read_dir(scene.root()).expect("there") {
-        scene.remove(entry.expect("an entry").file_name().to_str().expect("a name"));
+        scene.remove(
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_str()
+                .expect("a name"),
+        );
     }
     let mut taken: BTreeSet<&str> = BTreeSet::new();
     for (path, thing) in things {
         // What would lie in a file or link is left out.
-        if path.match_indices('/').any(|(at, _)| taken.contains(&path[..at])) {
+        if path
+            .match_indices('/')
+            .any(|(at, _)| taken.contains(&path[..at]))
+        {
             continue;
         }
         match thing {

@@ -57,13 +57,22 @@ fn build(scene: &Scene) -> (ObjectId, ObjectId) {
 /// The second process; on its own it has nothing to do.
 #[test]
 fn the_process_that_is_killed() {
-    let (Ok(place), Ok(states)) = (env::var(PLACE), env::var(STATES)) else { return };
+    let (Ok(place), Ok(states)) = (env::var(PLACE), env::var(STATES)) else {
+        return;
+    };
     let scene = Scene::of_another(PathBuf::from(place));
     let (from, to) = states.split_once(' ').expect("two states");
     let [from, to] = [from, to].map(|id| ObjectId::parse(id).expect("a state"));
     let mut store = scene.store();
     say(BEGINS);
-    apply(&scene.project(), &scene.state(), &mut store, &Scene::request(from, to), |_, _, _| Ok(())).expect("applied");
+    apply(
+        &scene.project(),
+        &scene.state(),
+        &mut store,
+        &Scene::request(from, to),
+        |_, _, _| Ok(()),
+    )
+    .expect("applied");
     say(ENDS);
 }
 
@@ -72,45 +81,80 @@ fn say(word: &str) {
     println!("\n{word}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "only a process of its own can be killed")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only a process of its own can be killed"
+)]
 fn start(scene: &Scene, from: ObjectId, to: ObjectId) -> (Child, impl Iterator<Item = String>) {
     let mut child = Command::new(env::current_exe().expect("this test"))
-        .args(["--exact", "keep::apply::killed::the_process_that_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "keep::apply::killed::the_process_that_is_killed",
+            "--nocapture",
+        ])
         .env(PLACE, scene.folder())
         .env(STATES, format!("{from} {to}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    let lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let lines = BufReader::new(child.stdout.take().expect("piped"))
+        .lines()
+        .map_while(Result::ok);
     (child, lines)
 }
 
 /// Each file is as it was in one of the two states, none is half.
 fn check_whole(scene: &Scene, one: &BTreeMap<PathBuf, String>, other: &BTreeMap<PathBuf, String>) {
     for (path, told) in scene.all() {
-        let is_ours = path.iter().any(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
+        let is_ours = path
+            .iter()
+            .any(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
         // A folder is opened while something in it is changed.
         if is_ours || told.starts_with("folder") {
             continue;
         }
-        assert!([one, other].into_iter().any(|state| state.get(&path) == Some(&told)), "{path:?}: {told}");
+        assert!(
+            [one, other]
+                .into_iter()
+                .any(|state| state.get(&path) == Some(&told)),
+            "{path:?}: {told}"
+        );
     }
     let all = scene.all();
     for turned in (0..10).map(|n| PathBuf::from(format!("turned/{n}"))) {
         let under = |state: &BTreeMap<PathBuf, String>| {
             let of_it = state.iter().filter(|(path, _)| path.starts_with(&turned));
             of_it
-                .map(|(path, told)| (path.clone(), if told.starts_with("folder") { "folder" } else { told }.to_owned()))
+                .map(|(path, told)| {
+                    (
+                        path.clone(),
+                        if told.starts_with("folder") {
+                            "folder"
+                        } else {
+                            told
+                        }
+                        .to_owned(),
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         let there = under(&all);
-        assert!([one, other].into_iter().any(|state| under(state) == there), "{turned:?} is neither: {there:?}");
+        assert!(
+            [one, other].into_iter().any(|state| under(state) == there),
+            "{turned:?} is neither: {there:?}"
+        );
     }
-    for (path, told) in
-        one.iter().filter(|(path, told)| told.starts_with("file") && other.get(*path).is_some_and(|other| other.starts_with("file")))
-    {
-        assert!(scene.path(path.as_os_str().as_encoded_bytes()).exists(), "{path:?} is in both states, and gone: {told}");
+    for (path, told) in one.iter().filter(|(path, told)| {
+        told.starts_with("file")
+            && other
+                .get(*path)
+                .is_some_and(|other| other.starts_with("file"))
+    }) {
+        assert!(
+            scene.path(path.as_os_str().as_encoded_bytes()).exists(),
+            "{path:?} is in both states, and gone: {told}"
+        );
     }
 }
 
@@ -128,7 +172,11 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
     let mut random = soak::Random::seeded();
     let mut n_unfinished = 0;
     for n in 0..rounds {
-        let (from, to, expected) = if n % 2 == 0 { (after, before, &old) } else { (before, after, &new) };
+        let (from, to, expected) = if n % 2 == 0 {
+            (after, before, &old)
+        } else {
+            (before, after, &new)
+        };
         let (mut child, mut lines) = start(&scene, from, to);
         assert!(lines.any(|line| line == BEGINS), "it begins");
         // Spread over the time that it takes, a little beyond its end.
@@ -139,24 +187,36 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
         check_whole(&scene, &old, &new);
         n_unfinished += u32::from(!has_ended);
         if let Some(applied) = scene.resume() {
-            assert_eq!((applied.conflicts.n, applied.refused.n, &applied.stopped), (0, 0, &None));
+            assert_eq!(
+                (applied.conflicts.n, applied.refused.n, &applied.stopped),
+                (0, 0, &None)
+            );
         } else if !has_ended {
-            // It was killed before it had written down what it was about to do, or after it had forgotten it.
+            // It was killed before it had written down what it was about to do, or after it had
+            // forgotten it.
             scene.apply(from, to);
         }
         assert_eq!(&scene.all(), expected, "round {n}");
     }
-    assert!(n_unfinished > soak::whole_or(rounds / 4, 0), "only {n_unfinished} were in the middle of it");
+    assert!(
+        n_unfinished > soak::whole_or(rounds / 4, 0),
+        "only {n_unfinished} were in the middle of it"
+    );
 }
 
 fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
-    (seed..).flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+    (seed..)
+        .flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes())
+        .take(n_bytes)
+        .collect()
 }
 
 #[test]
 fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
     let scene = Scene::new();
-    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+    let Some(_small) = Small::mount(scene.root(), "1m") else {
+        return;
+    };
     for n in 0..6 {
         scene.write(format!("{n}"), noise(n * 10_000, 100_000));
     }
@@ -169,15 +229,31 @@ fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
     let after = scene.take().id;
     scene.write("mine", noise(2_000_000, 200_000));
     let mut request = Scene::request(after, before);
-    request.only = (0..6).map(|n| BytesPath::from(n.to_string().as_str())).collect();
+    request.only = (0..6)
+        .map(|n| BytesPath::from(n.to_string().as_str()))
+        .collect();
     let applied = scene.ask(&request);
     assert_eq!(applied.stopped.as_deref(), Some("No space left on device"));
-    let mut in_already: Vec<String> = scene.all().into_keys().map(|path| path.display().to_string()).collect();
+    let mut in_already: Vec<String> = scene
+        .all()
+        .into_keys()
+        .map(|path| path.display().to_string())
+        .collect();
     in_already.retain(|path| path != "mine" && path != "filler");
-    let told: Vec<String> = applied.changed.first.iter().map(ToString::to_string).collect();
+    let told: Vec<String> = applied
+        .changed
+        .first
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(told, in_already, "what is in already is told");
     for (path, told) in scene.all() {
-        assert!(old.get(&path) == Some(&told) || path.to_str() == Some("mine") || path.to_str() == Some("filler"), "{path:?}");
+        assert!(
+            old.get(&path) == Some(&told)
+                || path.to_str() == Some("mine")
+                || path.to_str() == Some("filler"),
+            "{path:?}"
+        );
     }
     scene.remove("mine");
     scene.remove("filler");
@@ -190,9 +266,19 @@ fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
 fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a_file() {
     for is_folder in [false, true] {
         let scene = Scene::new();
-        let Some(_small) = Small::mount(scene.root(), "1m") else { return };
-        let small = if is_folder { "turned/deep/small" } else { "turned" };
-        let large = if is_folder { "turned" } else { "turned/deep/large" };
+        let Some(_small) = Small::mount(scene.root(), "1m") else {
+            return;
+        };
+        let small = if is_folder {
+            "turned/deep/small"
+        } else {
+            "turned"
+        };
+        let large = if is_folder {
+            "turned"
+        } else {
+            "turned/deep/large"
+        };
         scene.write(small, "old");
         scene.write("gone", noise(0, 200_000));
         let before = scene.take().id;
@@ -207,12 +293,25 @@ fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a
         let applied = scene.ask(&Scene::request(before, after));
         assert_eq!(applied.stopped.as_deref(), Some("No space left on device"));
         let there = |but: &[&str]| {
-            scene.all().into_iter().filter(|(path, _)| !but.iter().any(|but| path.as_os_str() == *but)).collect::<BTreeMap<_, _>>()
+            scene
+                .all()
+                .into_iter()
+                .filter(|(path, _)| !but.iter().any(|but| path.as_os_str() == *but))
+                .collect::<BTreeMap<_, _>>()
         };
-        let old: BTreeMap<_, _> = old.into_iter().filter(|(path, _)| path.as_os_str() != "gone").collect();
+        let old: BTreeMap<_, _> = old
+            .into_iter()
+            .filter(|(path, _)| path.as_os_str() != "gone")
+            .collect();
         assert_eq!(there(&["mine"]), old, "what only goes makes room before");
         // Nor is it there by halves when it goes on and there is still no room.
-        assert!(scene.resume().expect("it is not forgotten").stopped.is_some());
+        assert!(
+            scene
+                .resume()
+                .expect("it is not forgotten")
+                .stopped
+                .is_some()
+        );
         assert_eq!(there(&["mine"]), old);
         scene.remove("mine");
         assert_eq!(scene.resume().expect("it is not forgotten").stopped, None);
@@ -220,7 +319,8 @@ fn a_full_disk_leaves_a_file_that_is_to_be_a_folder_and_a_folder_that_is_to_be_a
     }
 }
 
-/// A file that is to be a folder and a folder that is to be a file, with the journal of that; and how they are before and after.
+/// A file that is to be a folder and a folder that is to be a file, with the journal of that; and
+/// how they are before and after.
 struct Turned {
     scene: Scene,
     journal: Journal,
@@ -245,15 +345,31 @@ impl Turned {
         let new = scene.all();
         scene.apply(after, before);
         let wanted = wanted(&scene.store(), &Scene::request(before, after)).expect("known");
-        let journal =
-            plan_of(&scene.project(), &mut scene.store(), &Scene::request(before, after), wanted, Outcome::default(), BTreeMap::new());
+        let journal = plan_of(
+            &scene.project(),
+            &mut scene.store(),
+            &Scene::request(before, after),
+            wanted,
+            Outcome::default(),
+            BTreeMap::new(),
+        );
         let journal = journal.expect("planned");
         journal.save(&scene.state()).expect("saved");
-        Self { scene, journal, old, new }
+        Self {
+            scene,
+            journal,
+            old,
+            new,
+        }
     }
 
     fn beside(&self, path: &str, end: &str) -> String {
-        let number = self.journal.changes.iter().position(|change| change.path.as_bytes() == path.as_bytes()).expect("it changes");
+        let number = self
+            .journal
+            .changes
+            .iter()
+            .position(|change| change.path.as_bytes() == path.as_bytes())
+            .expect("it changes");
         format!(".podbay-{}-{number}.{end}", self.journal.token)
     }
 
@@ -271,15 +387,25 @@ impl Turned {
         let turned = Self::ready();
         for path in ["a", "c"] {
             fs::rename(turned.scene.path(path), turned.scene.path("aside")).expect("renamed");
-            fs::rename(turned.scene.path(turned.beside(path, "new")), turned.scene.path(path)).expect("renamed");
-            fs::rename(turned.scene.path("aside"), turned.scene.path(turned.beside(path, "new"))).expect("renamed");
+            fs::rename(
+                turned.scene.path(turned.beside(path, "new")),
+                turned.scene.path(path),
+            )
+            .expect("renamed");
+            fs::rename(
+                turned.scene.path("aside"),
+                turned.scene.path(turned.beside(path, "new")),
+            )
+            .expect("renamed");
         }
         turned
     }
 
     #[track_caller]
     fn check_given_up(&self, expected: &BTreeMap<PathBuf, String>) {
-        assert!(abandon(&self.scene.project(), &self.scene.state(), |_, _| Ok(())).expect("given up"));
+        assert!(
+            abandon(&self.scene.project(), &self.scene.state(), |_, _| Ok(())).expect("given up")
+        );
         assert_eq!(&self.scene.all(), expected);
     }
 
@@ -295,7 +421,10 @@ impl Turned {
 fn half_ready() -> Turned {
     let turned = Turned::ready();
     turned.scene.remove(&(turned.beside("a", "new") + "/g/h"));
-    turned.scene.write(turned.beside("a", "new") + "/" + &turned.beside("a/b", "part"), "hal");
+    turned.scene.write(
+        turned.beside("a", "new") + "/" + &turned.beside("a/b", "part"),
+        "hal",
+    );
     turned.scene.write(turned.beside("c", "part"), "hal");
     turned
 }
@@ -308,7 +437,8 @@ fn half_removed() -> Turned {
     turned
 }
 
-/// Where the file system knows no such step: the old ones are gone, the new ones not in their places.
+/// Where the file system knows no such step: the old ones are gone, the new ones not in their
+/// places.
 fn between() -> Turned {
     let turned = Turned::ready();
     turned.scene.remove("a");
@@ -318,7 +448,14 @@ fn between() -> Turned {
 
 #[test]
 fn a_folder_and_a_file_that_change_places_are_finished_or_given_up_wherever_that_was_killed() {
-    let all = [Turned::new, Turned::ready, half_ready, Turned::changed, half_removed, between];
+    let all = [
+        Turned::new,
+        Turned::ready,
+        half_ready,
+        Turned::changed,
+        half_removed,
+        between,
+    ];
     for (n, killed) in all.into_iter().enumerate() {
         let turned = killed();
         turned.check_given_up(if n < 3 { &turned.old } else { &turned.new });
@@ -343,15 +480,26 @@ fn what_somebody_does_while_a_folder_and_a_file_change_places_is_not_lost() {
     let turned = Turned::new();
     turned.scene.write("c/e/mine", "mine");
     let mut expected = turned.old.clone();
-    expected.extend(turned.new.iter().filter(|(path, _)| path.starts_with("a")).map(|(path, told)| (path.clone(), told.clone())));
+    expected.extend(
+        turned
+            .new
+            .iter()
+            .filter(|(path, _)| path.starts_with("a"))
+            .map(|(path, told)| (path.clone(), told.clone())),
+    );
     expected.insert("c/e/mine".into(), "file 644 \"mine\"".to_owned());
     let applied = turned.check_finished(&expected);
     assert_eq!(left(&applied.conflicts).len(), 4, "{:?}", applied.conflicts);
     // In that very moment: they change places again.
     let turned = Turned::changed();
-    turned.scene.write(turned.beside("c", "new") + "/e/mine", "mine");
+    turned
+        .scene
+        .write(turned.beside("c", "new") + "/e/mine", "mine");
     turned.scene.write(turned.beside("a", "new"), "mine");
-    let mut expected: BTreeMap<_, _> = expected.into_iter().filter(|(path, _)| path.starts_with("c")).collect();
+    let mut expected: BTreeMap<_, _> = expected
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("c"))
+        .collect();
     expected.insert("a".into(), "file 644 \"mine\"".to_owned());
     turned.check_finished(&expected);
     // After: it is kept, and that is said.
@@ -360,25 +508,56 @@ fn what_somebody_does_while_a_folder_and_a_file_change_places_is_not_lost() {
     turned.scene.write(format!("{kept}/mine"), "mine");
     let mut expected = turned.new.clone();
     expected.insert(kept.clone().into(), "folder 755".to_owned());
-    expected.insert(format!("{kept}/mine").into(), "file 644 \"mine\"".to_owned());
+    expected.insert(
+        format!("{kept}/mine").into(),
+        "file 644 \"mine\"".to_owned(),
+    );
     let applied = turned.check_finished(&expected);
-    assert!(left(&applied.refused)[0].ends_with(&format!("is kept beside it as {kept}")), "{:?}", applied.refused);
+    assert!(
+        left(&applied.refused)[0].ends_with(&format!("is kept beside it as {kept}")),
+        "{:?}",
+        applied.refused
+    );
 }
 
 #[test]
 fn a_full_disk_stops_a_snapshot_and_breaks_no_other() {
     let scene = Scene::new();
-    let Some(_small) = Small::mount(scene.folder().join("state"), "1m") else { return };
+    let Some(_small) = Small::mount(scene.folder().join("state"), "1m") else {
+        return;
+    };
     scene.write("first", noise(0, 300_000));
     let first = scene.take().id;
     scene.write("second", noise(100_000, 2_000_000));
-    let refused = crate::keep::snapshot::take(&scene.project(), &scene.state(), &mut scene.store(), "cache");
-    assert!(matches!(&refused, Err(Error::State { source: Errno::ENOSPC, .. })), "{refused:?}");
-    assert!(refused.expect_err("refused").to_string().contains("the disk is full"));
+    let refused = crate::keep::snapshot::take(
+        &scene.project(),
+        &scene.state(),
+        &mut scene.store(),
+        "cache",
+    );
+    assert!(
+        matches!(
+            &refused,
+            Err(Error::State {
+                source: Errno::ENOSPC,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    assert!(
+        refused
+            .expect_err("refused")
+            .to_string()
+            .contains("the disk is full")
+    );
     scene.remove("second");
     assert_eq!(scene.take().id, first);
     scene.remove("first");
     let empty = scene.take().id;
     assert_eq!(scene.apply(empty, first).changed.n, 1);
-    assert_eq!(fs::read(scene.path("first")).expect("there"), noise(0, 300_000));
+    assert_eq!(
+        fs::read(scene.path("first")).expect("there"),
+        noise(0, 300_000)
+    );
 }

@@ -40,7 +40,15 @@ fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::
 fn plan(scene: &Scene, request: &Request<'_>) -> Journal {
     let mut store = scene.store();
     let wanted = wanted(&store, request).expect("compared");
-    plan_of(&scene.project(), &mut store, request, wanted, Outcome::default(), BTreeMap::new()).expect("planned")
+    plan_of(
+        &scene.project(),
+        &mut store,
+        request,
+        wanted,
+        Outcome::default(),
+        BTreeMap::new(),
+    )
+    .expect("planned")
 }
 
 /// Goes back and forth between two states and compares all there is.
@@ -49,7 +57,11 @@ pub(super) fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
     let one = scene.all();
     let (before, after) = change(scene, act);
     let other = scene.all();
-    for (from, to, expected) in [(after, before, &one), (before, after, &other), (after, before, &one)] {
+    for (from, to, expected) in [
+        (after, before, &one),
+        (before, after, &other),
+        (after, before, &one),
+    ] {
         let applied = scene.apply(from, to);
         assert_eq!(left(&applied.conflicts), [""; 0]);
         assert_eq!(left(&applied.refused), [""; 0]);
@@ -134,9 +146,15 @@ fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
     scene.mode("closed", 0o755);
     journal.save(&scene.state()).expect("saved");
     assert_eq!(scene.resume().expect("something is").changed.n, 1);
-    assert_eq!(fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777, 0o555);
+    assert_eq!(
+        fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777,
+        0o555
+    );
     scene.apply(before, after);
-    assert_eq!(fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777, 0o555);
+    assert_eq!(
+        fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777,
+        0o555
+    );
     assert_eq!(fs::read(scene.path("closed/file")).expect("there"), b"2");
 }
 
@@ -153,7 +171,9 @@ fn a_folder_that_was_closed_is_opened_again() {
     let mut tree = Tree::read(&store, &before).expect("there");
     tree.0[1].1 = Node::ignored(Unkept::Unreadable);
     let addition = store.add();
-    let after = addition.put_tree(&tree.encode(), &mut Deflate::default()).expect("put");
+    let after = addition
+        .put_tree(&tree.encode(), &mut Deflate::default())
+        .expect("put");
     let added = addition.finish().expect("finished");
     store.take_in_added(added).expect("taken in");
     drop(store);
@@ -169,7 +189,9 @@ fn what_somebody_else_changed_is_left_and_said() {
         scene.write(path, "1");
     }
     let (before, after) = change(&scene, || {
-        for path in ["edited", "removed", "mode", "turned", "safe", "new/a", "new/b"] {
+        for path in [
+            "edited", "removed", "mode", "turned", "safe", "new/a", "new/b",
+        ] {
             scene.write(path, "2");
         }
     });
@@ -182,12 +204,22 @@ fn what_somebody_else_changed_is_left_and_said() {
     scene.write("new/b", "5");
     let applied = scene.apply(after, before);
     let since = "was changed by somebody else since";
-    let expected = ["edited", "mode", "new/b", "removed", "turned"].map(|path| format!("{path} {since}"));
+    let expected =
+        ["edited", "mode", "new/b", "removed", "turned"].map(|path| format!("{path} {since}"));
     let full = "new holds what is left in it, or what somebody else put there since".to_owned();
-    assert_eq!(left(&applied.conflicts), [expected.to_vec(), vec![full]].concat());
+    assert_eq!(
+        left(&applied.conflicts),
+        [expected.to_vec(), vec![full]].concat()
+    );
     assert_eq!(applied.changed.first, ["new/a".into(), "safe".into()]);
     let there: Vec<PathBuf> = scene.all().into_keys().collect();
-    assert_eq!(there, ["edited", "mode", "new", "new/b", "new/mine", "safe", "turned"].map(PathBuf::from));
+    assert_eq!(
+        there,
+        [
+            "edited", "mode", "new", "new/b", "new/mine", "safe", "turned"
+        ]
+        .map(PathBuf::from)
+    );
     assert_eq!(fs::read(scene.path("edited")).expect("there"), b"3");
     assert_eq!(fs::read(scene.path("safe")).expect("there"), b"1");
     assert!(!is_unfinished(&scene.state()).expect("told"));
@@ -220,11 +252,20 @@ fn lines_of_both_sides_come_together_if_that_is_wanted() {
     });
     scene.write("text", "mine\na\nb\nc\nD\n");
     scene.write("clash", "c\n");
-    let request = Request { merge: true, ..Scene::request(after, before) };
+    let request = Request {
+        merge: true,
+        ..Scene::request(after, before)
+    };
     let applied = scene.ask(&request);
     assert_eq!(applied.merged.first, ["text".into()]);
-    assert_eq!(left(&applied.conflicts), ["clash was changed by somebody else since"]);
-    assert_eq!(fs::read(scene.path("text")).expect("there"), b"mine\na\nb\nc\nd\n");
+    assert_eq!(
+        left(&applied.conflicts),
+        ["clash was changed by somebody else since"]
+    );
+    assert_eq!(
+        fs::read(scene.path("text")).expect("there"),
+        b"mine\na\nb\nc\nd\n"
+    );
 }
 
 #[test]
@@ -241,14 +282,27 @@ fn what_is_never_brought_in_is_refused_and_named() {
         scene.write(".GIT/hooks/pre-commit", "x");
         scene.write("worktree/.git", "gitdir: x");
         scene.write("fine", "2");
-        fs::File::create(scene.path("large")).expect("made").set_len(1 << 30).expect("grows");
+        fs::File::create(scene.path("large"))
+            .expect("made")
+            .set_len(1 << 30)
+            .expect("grows");
         nix::unistd::mkfifo(&scene.path("pipe"), Mode::S_IRWXU).expect("made");
     });
     let other = Scene::new();
     other.write("fine", "1");
-    let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
+    let request = Request {
+        origin: Origin::Elsewhere,
+        ..Scene::request(before, after)
+    };
     let state = scene.state();
-    let applied = apply(&other.project(), &state, &mut scene.store(), &request, |_, _, _| Ok(())).expect("applied");
+    let applied = apply(
+        &other.project(),
+        &state,
+        &mut scene.store(),
+        &request,
+        |_, _, _| Ok(()),
+    )
+    .expect("applied");
     let git = "belongs to git, whose folders are brought in by git alone";
     assert_eq!(
         left(&applied.refused),
@@ -265,22 +319,44 @@ fn what_is_never_brought_in_is_refused_and_named() {
         ]
     );
     let there: Vec<PathBuf> = other.all().into_keys().collect();
-    assert_eq!(there, ["fine", "sub", "sub/in", "worktree"].map(PathBuf::from));
+    assert_eq!(
+        there,
+        ["fine", "sub", "sub/in", "worktree"].map(PathBuf::from)
+    );
     // Taken back in its own project, what is not held stays.
     let applied = scene.apply(after, before);
-    assert!(applied.conflicts.first.iter().any(|left| left.path.as_bytes() == b"large"));
+    assert!(
+        applied
+            .conflicts
+            .first
+            .iter()
+            .any(|left| left.path.as_bytes() == b"large")
+    );
     assert!(scene.path("large").exists() && !scene.path("out").is_symlink());
 }
 
 #[test]
 fn what_is_not_held_of_where_changes_come_from_may_have_been_anything() {
     let scene = Scene::new();
-    fs::File::create(scene.path("large")).expect("made").set_len(70 << 20).expect("grows");
+    fs::File::create(scene.path("large"))
+        .expect("made")
+        .set_len(70 << 20)
+        .expect("grows");
     let (before, after) = change(&scene, || scene.write("large", "small now"));
     scene.remove("large");
-    let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
-    assert_eq!(left(&scene.ask(&request).conflicts), [format!("large {}", LeftReason::ChangedSince)]);
-    assert_eq!(scene.apply(before, after).changed.n, 1, "in its own project nothing is in its way");
+    let request = Request {
+        origin: Origin::Elsewhere,
+        ..Scene::request(before, after)
+    };
+    assert_eq!(
+        left(&scene.ask(&request).conflicts),
+        [format!("large {}", LeftReason::ChangedSince)]
+    );
+    assert_eq!(
+        scene.apply(before, after).changed.n,
+        1,
+        "in its own project nothing is in its way"
+    );
 }
 
 #[test]
@@ -296,10 +372,16 @@ fn only_what_is_named_is_applied_with_the_folders_it_needs() {
         scene.write("newer", "2");
     });
     scene.apply(after, before);
-    let request = Request { only: vec!["new/deep/c".into(), "b/".into()], ..Scene::request(before, after) };
+    let request = Request {
+        only: vec!["new/deep/c".into(), "b/".into()],
+        ..Scene::request(before, after)
+    };
     assert_eq!(scene.ask(&request).changed.n, 4);
     let there: Vec<PathBuf> = scene.all().into_keys().collect();
-    assert_eq!(there, ["a", "b", "new", "new/deep", "new/deep/c"].map(PathBuf::from));
+    assert_eq!(
+        there,
+        ["a", "b", "new", "new/deep", "new/deep/c"].map(PathBuf::from)
+    );
     assert_eq!(fs::read(scene.path("b")).expect("there"), b"2");
 }
 
@@ -318,12 +400,19 @@ fn other_names_of_a_file_keep_what_they_show() {
 #[test]
 fn zeros_become_holes_again() {
     let scene = Scene::new();
-    fs::File::create(scene.path("sparse")).expect("made").set_len(20 << 20).expect("grows");
+    fs::File::create(scene.path("sparse"))
+        .expect("made")
+        .set_len(20 << 20)
+        .expect("grows");
     let (before, after) = change(&scene, || scene.remove("sparse"));
     scene.apply(after, before);
     let metadata = fs::metadata(scene.path("sparse")).expect("there");
     assert_eq!(metadata.len(), 20 << 20);
-    assert!(metadata.blocks() * 512 < 1 << 20, "{} blocks", metadata.blocks());
+    assert!(
+        metadata.blocks() * 512 < 1 << 20,
+        "{} blocks",
+        metadata.blocks()
+    );
 }
 
 #[test]
@@ -363,7 +452,11 @@ fn links_that_flip_meanwhile_lead_nowhere() {
             }
         });
         for n in 0..40 {
-            let (from, to) = if n % 2 == 0 { (after, before) } else { (before, after) };
+            let (from, to) = if n % 2 == 0 {
+                (after, before)
+            } else {
+                (before, after)
+            };
             scene.apply(from, to);
             assert_eq!(fs::read_dir(&outside).expect("there").count(), 1);
             assert_eq!(fs::read(outside.join("file")).expect("there"), b"outside");
@@ -372,7 +465,10 @@ fn links_that_flip_meanwhile_lead_nowhere() {
     });
     // Whatever came of each, none is half, and none is anything but one of the two.
     for (path, told) in scene.all() {
-        assert!(told == "file 644 \"1\"" || told == "file 644 \"2\"" || told.starts_with("folder"), "{path:?}: {told}");
+        assert!(
+            told == "file 644 \"1\"" || told == "file 644 \"2\"" || told.starts_with("folder"),
+            "{path:?}: {told}"
+        );
     }
 }
 
@@ -386,25 +482,51 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
     scene.write("other", "mine");
     fs::rename(scene.path("other"), scene.path("file")).expect("renamed");
     let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
-    let content = Content::File { content: b"2".to_vec(), mode: 0o644, is_flushed: true };
+    let content = Content::File {
+        content: b"2".to_vec(),
+        mode: 0o644,
+        is_flushed: true,
+    };
     assert_eq!(spot.put(&content, Some(&look)), Ok(Swapped::Changed));
     assert_eq!(spot.put(&content, None), Ok(Swapped::Changed));
     assert_eq!(spot.remove(&look), Ok(Swapped::Changed));
     assert_eq!(spot.set_mode(0o700, &look), Ok(Swapped::Changed));
-    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    assert_eq!(
+        scene.all(),
+        BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
+    );
     // Where that was killed in between, it goes back when it is settled.
-    let [from, to] = [b"1", b"2"].map(|content| Node::File { mode: 0o644, n_bytes: 1, object: super::super::ObjectId::of(content) });
+    let [from, to] = [b"1", b"2"].map(|content| Node::File {
+        mode: 0o644,
+        n_bytes: 1,
+        object: super::super::ObjectId::of(content),
+    });
     scene.write(".podbay-token-0.new", "mine");
     scene.write("file", "2");
-    assert_eq!(spot.settle(is(Some(&from)), is(Some(&to))), Ok(Swapped::Changed));
-    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    assert_eq!(
+        spot.settle(is(Some(&from)), is(Some(&to))),
+        Ok(Swapped::Changed)
+    );
+    assert_eq!(
+        scene.all(),
+        BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
+    );
     fs::rename(scene.path("file"), scene.path(".podbay-token-0.old")).expect("renamed");
     assert_eq!(spot.settle(is(Some(&from)), is(None)), Ok(Swapped::Changed));
-    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    assert_eq!(
+        scene.all(),
+        BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
+    );
     // What can go nowhere is kept and named.
     scene.write(".podbay-token-0.old", "older");
-    assert_eq!(spot.settle(is(Some(&from)), is(None)), Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned())));
-    assert_eq!(fs::read(scene.path(".podbay-token-0.old")).expect("there"), b"older");
+    assert_eq!(
+        spot.settle(is(Some(&from)), is(None)),
+        Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned()))
+    );
+    assert_eq!(
+        fs::read(scene.path(".podbay-token-0.old")).expect("there"),
+        b"older"
+    );
 }
 
 #[test]
@@ -414,16 +536,38 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     let folder = project.folder(b"").expect("opens");
     let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
     IS_WITHOUT_FLAGS.set(true);
-    let content = |text: &str| Content::File { content: text.as_bytes().to_vec(), mode: 0o644, is_flushed: true };
+    let content = |text: &str| Content::File {
+        content: text.as_bytes().to_vec(),
+        mode: 0o644,
+        is_flushed: true,
+    };
     let look = || fstatat(&folder, "file", AtFlags::AT_SYMLINK_NOFOLLOW).expect("there");
     let there = || scene.all().into_values().collect::<Vec<_>>();
-    assert_eq!((spot.put(&content("1"), None), there()), (Ok(Swapped::Done), vec!["file 644 \"1\"".to_owned()]));
-    assert_eq!((spot.put(&content("2"), None), there()), (Ok(Swapped::Changed), vec!["file 644 \"1\"".to_owned()]));
+    assert_eq!(
+        (spot.put(&content("1"), None), there()),
+        (Ok(Swapped::Done), vec!["file 644 \"1\"".to_owned()])
+    );
+    assert_eq!(
+        (spot.put(&content("2"), None), there()),
+        (Ok(Swapped::Changed), vec!["file 644 \"1\"".to_owned()])
+    );
     let first = look();
-    assert_eq!((spot.put(&content("22"), Some(&first)), there()), (Ok(Swapped::Done), vec!["file 644 \"22\"".to_owned()]));
-    assert_eq!((spot.put(&content("3"), Some(&first)), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
-    assert_eq!((spot.remove(&first), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
-    assert_eq!((spot.remove(&look()), there()), (Ok(Swapped::Done), Vec::new()));
+    assert_eq!(
+        (spot.put(&content("22"), Some(&first)), there()),
+        (Ok(Swapped::Done), vec!["file 644 \"22\"".to_owned()])
+    );
+    assert_eq!(
+        (spot.put(&content("3"), Some(&first)), there()),
+        (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()])
+    );
+    assert_eq!(
+        (spot.remove(&first), there()),
+        (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()])
+    );
+    assert_eq!(
+        (spot.remove(&look()), there()),
+        (Ok(Swapped::Done), Vec::new())
+    );
     IS_WITHOUT_FLAGS.set(false);
 }
 
@@ -438,10 +582,25 @@ fn the_end_is_told_before_it_is_forgotten() {
     scene.write("a", "1");
     let (before, after) = change(&scene, || scene.write("a", "2"));
     let request = Scene::request(after, before);
-    let told = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_, _, _| Err(Error::NoTurn));
+    let told = apply(
+        &scene.project(),
+        &scene.state(),
+        &mut scene.store(),
+        &request,
+        |_, _, _| Err(Error::NoTurn),
+    );
     assert!(matches!(told, Err(Error::NoTurn)));
-    let again = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_, _, _| Ok(()));
-    assert!(matches!(again, Err(Error::Unfinished)), "nothing else begins before it is finished");
+    let again = apply(
+        &scene.project(),
+        &scene.state(),
+        &mut scene.store(),
+        &request,
+        |_, _, _| Ok(()),
+    );
+    assert!(
+        matches!(again, Err(Error::Unfinished)),
+        "nothing else begins before it is finished"
+    );
     assert_eq!(scene.resume().expect("it is not forgotten").changed.n, 1);
     assert!(scene.resume().is_none());
     assert_eq!(fs::read(scene.path("a")).expect("there"), b"1");
@@ -457,7 +616,10 @@ fn what_is_given_up_stays_as_far_as_it_is() {
     scene.write(format!(".podbay-{}-0.part", journal.token), "hal");
     assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
     assert!(!abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("nothing to give up"));
-    assert_eq!(scene.all(), BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())]));
+    assert_eq!(
+        scene.all(),
+        BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())])
+    );
 }
 
 #[test]
@@ -473,11 +635,28 @@ fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
     let changes = told(&compare(&scene.store(), &before, &after).expect("compares"));
     let told: Vec<String> = changes
         .iter()
-        .map(|change| format!("{} {:?} {:?}", change.path, change.what, change.mode.map(|mode| (mode.before, mode.after))))
+        .map(|change| {
+            format!(
+                "{} {:?} {:?}",
+                change.path,
+                change.what,
+                change.mode.map(|mode| (mode.before, mode.after))
+            )
+        })
         .collect();
-    assert_eq!(told, [format!(". Mode Some(({}, {}))", 0o750, 0o777), format!("src Mode Some(({}, {}))", 0o711, 0o1777)]);
-    let modes = || ["", "src"].map(|path| fs::metadata(scene.path(path)).expect("there").mode() & 0o7777);
-    for (from, to, expected) in [(after, before, [0o750, 0o711]), (before, after, [0o777, 0o1777])] {
+    assert_eq!(
+        told,
+        [
+            format!(". Mode Some(({}, {}))", 0o750, 0o777),
+            format!("src Mode Some(({}, {}))", 0o711, 0o1777)
+        ]
+    );
+    let modes =
+        || ["", "src"].map(|path| fs::metadata(scene.path(path)).expect("there").mode() & 0o7777);
+    for (from, to, expected) in [
+        (after, before, [0o750, 0o711]),
+        (before, after, [0o777, 0o1777]),
+    ] {
         let applied = scene.apply(from, to);
         assert_eq!((applied.changed.n, modes()), (2, expected));
     }
@@ -503,8 +682,14 @@ fn what_was_in_a_project_whose_own_folder_was_closed_comes_back() {
             scene.mode("", 0o500);
         });
         let applied = scene.apply(after, before);
-        assert_eq!((left(&applied.conflicts), left(&applied.refused)), (vec![], vec![]));
+        assert_eq!(
+            (left(&applied.conflicts), left(&applied.refused)),
+            (vec![], vec![])
+        );
         assert_eq!(scene.all(), one);
-        assert_eq!(fs::metadata(scene.path("")).expect("there").mode() & 0o7777, 0o755);
+        assert_eq!(
+            fs::metadata(scene.path("")).expect("there").mode() & 0o7777,
+            0o755
+        );
     });
 }

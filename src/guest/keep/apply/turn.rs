@@ -1,8 +1,9 @@
-//! A folder and a file change places, in one step of the file system: whenever that is killed, one of them is there, whole. What went is
-//! removed where it then lies, beside the place, once it is known to be what was expected; else the two change places again.
+//! A folder and a file change places, in one step of the file system: whenever that is killed, one
+//! of them is there, whole. What went is removed where it then lies, beside the place, once it is
+//! known to be what was expected; else the two change places again.
 //!
-//! Some file systems know no such step. There the old one is removed in its place, and the new one gets its name right after that: in between
-//! neither is there.
+//! Some file systems know no such step. There the old one is removed in its place, and the new one
+//! gets its name right after that: in between neither is there.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -32,15 +33,25 @@ impl Run<'_> {
             return Ok(());
         }
         let look = self.look(change)?;
-        let (Some(folder), Some(stat)) = (&look.folder, look.found.stat()) else { return Ok(()) };
-        // What is done already, and what is somebody else's, is the matter of the steps after this one.
-        if !self.is_old(change, &look.found) || !self.is_ready(change, &self.look_beside(number)?.found) {
+        let (Some(folder), Some(stat)) = (&look.folder, look.found.stat()) else {
+            return Ok(());
+        };
+        // What is done already, and what is somebody else's, is the matter of the steps after this
+        // one.
+        if !self.is_old(change, &look.found)
+            || !self.is_ready(change, &self.look_beside(number)?.found)
+        {
             return Ok(());
         }
         if let Some(reason) = self.is_another(number, change.path.as_bytes())? {
             return Err(StepError::Left(reason));
         }
-        let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
+        let spot = Spot::new(
+            folder.as_fd(),
+            split(change.path.as_bytes()).1,
+            &self.journal.token,
+            number,
+        );
         match spot.change_places() {
             // It went meanwhile, or the file system knows no such step.
             Err(Errno::ENOENT | Errno::EINVAL | Errno::ENOSYS | Errno::EXDEV) => return Ok(()),
@@ -58,19 +69,36 @@ impl Run<'_> {
         for number in self.turning.under(number) {
             let beside = self.beside(number);
             if let Ok(folder) = self.project.folder(split(&beside).0) {
-                Spot::new(folder.as_fd(), split(&beside).1, &self.journal.token, number).unlink_part();
+                Spot::new(
+                    folder.as_fd(),
+                    split(&beside).1,
+                    &self.journal.token,
+                    number,
+                )
+                .unlink_part();
             }
         }
         let look = self.look_beside(number)?;
-        let Some(folder) = &look.folder else { return Ok(()) };
-        let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
+        let Some(folder) = &look.folder else {
+            return Ok(());
+        };
+        let spot = Spot::new(
+            folder.as_fd(),
+            split(change.path.as_bytes()).1,
+            &self.journal.token,
+            number,
+        );
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         match look.found {
             Found::Folder { .. } if was_folder => {
                 let under = self.turning.under(number);
-                let mut is_whole =
-                    under.iter().map(|number| self.look_beside(*number).is_ok_and(|look| !matches!(look.found, Found::Nothing)));
-                if is_whole.all(|is_there| is_there) && self.is_another(number, &self.beside(number))?.is_some() {
+                let mut is_whole = under.iter().map(|number| {
+                    self.look_beside(*number)
+                        .is_ok_and(|look| !matches!(look.found, Found::Nothing))
+                });
+                if is_whole.all(|is_there| is_there)
+                    && self.is_another(number, &self.beside(number))?.is_some()
+                {
                     return swapped(self.change_back(number, &spot));
                 }
                 self.remove_old(number)
@@ -78,13 +106,21 @@ impl Run<'_> {
             // A folder may be all there is of that path.
             Found::Nothing | Found::Folder { .. } => Ok(()),
             found if self.is_ready(change, &found) => Ok(()),
-            found if !was_folder && self.journal.is_before(change, &found) => self.remove_old(number),
+            found if !was_folder && self.journal.is_before(change, &found) => {
+                self.remove_old(number)
+            }
             // The disk lost what is in it.
             Found::File { .. } if was_folder && self.is_old(change, &self.look(change)?.found) => {
-                Ok(unlinkat(folder, &*self.name_beside(number), UnlinkatFlags::NoRemoveDir)?)
+                Ok(unlinkat(
+                    folder,
+                    &*self.name_beside(number),
+                    UnlinkatFlags::NoRemoveDir,
+                )?)
             }
             // They changed places in the very moment in which somebody put another file there.
-            _ if self.is_ready(change, &self.look(change)?.found) => swapped(self.change_back(number, &spot)),
+            _ if self.is_ready(change, &self.look(change)?.found) => {
+                swapped(self.change_back(number, &spot))
+            }
             _ => swapped(Swapped::KeptAs(self.name_beside(number))),
         }
     }
@@ -97,7 +133,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns in what way the old one is not as expected, or holds anything that is not to go; it lies at `root`. What is gone is gone.
+    /// Returns in what way the old one is not as expected, or holds anything that is not to go; it
+    /// lies at `root`. What is gone is gone.
     fn is_another(&self, number: usize, root: &[u8]) -> Result<Option<LeftReason>, Errno> {
         let n_above = self.journal.changes[number].path.as_bytes().len();
         let under = self.turning.under(number);
@@ -118,7 +155,10 @@ impl Run<'_> {
                 Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(Some(LeftReason::ChangedSince)),
                 other => other?,
             };
-            if listed.iter().any(|name| !known.contains([below(number), b"/", name].concat().as_slice())) {
+            if listed
+                .iter()
+                .any(|name| !known.contains([below(number), b"/", name].concat().as_slice()))
+            {
                 return Ok(Some(LeftReason::NotEmpty));
             }
         }
@@ -132,14 +172,24 @@ impl Run<'_> {
             let change = &self.journal.changes[number];
             let path = self.beside(number);
             let look = self.look_beside(number)?;
-            let (Some(folder), Some(_)) = (&look.folder, look.found.stat()) else { continue };
+            let (Some(folder), Some(_)) = (&look.folder, look.found.stat()) else {
+                continue;
+            };
             let kind = match change.before {
                 Some(Node::Folder { .. }) => UnlinkatFlags::RemoveDir,
                 _ => UnlinkatFlags::NoRemoveDir,
             };
-            is_kept |= !self.is_old(change, &look.found) || !matches!(unlinkat(folder, split(&path).1, kind), Ok(()) | Err(Errno::ENOENT));
+            is_kept |= !self.is_old(change, &look.found)
+                || !matches!(
+                    unlinkat(folder, split(&path).1, kind),
+                    Ok(()) | Err(Errno::ENOENT)
+                );
         }
-        swapped(if is_kept { Swapped::KeptAs(self.name_beside(number)) } else { Swapped::Done })
+        swapped(if is_kept {
+            Swapped::KeptAs(self.name_beside(number))
+        } else {
+            Swapped::Done
+        })
     }
 
     /// Gives what stood at a path its place back, since it is not what was expected.
@@ -149,7 +199,11 @@ impl Run<'_> {
             Err(Errno::ENOENT) => matches!(spot.put_ready(), Ok(Swapped::Done)),
             other => other.is_ok(),
         };
-        if is_back { Swapped::Changed } else { Swapped::KeptAs(self.name_beside(number)) }
+        if is_back {
+            Swapped::Changed
+        } else {
+            Swapped::KeptAs(self.name_beside(number))
+        }
     }
 
     fn name_beside(&self, number: usize) -> String {

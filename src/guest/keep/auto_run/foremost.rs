@@ -1,4 +1,5 @@
-//! Of more that may run than can be named, which is named: what a person had and looks for is not to drown in what a session made.
+//! Of more that may run than can be named, which is named: what a person had and looks for is not
+//! to drown in what a session made.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,20 @@ impl Foremost {
         self.0.push((was_there, file));
     }
 
-    /// Names all in their order, where there is room. Else it is one of each kind first, then what was changed, then what is new, each form of
-    /// name in its turn, and what lies near the top before what lies deep.
+    /// Names all in their order, where there is room. Else it is one of each kind first, then what
+    /// was changed, then what is new, each form of name in its turn, and what lies near the top
+    /// before what lies deep.
     pub(in crate::keep) fn named(self) -> Named<MayRun> {
         let mut all = self.0;
         if all.len() <= MOST_NAMED {
             return all.into_iter().map(|(_, file)| file).collect();
         }
-        all.sort_by_key(|(was_there, file)| (!was_there, memchr::memchr_iter(b'/', file.path.as_bytes()).count()));
+        all.sort_by_key(|(was_there, file)| {
+            (
+                !was_there,
+                memchr::memchr_iter(b'/', file.path.as_bytes()).count(),
+            )
+        });
         let mut n_of_kind: BTreeMap<String, usize> = BTreeMap::new();
         let mut n_of_form: BTreeMap<(bool, String, String), usize> = BTreeMap::new();
         let mut ranked: Vec<_> = all
@@ -58,7 +65,9 @@ fn form(file: &MayRun) -> String {
     }
     let path = file.path.to_text().to_lowercase();
     let name = path.rsplit('/').next().unwrap_or_default();
-    name.rsplit_once('.').map_or(name, |(_, end)| end).to_owned()
+    name.rsplit_once('.')
+        .map_or(name, |(_, end)| end)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -69,10 +78,20 @@ mod tests {
     fn named(files: impl Iterator<Item = (bool, String, &'static str)>) -> (u64, Vec<String>) {
         let mut foremost = Foremost::default();
         for (was_there, path, why) in files {
-            foremost.add(MayRun { path: path.as_str().into(), why: why.to_owned(), when: When::WhenYouRunIt }, was_there);
+            foremost.add(
+                MayRun {
+                    path: path.as_str().into(),
+                    why: why.to_owned(),
+                    when: When::WhenYouRunIt,
+                },
+                was_there,
+            );
         }
         let named = foremost.named();
-        (named.n, named.first.iter().map(|file| file.path.to_text()).collect())
+        (
+            named.n,
+            named.first.iter().map(|file| file.path.to_text()).collect(),
+        )
     }
 
     #[test]
@@ -87,14 +106,32 @@ mod tests {
         ];
         let (n, first) = named(decoys.chain(links).chain(others));
         assert_eq!((n, first.len()), (2004, MOST_NAMED));
-        assert_eq!(first[..3], ["zz/deep/er/Makefile", "zz/deep/er/conftest.py", "zz/deep/er/b.mk"]);
+        assert_eq!(
+            first[..3],
+            [
+                "zz/deep/er/Makefile",
+                "zz/deep/er/conftest.py",
+                "zz/deep/er/b.mk"
+            ]
+        );
         assert!(first.contains(&"zz/deep/er/configure".to_owned()));
     }
 
     #[test]
     fn what_fits_is_all_named_in_its_order() {
-        let files = ["a/b/Makefile", "Makefile", "a/Makefile"].map(|path| (false, path.to_owned(), "a build"));
-        assert_eq!(named(files.into_iter()), (3, vec!["a/b/Makefile".into(), "Makefile".into(), "a/Makefile".into()]));
+        let files = ["a/b/Makefile", "Makefile", "a/Makefile"]
+            .map(|path| (false, path.to_owned(), "a build"));
+        assert_eq!(
+            named(files.into_iter()),
+            (
+                3,
+                vec![
+                    "a/b/Makefile".into(),
+                    "Makefile".into(),
+                    "a/Makefile".into()
+                ]
+            )
+        );
         assert_eq!(named(std::iter::empty()), (0, Vec::new()));
     }
 }

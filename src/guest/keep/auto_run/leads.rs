@@ -1,5 +1,6 @@
-//! What in a project leads programs on the person's machine to other files of it, whatever those are called: settings and hooks of
-//! git, files that run by themselves and name others, links that have the names of files that run, and repositories without a `.git`.
+//! What in a project leads programs on the person's machine to other files of it, whatever those
+//! are called: settings and hooks of git, files that run by themselves and name others, links that
+//! have the names of files that run, and repositories without a `.git`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,11 +23,18 @@ use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::When;
 
-const BY_SETTINGS: &str = "git runs or obeys it, as the settings, the hooks or the links of a repository say";
+const BY_SETTINGS: &str =
+    "git runs or obeys it, as the settings, the hooks or the links of a repository say";
 const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
 
 /// What git obeys of a repository's own files.
-const OBEYED: [&[u8]; 5] = [b"config", b"config.worktree", b"hooks", b"HEAD", b"commondir"];
+const OBEYED: [&[u8]; 5] = [
+    b"config",
+    b"config.worktree",
+    b"hooks",
+    b"HEAD",
+    b"commondir",
+];
 
 /// How many files are read for what they name.
 const MAX_NAMING: usize = 100;
@@ -45,10 +53,21 @@ pub(super) struct Leads {
 }
 
 impl Leads {
-    /// Looks through a project. `place` is where it is on the person's machine, `known` what is known of before; `by_name` says why a link of
-    /// this path leads to what may run.
-    pub(super) fn of(project: &Folder, place: &[u8], known: &[BytesPath], by_name: impl Fn(&BytesPath) -> Option<Runs>) -> Self {
-        let mut walk = Walk { project, place, gits: Vec::new(), naming: Vec::new(), leads: Self::default() };
+    /// Looks through a project. `place` is where it is on the person's machine, `known` what is
+    /// known of before; `by_name` says why a link of this path leads to what may run.
+    pub(super) fn of(
+        project: &Folder,
+        place: &[u8],
+        known: &[BytesPath],
+        by_name: impl Fn(&BytesPath) -> Option<Runs>,
+    ) -> Self {
+        let mut walk = Walk {
+            project,
+            place,
+            gits: Vec::new(),
+            naming: Vec::new(),
+            leads: Self::default(),
+        };
         walk.run(by_name);
         let found = obeyed(project, walk.gits.iter(), place);
         for path in found.said.iter().chain(known) {
@@ -79,7 +98,11 @@ impl Leads {
     /// Returns why something that lies below there may run.
     pub(super) fn below(&self, path: &[u8]) -> Option<Runs> {
         let within = folded_path(path) + "/";
-        self.paths.range(within.clone()..).next().filter(|(path, _)| path.starts_with(&within)).map(|(_, runs)| runs.clone())
+        self.paths
+            .range(within.clone()..)
+            .next()
+            .filter(|(path, _)| path.starts_with(&within))
+            .map(|(_, runs)| runs.clone())
     }
 
     fn add(&mut self, path: &[u8], runs: &Runs) {
@@ -87,7 +110,10 @@ impl Leads {
         if path.is_empty() {
             return;
         }
-        let known = self.paths.entry(folded_path(path)).or_insert_with(|| runs.clone());
+        let known = self
+            .paths
+            .entry(folded_path(path))
+            .or_insert_with(|| runs.clone());
         if known.when != When::ByItself && runs.when == When::ByItself {
             known.clone_from(runs);
         }
@@ -106,10 +132,14 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn run(&mut self, by_name: impl Fn(&BytesPath) -> Option<Runs>) {
         let end = Instant::now() + LOOK;
-        let Ok(device) = self.project.stat(b".").map(|stat| stat.st_dev) else { return };
+        let Ok(device) = self.project.stat(b".").map(|stat| stat.st_dev) else {
+            return;
+        };
         let mut folders = vec![Vec::new()];
         while let Some(folder) = folders.pop().filter(|_| Instant::now() < end) {
-            let Ok(names) = self.project.names(&folder) else { continue };
+            let Ok(names) = self.project.names(&folder) else {
+                continue;
+            };
             if is_repository(&names) {
                 for name in OBEYED {
                     self.follow(&join(&folder, name), &Runs::by_itself(IN_REPOSITORY));
@@ -129,8 +159,16 @@ impl Walk<'_> {
                             self.follow(path.as_bytes(), &Runs { why, when });
                         }
                     }
-                    Kind::Folder | Kind::File if is_git => self.gits.push(BytesPath::from_bytes(path)),
-                    Kind::Folder if path.len() <= MAX_PATH && self.project.stat(&path).is_ok_and(|stat| stat.st_dev == device) => {
+                    Kind::Folder | Kind::File if is_git => {
+                        self.gits.push(BytesPath::from_bytes(path))
+                    }
+                    Kind::Folder
+                        if path.len() <= MAX_PATH
+                            && self
+                                .project
+                                .stat(&path)
+                                .is_ok_and(|stat| stat.st_dev == device) =>
+                    {
                         folders.push(path);
                     }
                     Kind::File => self.note_naming(BytesPath::from_bytes(path)),
@@ -142,7 +180,9 @@ impl Walk<'_> {
 
     /// What lies in packages of others names files of theirs.
     fn note_naming(&mut self, path: BytesPath) {
-        let Some(group) = names_that_name(&path) else { return };
+        let Some(group) = names_that_name(&path) else {
+            return;
+        };
         let mut above = split(path.as_bytes()).0;
         while !above.is_empty() {
             if names_of_wholes(&BytesPath::from_bytes(above), true).is_some() {
@@ -157,18 +197,25 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds what a file names that runs by itself: from the project's folder, its own, and the one above that.
+    /// Adds what a file names that runs by itself: from the project's folder, its own, and the one
+    /// above that.
     fn name(&mut self, file: &BytesPath, group: &Group) {
         let own = split(file.as_bytes()).0;
         let why = format!("{file} names it, and {}", group.why());
-        for path in named_in(self.project, self.place, file.as_bytes(), &[b"", own, split(own).0]) {
+        for path in named_in(
+            self.project,
+            self.place,
+            file.as_bytes(),
+            &[b"", own, split(own).0],
+        ) {
             if path != file.as_bytes() {
                 self.follow(&path, &Runs::by_itself(&why));
             }
         }
     }
 
-    /// Adds a path and all that links make of it on the way, as the kernel would follow them, but for those outside of the project.
+    /// Adds a path and all that links make of it on the way, as the kernel would follow them, but
+    /// for those outside of the project.
     fn follow(&mut self, path: &[u8], runs: &Runs) {
         self.leads.add(path, runs);
         let way = Way::of(self.project, self.place, path);

@@ -6,9 +6,17 @@ use crate::keep::git::sample::Sample;
 /// Which of the paths may run as files.
 fn running(sample: &Sample, paths: &[&str]) -> Vec<String> {
     let place = sample.path("").display().to_string();
-    let known = Known { place: place.trim_end_matches('/').as_bytes(), ..Known::default() };
-    let auto_run = AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
-    paths.iter().filter(|path| auto_run.runs_as_file(&BytesPath::from(**path)).is_some()).map(ToString::to_string).collect()
+    let known = Known {
+        place: place.trim_end_matches('/').as_bytes(),
+        ..Known::default()
+    };
+    let auto_run =
+        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    paths
+        .iter()
+        .filter(|path| auto_run.runs_as_file(&BytesPath::from(**path)).is_some())
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]
@@ -18,23 +26,61 @@ fn what_links_of_such_names_lead_to_may_run() {
         sample.write(folder, "");
     }
     let absolute = sample.path("deep/er/rc").display().to_string();
-    let links = [("mk/inc", "Makefile"), ("b", "a"), ("../a", "deep/Makefile"), ("conf", ".vscode"), (&absolute, ".envrc"), ("plain", "p")];
-    for (target, link) in
-        links.into_iter().chain([("er/../../mk", "deep/mk"), ("mk/build", "deep/build.rs"), ("..", "loop"), ("/etc", ".husky")])
-    {
+    let links = [
+        ("mk/inc", "Makefile"),
+        ("b", "a"),
+        ("../a", "deep/Makefile"),
+        ("conf", ".vscode"),
+        (&absolute, ".envrc"),
+        ("plain", "p"),
+    ];
+    for (target, link) in links.into_iter().chain([
+        ("er/../../mk", "deep/mk"),
+        ("mk/build", "deep/build.rs"),
+        ("..", "loop"),
+        ("/etc", ".husky"),
+    ]) {
         symlink(target, sample.path(link)).expect("linked");
     }
-    let paths = ["mk/inc", "MK/Inc", "b", "conf/tasks.json", "deep/er/rc", "mk/build"];
+    let paths = [
+        "mk/inc",
+        "MK/Inc",
+        "b",
+        "conf/tasks.json",
+        "deep/er/rc",
+        "mk/build",
+    ];
     assert_eq!(running(&sample, &paths), paths);
-    assert_eq!(running(&sample, &["mk/other", "plain/x", "deep/er/other", "src/main.rs", "inc"]), [""; 0]);
+    assert_eq!(
+        running(
+            &sample,
+            &["mk/other", "plain/x", "deep/er/other", "src/main.rs", "inc"]
+        ),
+        [""; 0]
+    );
     let place = sample.path("").display().to_string();
-    let known = Known { place: place.as_bytes(), ..Known::default() };
-    let auto_run = AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let known = Known {
+        place: place.as_bytes(),
+        ..Known::default()
+    };
+    let auto_run =
+        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
     let runs = auto_run.runs_as_file(&"mk/inc".into()).expect("may run");
-    assert!(runs.why.starts_with("the link Makefile leads to it: ") && runs.when == When::WhenYouRunIt, "{runs:?}");
-    assert_eq!(auto_run.runs_as_file(&"deep/er/rc".into()).expect("may run").when, When::ByItself);
+    assert!(
+        runs.why.starts_with("the link Makefile leads to it: ") && runs.when == When::WhenYouRunIt,
+        "{runs:?}"
+    );
+    assert_eq!(
+        auto_run
+            .runs_as_file(&"deep/er/rc".into())
+            .expect("may run")
+            .when,
+        When::ByItself
+    );
     // In its place a link would lead there.
-    assert!(auto_run.runs_at(&"mk".into()).is_some() && auto_run.runs_at(&"plain".into()).is_none());
+    assert!(
+        auto_run.runs_at(&"mk".into()).is_some() && auto_run.runs_at(&"plain".into()).is_none()
+    );
 }
 
 #[test]
@@ -46,7 +92,10 @@ fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
     symlink("real", sample.path("led")).expect("linked");
     sample.git(&["config", "core.hooksPath", "led/hooks"]);
     sample.git_in("sub", &["config", "core.hooksPath", "../hooks"]);
-    sample.git_in("deep/nested", &["config", "include.path", "../own.gitconfig"]);
+    sample.git_in(
+        "deep/nested",
+        &["config", "include.path", "../own.gitconfig"],
+    );
     sample.git(&["config", "filter.a.clean", "sh tools/clean.sh %f"]);
     sample.git_in("sub", &["config", "diff.a.textconv", "./show"]);
     let paths = [
@@ -61,25 +110,48 @@ fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
         "fixture.git/hooks/update",
     ];
     assert_eq!(running(&sample, &paths), paths);
-    let others = ["real/x", "sub/hooks/x", "deep/own.gitconfig", "fixture.git/objects/x", "fixture.git/refs/heads/x", "config"];
+    let others = [
+        "real/x",
+        "sub/hooks/x",
+        "deep/own.gitconfig",
+        "fixture.git/objects/x",
+        "fixture.git/refs/heads/x",
+        "config",
+    ];
     assert_eq!(running(&sample, &others), [""; 0]);
 }
 
 /// Why each of the paths runs by itself.
 fn why(sample: &Sample, path: &str) -> Option<String> {
     let place = sample.path("").display().to_string();
-    let known = Known { place: place.trim_end_matches('/').as_bytes(), ..Known::default() };
-    let auto_run = AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
-    auto_run.runs_as_file(&path.into()).filter(|runs| runs.when == When::ByItself).map(|runs| runs.why)
+    let known = Known {
+        place: place.trim_end_matches('/').as_bytes(),
+        ..Known::default()
+    };
+    let auto_run =
+        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    auto_run
+        .runs_as_file(&path.into())
+        .filter(|runs| runs.when == When::ByItself)
+        .map(|runs| runs.why)
 }
 
 #[test]
 fn what_hooks_name_runs_by_itself() {
     let sample = Sample::new();
-    sample.write(".git/hooks/pre-commit", "#!/bin/sh\nexec ./scripts/check.sh \"$@\"\n");
-    sample.write(".git/hooks/post-commit", "#!/bin/sh\n. \"$(git rev-parse --show-toplevel)/scripts/lib.sh\"\n");
+    sample.write(
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\nexec ./scripts/check.sh \"$@\"\n",
+    );
+    sample.write(
+        ".git/hooks/post-commit",
+        "#!/bin/sh\n. \"$(git rev-parse --show-toplevel)/scripts/lib.sh\"\n",
+    );
     for path in ["scripts/check.sh", "scripts/lib.sh", "Scripts/Lib.sh"] {
-        assert!(why(&sample, path).is_some_and(|why| why.contains("the hooks")), "{path}");
+        assert!(
+            why(&sample, path).is_some_and(|why| why.contains("the hooks")),
+            "{path}"
+        );
     }
     for path in ["scripts/other.sh", "check.sh", "src/main.rs", "Makefile"] {
         assert_eq!(why(&sample, path), None, "{path}");
@@ -89,7 +161,12 @@ fn what_hooks_name_runs_by_itself() {
 #[test]
 fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
     for (file, text, named, others) in [
-        (".envrc", "source_env tools/env.sh\nexport A=1\nPATH_add bin\n", &["tools/env.sh"][..], &["tools/other.sh", "bin/x"][..]),
+        (
+            ".envrc",
+            "source_env tools/env.sh\nexport A=1\nPATH_add bin\n",
+            &["tools/env.sh"][..],
+            &["tools/other.sh", "bin/x"][..],
+        ),
         (
             ".vscode/tasks.json",
             r#"{"tasks":[{"command":"${workspaceFolder}/scripts/dev.sh","args":["-c"]}]}"#,
@@ -114,15 +191,30 @@ fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
             &["ci/lint"],
             &["docs/x.md"],
         ),
-        (".husky/pre-commit", "node web/check.js\n", &["web/check.js"], &["check.js", "web/other.js"]),
-        ("sub/.envrc", "./on-enter\n", &["sub/on-enter"], &["sub/deep/on-enter"]),
+        (
+            ".husky/pre-commit",
+            "node web/check.js\n",
+            &["web/check.js"],
+            &["check.js", "web/other.js"],
+        ),
+        (
+            "sub/.envrc",
+            "./on-enter\n",
+            &["sub/on-enter"],
+            &["sub/deep/on-enter"],
+        ),
     ] {
         let sample = Sample::new();
         sample.write(file, text);
         sample.write("web/check.js", "x");
         for path in named {
             let found = why(&sample, path);
-            assert!(found.as_ref().is_some_and(|why| why.starts_with(&format!("{file} names it, and "))), "{file}: {path}: {found:?}");
+            assert!(
+                found
+                    .as_ref()
+                    .is_some_and(|why| why.starts_with(&format!("{file} names it, and "))),
+                "{file}: {path}: {found:?}"
+            );
         }
         for path in others {
             assert_eq!(why(&sample, path), None, "{file}: {path}");
@@ -134,7 +226,10 @@ fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
     sample.write("tools/a", "./tools/b\n");
     sample.write("node_modules/x/.husky/pre-commit", "./tools/c\n");
     assert!(why(&sample, "tools/a").is_some());
-    assert_eq!((why(&sample, "tools/b"), why(&sample, "tools/c")), (None, None));
+    assert_eq!(
+        (why(&sample, "tools/b"), why(&sample, "tools/c")),
+        (None, None)
+    );
 }
 
 #[test]
@@ -142,11 +237,26 @@ fn the_persons_own_patterns_run_by_themselves_and_of_the_usual_ones_the_table_sa
     let sample = Sample::new();
     let runs = |patterns: &[&str], path: &str| {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        let auto_run = AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), Known { patterns: &patterns, ..Known::default() });
-        auto_run.expect("looked").runs_as_file(&path.into()).map(|runs| runs.when)
+        let auto_run = AutoRun::of(
+            &git::Folder::open(&sample.path("")).expect("opens"),
+            Known {
+                patterns: &patterns,
+                ..Known::default()
+            },
+        );
+        auto_run
+            .expect("looked")
+            .runs_as_file(&path.into())
+            .map(|runs| runs.when)
     };
-    assert_eq!(runs(&READ_ONLY, ".github/workflows/ci.yml"), Some(When::WhenYouRunIt));
-    assert_eq!(runs(&["/.github"], ".github/workflows/ci.yml"), Some(When::ByItself));
+    assert_eq!(
+        runs(&READ_ONLY, ".github/workflows/ci.yml"),
+        Some(When::WhenYouRunIt)
+    );
+    assert_eq!(
+        runs(&["/.github"], ".github/workflows/ci.yml"),
+        Some(When::ByItself)
+    );
     assert_eq!(runs(&["tools/*.run"], "tools/a.run"), Some(When::ByItself));
     assert_eq!(runs(&[], "tools/a.run"), None);
 }
@@ -154,8 +264,12 @@ fn the_persons_own_patterns_run_by_themselves_and_of_the_usual_ones_the_table_sa
 /// What a session made, as far as it counts here; a slash at its end makes it a folder.
 fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, When)> {
     let place = sample.path("").display().to_string();
-    let known = Known { place: place.trim_end_matches('/').as_bytes(), ..Known::default() };
-    let auto_run = AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let known = Known {
+        place: place.trim_end_matches('/').as_bytes(),
+        ..Known::default()
+    };
+    let auto_run =
+        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
     let made: Vec<(BytesPath, EntryType)> = paths
         .iter()
         .map(|path| match path.strip_suffix('/') {
@@ -163,21 +277,58 @@ fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, When)> {
             None => ((*path).into(), EntryType::File),
         })
         .collect();
-    let changes = made.iter().map(|(path, entry)| Changed { path, entry: Some(*entry), is_new: true });
-    auto_run.named(changes).first.into_iter().map(|file| (file.path.to_text(), file.when)).collect()
+    let changes = made.iter().map(|(path, entry)| Changed {
+        path,
+        entry: Some(*entry),
+        is_new: true,
+    });
+    auto_run
+        .named(changes)
+        .first
+        .into_iter()
+        .map(|file| (file.path.to_text(), file.when))
+        .collect()
 }
 
 #[test]
 fn a_new_folder_of_dependencies_is_named_once_and_judged_as_a_whole() {
-    let modules = ["web/", "web/node_modules/", "web/node_modules/.bin/", "web/node_modules/.bin/x", "web/node_modules/x/.envrc"];
+    let modules = [
+        "web/",
+        "web/node_modules/",
+        "web/node_modules/.bin/",
+        "web/node_modules/.bin/x",
+        "web/node_modules/x/.envrc",
+    ];
     let sample = Sample::new();
-    assert_eq!(wholes(&sample, &modules), [("web/node_modules".to_owned(), When::WhenYouRunIt)]);
+    assert_eq!(
+        wholes(&sample, &modules),
+        [("web/node_modules".to_owned(), When::WhenYouRunIt)]
+    );
     // One that is there already is looked at file by file.
-    assert_eq!(wholes(&sample, &modules[3..4]), [("web/node_modules/.bin/x".to_owned(), When::WhenYouRunIt)]);
+    assert_eq!(
+        wholes(&sample, &modules[3..4]),
+        [("web/node_modules/.bin/x".to_owned(), When::WhenYouRunIt)]
+    );
     sample.git(&["config", "core.hooksPath", "web/node_modules/.bin"]);
-    assert_eq!(wholes(&sample, &modules), [("web/node_modules".to_owned(), When::ByItself)]);
+    assert_eq!(
+        wholes(&sample, &modules),
+        [("web/node_modules".to_owned(), When::ByItself)]
+    );
     let sample = Sample::new();
-    let environment = ["any/", "any/pyvenv.cfg", "any/bin/", "any/bin/python", "any/lib/", "any/lib/a.pth"];
-    assert_eq!(wholes(&sample, &environment), [("any".to_owned(), When::ByItself)]);
-    assert_eq!(wholes(&sample, &["any/lib/a.pth", "any/lib/a.py"]), [("any/lib/a.pth".to_owned(), When::ByItself)]);
+    let environment = [
+        "any/",
+        "any/pyvenv.cfg",
+        "any/bin/",
+        "any/bin/python",
+        "any/lib/",
+        "any/lib/a.pth",
+    ];
+    assert_eq!(
+        wholes(&sample, &environment),
+        [("any".to_owned(), When::ByItself)]
+    );
+    assert_eq!(
+        wholes(&sample, &["any/lib/a.pth", "any/lib/a.py"]),
+        [("any/lib/a.pth".to_owned(), When::ByItself)]
+    );
 }

@@ -1,5 +1,5 @@
-//! New folders that come with all that is in them, or not at all: half a virtual environment, or half of what a package manager installed, is of
-//! no use and hides what came with it.
+//! New folders that come with all that is in them, or not at all: half a virtual environment, or
+//! half of what a package manager installed, is of no use and hides what came with it.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -17,21 +17,38 @@ use podbay_wire::keep::When;
 pub(in crate::keep) struct Wholes(BTreeMap<BytesPath, Runs>);
 
 impl Wholes {
-    /// Looks which of the folders that came are wholes. One runs by itself where its name says so, or where the project's own settings, links or hooks
-    /// lead to something in it; names in it say no more than that of the folder.
-    pub(in crate::keep) fn of<'a>(auto_run: &AutoRun, changes: impl Iterator<Item = Changed<'a>> + Clone) -> Self {
+    /// Looks which of the folders that came are wholes. One runs by itself where its name says so,
+    /// or where the project's own settings, links or hooks lead to something in it; names in it say
+    /// no more than that of the folder.
+    pub(in crate::keep) fn of<'a>(
+        auto_run: &AutoRun,
+        changes: impl Iterator<Item = Changed<'a>> + Clone,
+    ) -> Self {
         let is_folder = |change: &Changed<'_>| change.entry == Some(EntryType::Folder);
-        let new: BTreeSet<&[u8]> =
-            changes.clone().filter(|change| change.is_new && is_folder(change)).map(|change| change.path.as_bytes()).collect();
+        let new: BTreeSet<&[u8]> = changes
+            .clone()
+            .filter(|change| change.is_new && is_folder(change))
+            .map(|change| change.path.as_bytes())
+            .collect();
         let mut wholes = Self::default();
         for change in changes.clone().filter(|change| change.entry.is_some()) {
             let path = change.path.as_bytes();
-            let folder = if is_folder(&change) { path } else { split(path).0 };
+            let folder = if is_folder(&change) {
+                path
+            } else {
+                split(path).0
+            };
             if new.contains(folder)
                 && let Some(group) = names_of_wholes(change.path, is_folder(&change))
             {
                 let why = format!("{}, with all that is in it", group.why());
-                wholes.0.entry(BytesPath::from_bytes(folder)).or_insert(Runs { why, when: group.when });
+                wholes
+                    .0
+                    .entry(BytesPath::from_bytes(folder))
+                    .or_insert(Runs {
+                        why,
+                        when: group.when,
+                    });
             }
         }
         let all = std::mem::take(&mut wholes.0);
@@ -45,8 +62,13 @@ impl Wholes {
             return wholes;
         }
         for change in changes {
-            let Some((folder, runs)) = wholes.with(change.path) else { continue };
-            let led = auto_run.leads.to(change.path.as_bytes()).filter(|led| led.when == When::ByItself && runs.when != When::ByItself);
+            let Some((folder, runs)) = wholes.with(change.path) else {
+                continue;
+            };
+            let led = auto_run
+                .leads
+                .to(change.path.as_bytes())
+                .filter(|led| led.when == When::ByItself && runs.when != When::ByItself);
             if let Some(Runs { why, when }) = led {
                 let (folder, why) = (folder.clone(), format!("with {}: {why}", change.path));
                 wholes.0.insert(folder, Runs { why, when });

@@ -1,4 +1,5 @@
-//! Repositories deep in what ignore files leave out: what a package manager checked out, and whatever else a person keeps there.
+//! Repositories deep in what ignore files leave out: what a package manager checked out, and
+//! whatever else a person keeps there.
 //!
 //! There are many names in such folders, so that nothing but repositories is looked for.
 
@@ -21,14 +22,33 @@ pub(super) struct Deep {
 }
 
 /// Looks through these folders, by their paths from the project's, with a slash in front of each.
-pub(super) fn repositories(finder: &Finder<'_>, base: &Beneath, folders: Vec<Vec<u8>>, within: Duration) -> Deep {
+pub(super) fn repositories(
+    finder: &Finder<'_>,
+    base: &Beneath,
+    folders: Vec<Vec<u8>>,
+    within: Duration,
+) -> Deep {
     if folders.is_empty() {
-        return Deep { parts: Vec::new(), is_whole: true };
+        return Deep {
+            parts: Vec::new(),
+            is_whole: true,
+        };
     }
     let stop = finder.stop.until(Instant::now() + within);
-    let walk = Walk { base, prefix: b"", rules: None, hidden: true, max_depth: usize::MAX, in_breadth: true, stop: &stop };
+    let walk = Walk {
+        base,
+        prefix: b"",
+        rules: None,
+        hidden: true,
+        max_depth: usize::MAX,
+        in_breadth: true,
+        stop: &stop,
+    };
     let walked = walk.run_in(folders, &Repositories { finder });
-    Deep { parts: walked.states, is_whole: !stop.is_late() }
+    Deep {
+        parts: walked.states,
+        is_whole: !stop.is_late(),
+    }
 }
 
 struct Repositories<'a> {

@@ -1,8 +1,10 @@
 //! Finds again what a session has moved in its copy of the project.
 //!
-//! What is hidden in a box is a mount, and the kernel renames no mount. But a folder above it can go anywhere in the copy, also to where no look
-//! at a project goes, under a name that says nothing, with something else left in its place. What stays is the last part of its path: so what
-//! does not read as it does in the project is looked for everywhere by that, and hidden wherever it is.
+//! What is hidden in a box is a mount, and the kernel renames no mount. But a folder above it can
+//! go anywhere in the copy, also to where no look at a project goes, under a name that says
+//! nothing, with something else left in its place. What stays is the last part of its path: so what
+//! does not read as it does in the project is looked for everywhere by that, and hidden wherever it
+//! is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,20 +53,41 @@ const LONGEST: Duration = Duration::from_secs(15);
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_FILES: usize = 1_000;
 
-/// Looks through the copy of a project that a session works on; `upper` is what the session changed.
-pub(crate) fn find_in_copy(workspace: &Path, copy: &Path, upper: &Path, order: &Find) -> io::Result<Found> {
+/// Looks through the copy of a project that a session works on; `upper` is what the session
+/// changed.
+pub(crate) fn find_in_copy(
+    workspace: &Path,
+    copy: &Path,
+    upper: &Path,
+    order: &Find,
+) -> io::Result<Found> {
     find_within(workspace, copy, upper, order, LONGEST)
 }
 
-pub(super) fn find_within(workspace: &Path, copy: &Path, upper: &Path, order: &Find, within: Duration) -> io::Result<Found> {
+pub(super) fn find_within(
+    workspace: &Path,
+    copy: &Path,
+    upper: &Path,
+    order: &Find,
+    within: Duration,
+) -> io::Result<Found> {
     let mut found = find(copy, order, &BTreeSet::new())?;
     if fs::read_dir(upper).is_ok_and(|mut names| names.next().is_none()) {
         // The copy is the project still.
         return Ok(found);
     }
     let own = find(workspace, order, &BTreeSet::new())?.secrets;
-    let both = Both { project: open(workspace)?, copy: open(copy)? };
-    let mut protected: BTreeSet<BytesPath> = order.known.hidden.iter().filter(|path| found.is_hidden(path)).cloned().collect();
+    let both = Both {
+        project: open(workspace)?,
+        copy: open(copy)?,
+    };
+    let mut protected: BTreeSet<BytesPath> = order
+        .known
+        .hidden
+        .iter()
+        .filter(|path| found.is_hidden(path))
+        .cloned()
+        .collect();
     let mut sought = Vec::new();
     for secret in &own {
         if both.are_same(secret.path.as_bytes()) {
@@ -72,23 +95,44 @@ pub(super) fn find_within(workspace: &Path, copy: &Path, upper: &Path, order: &F
             protected.insert(secret.path.clone());
             found.secrets.push(secret.clone());
         } else {
-            sought.push(Sought { path: &secret.path, is_folder: Some(secret.is_folder) });
+            sought.push(Sought {
+                path: &secret.path,
+                is_folder: Some(secret.is_folder),
+            });
         }
     }
     let is_own = |path: &BytesPath| own.iter().any(|secret| secret.path == *path);
-    let others = order.known.hidden.iter().filter(|path| !is_own(path) && !both.are_same(path.as_bytes()));
-    sought.extend(others.map(|path| Sought { path, is_folder: None }));
+    let others = order
+        .known
+        .hidden
+        .iter()
+        .filter(|path| !is_own(path) && !both.are_same(path.as_bytes()));
+    sought.extend(others.map(|path| Sought {
+        path,
+        is_folder: None,
+    }));
     let mut is_whole = true;
     if !sought.is_empty() {
         let cancelled = AtomicBool::new(false);
-        let again = both.search(&sought, &Stop::new(&cancelled, Some(Instant::now() + within)));
+        let again = both.search(
+            &sought,
+            &Stop::new(&cancelled, Some(Instant::now() + within)),
+        );
         // The engine takes no name that is not UTF-8.
-        is_whole = again.is_whole && again.secrets.iter().all(|secret| std::str::from_utf8(secret.path.as_bytes()).is_ok());
+        is_whole = again.is_whole
+            && again
+                .secrets
+                .iter()
+                .all(|secret| std::str::from_utf8(secret.path.as_bytes()).is_ok());
         protected.extend(again.secrets.iter().map(|secret| secret.path.clone()));
         found.secrets.extend(again.secrets);
     }
     if !is_whole || !sought.is_empty() && protected.len() > MOST_HIDDEN {
-        found.lost = sought.iter().take(MOST_LOST).map(|sought| sought.path.clone()).collect();
+        found.lost = sought
+            .iter()
+            .take(MOST_LOST)
+            .map(|sought| sought.path.clone())
+            .collect();
     }
     found.n_left_out += bound(&mut found.secrets, &protected);
     Ok(found)
@@ -112,9 +156,12 @@ impl Sought<'_> {
             Kind::File => false,
             Kind::Link | Kind::Other => return false,
         };
-        // Many files are called `config`; the folder of a repository is no more renamed than what is hidden in it.
+        // Many files are called `config`; the folder of a repository is no more renamed than what
+        // is hidden in it.
         let is_settings = |folder: &[u8]| split(folder).1 == b".git";
-        last == name && self.is_folder.is_none_or(|expected| expected == is_folder) && (!is_settings(above) || is_settings(folder))
+        last == name
+            && self.is_folder.is_none_or(|expected| expected == is_folder)
+            && (!is_settings(above) || is_settings(folder))
     }
 }
 
@@ -133,13 +180,20 @@ struct Both {
 impl Both {
     /// Looks everywhere: in what is ignored, and in folders called `.git`.
     fn search(&self, sought: &[Sought<'_>], stop: &Stop<'_>) -> Again {
-        let mut again = Again { secrets: Vec::new(), is_whole: true };
+        let mut again = Again {
+            secrets: Vec::new(),
+            is_whole: true,
+        };
         let mut folders = vec![Vec::new()];
         while let Some(path) = folders.pop() {
-            let names = match self.copy.open(&path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse) {
-                Ok(folder) => list(folder.as_fd(), stop).map(|(names, _)| names),
-                Err(error) => Err(error),
-            };
+            let names =
+                match self
+                    .copy
+                    .open(&path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
+                {
+                    Ok(folder) => list(folder.as_fd(), stop).map(|(names, _)| names),
+                    Err(error) => Err(error),
+                };
             if stop.is_set() {
                 again.is_whole = false;
                 break;
@@ -155,9 +209,17 @@ impl Both {
             };
             for name in names {
                 let full = join(&path, &name.name);
-                // What reads as it does in the project, and is not sought there, the person has left for everybody.
-                if sought.iter().any(|sought| sought.is_named(&path, &name.name, name.kind)) && !self.are_same(&full) {
-                    again.secrets.push(Secret { path: BytesPath::from_bytes(full), is_folder: name.kind == Kind::Folder });
+                // What reads as it does in the project, and is not sought there, the person has
+                // left for everybody.
+                if sought
+                    .iter()
+                    .any(|sought| sought.is_named(&path, &name.name, name.kind))
+                    && !self.are_same(&full)
+                {
+                    again.secrets.push(Secret {
+                        path: BytesPath::from_bytes(full),
+                        is_folder: name.kind == Kind::Folder,
+                    });
                 } else if name.kind == Kind::Folder {
                     folders.push(full);
                 }
@@ -166,15 +228,25 @@ impl Both {
         again
     }
 
-    /// Returns whether commands, which are the same user, come into a folder as little, and cannot open it for themselves.
+    /// Returns whether commands, which are the same user, come into a folder as little, and cannot
+    /// open it for themselves.
     fn is_closed(&self, path: &[u8]) -> bool {
         let (above, name) = split(path);
-        let Ok(folder) = self.copy.open(above, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse) else { return false };
-        let Ok(facts) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { return false };
-        facts.st_uid != geteuid().as_raw() && faccessat(&folder, name, AccessFlags::X_OK, AtFlags::empty()).is_err()
+        let Ok(folder) = self
+            .copy
+            .open(above, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)
+        else {
+            return false;
+        };
+        let Ok(facts) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+            return false;
+        };
+        facts.st_uid != geteuid().as_raw()
+            && faccessat(&folder, name, AccessFlags::X_OK, AtFlags::empty()).is_err()
     }
 
-    /// Returns whether the same is at a path in both. Nobody who could not read it can have put it there.
+    /// Returns whether the same is at a path in both. Nobody who could not read it can have put it
+    /// there.
     fn are_same(&self, path: &[u8]) -> bool {
         let mut n_left = MOST_FILES;
         self.compare(path, &mut n_left).unwrap_or(false)
@@ -183,20 +255,30 @@ impl Both {
     fn compare(&self, path: &[u8], n_left: &mut usize) -> Result<bool, Errno> {
         *n_left = n_left.checked_sub(1).ok_or(Errno::E2BIG)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        let (one, other) = (self.project.open(path, flags, Links::Refuse)?, self.copy.open(path, flags, Links::Refuse)?);
+        let (one, other) = (
+            self.project.open(path, flags, Links::Refuse)?,
+            self.copy.open(path, flags, Links::Refuse)?,
+        );
         let facts = (fstat(&one)?, fstat(&other)?);
         match (file_type(&facts.0), file_type(&facts.1)) {
             (SFlag::S_IFREG, SFlag::S_IFREG) if facts.0.st_size == facts.1.st_size => {
                 let read = |file: OwnedFd| {
                     let mut content = Vec::new();
-                    let length = File::from(file).take(MOST_BYTES + 1).read_to_end(&mut content);
-                    length.is_ok_and(|length| length as u64 <= MOST_BYTES).then_some(content).ok_or(Errno::EFBIG)
+                    let length = File::from(file)
+                        .take(MOST_BYTES + 1)
+                        .read_to_end(&mut content);
+                    length
+                        .is_ok_and(|length| length as u64 <= MOST_BYTES)
+                        .then_some(content)
+                        .ok_or(Errno::EFBIG)
                 };
                 Ok(read(one)? == read(other)?)
             }
             (SFlag::S_IFDIR, SFlag::S_IFDIR) => {
                 let never = AtomicBool::new(false);
-                let names = |folder: &OwnedFd| list(folder.as_fd(), &Stop::new(&never, None)).map(|(names, _)| names);
+                let names = |folder: &OwnedFd| {
+                    list(folder.as_fd(), &Stop::new(&never, None)).map(|(names, _)| names)
+                };
                 let (mine, theirs) = (names(&one)?, names(&other)?);
                 if mine.len() != theirs.len() {
                     return Ok(false);
@@ -204,8 +286,12 @@ impl Both {
                 for (mine, theirs) in mine.iter().zip(theirs) {
                     let is_same = mine.name == theirs.name
                         && match (mine.kind, theirs.kind) {
-                            (Kind::Link, Kind::Link) => readlinkat(&one, &*mine.name)? == readlinkat(&other, &*mine.name)?,
-                            (mine_kind, kind) if mine_kind == kind => self.compare(&join(path, &mine.name), n_left)?,
+                            (Kind::Link, Kind::Link) => {
+                                readlinkat(&one, &*mine.name)? == readlinkat(&other, &*mine.name)?
+                            }
+                            (mine_kind, kind) if mine_kind == kind => {
+                                self.compare(&join(path, &mine.name), n_left)?
+                            }
                             _ => false,
                         };
                     if !is_same {

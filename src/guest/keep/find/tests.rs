@@ -16,12 +16,25 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 fn looked(folder: &Path, reveal: &[&str], auto_run: &[&str]) -> Found {
     let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
-    find(folder, &Find { reveal: owned(reveal), auto_run: owned(auto_run), budget_ms: 10_000, ..Find::default() }, &BTreeSet::new())
-        .expect("looked through")
+    find(
+        folder,
+        &Find {
+            reveal: owned(reveal),
+            auto_run: owned(auto_run),
+            budget_ms: 10_000,
+            ..Find::default()
+        },
+        &BTreeSet::new(),
+    )
+    .expect("looked through")
 }
 
 fn secrets(found: &Found) -> Vec<String> {
-    found.secrets.iter().map(|secret| secret.path.to_text()).collect()
+    found
+        .secrets
+        .iter()
+        .map(|secret| secret.path.to_text())
+        .collect()
 }
 
 const PEM: &str = "-----BEGIN EC PRIVATE KEY-----\nMHcC\n";
@@ -44,7 +57,14 @@ fn secrets_are_found_by_name_and_keys_by_what_is_in_them() {
     let found = looked(folder.path(), &[], &[]);
     assert_eq!(
         secrets(&found),
-        [".env", "certs/server.key", "deploy/.env.production", "gcp-credentials.json", "home/.ssh", "keys/id_github"]
+        [
+            ".env",
+            "certs/server.key",
+            "deploy/.env.production",
+            "gcp-credentials.json",
+            "home/.ssh",
+            "keys/id_github"
+        ]
     );
     assert!(found.secrets[4].is_folder && !found.secrets[0].is_folder && found.is_whole);
 }
@@ -60,15 +80,33 @@ fn what_is_ignored_is_found_at_its_top_and_no_deeper() {
         ("node_modules/tool/.vscode/tasks.json", "{}"),
     ]);
     let found = looked(folder.path(), &[], &[".vscode"]);
-    assert_eq!(secrets(&found), [".env", "build/.env", "node_modules/.npmrc"]);
+    assert_eq!(
+        secrets(&found),
+        [".env", "build/.env", "node_modules/.npmrc"]
+    );
     assert_eq!(found.auto_run, Vec::<BytesPath>::new());
 }
 
 #[test]
 fn what_the_person_reveals_is_not_hidden() {
-    let folder = project(&[(".env", "A=1"), (".env.test", "A=1"), ("fixtures/a/server.key", PEM), ("home/.aws/config", "")]);
-    assert_eq!(secrets(&looked(folder.path(), &[".env.test", "fixtures/**", "/home/.aws"], &[])), [".env"]);
-    assert_eq!(secrets(&looked(folder.path(), &[".env"], &[])), [".env.test", "fixtures/a/server.key", "home/.aws"]);
+    let folder = project(&[
+        (".env", "A=1"),
+        (".env.test", "A=1"),
+        ("fixtures/a/server.key", PEM),
+        ("home/.aws/config", ""),
+    ]);
+    assert_eq!(
+        secrets(&looked(
+            folder.path(),
+            &[".env.test", "fixtures/**", "/home/.aws"],
+            &[]
+        )),
+        [".env"]
+    );
+    assert_eq!(
+        secrets(&looked(folder.path(), &[".env"], &[])),
+        [".env.test", "fixtures/a/server.key", "home/.aws"]
+    );
 }
 
 #[test]
@@ -82,10 +120,28 @@ fn what_runs_by_itself_is_found_as_a_whole_wherever_it_lies() {
         ("sub/.mcp.json", "{}"),
         (".cargo/credentials.toml", "token"),
     ]);
-    let found = looked(folder.path(), &[], &[".vscode", ".envrc", "/.github", ".mcp.json", ".cargo"]);
+    let found = looked(
+        folder.path(),
+        &[],
+        &[".vscode", ".envrc", "/.github", ".mcp.json", ".cargo"],
+    );
     let paths: Vec<String> = found.auto_run.iter().map(BytesPath::to_text).collect();
-    assert_eq!(paths, [".cargo", ".envrc", ".github", ".vscode", "sub/.mcp.json", "sub/.vscode"]);
-    assert_eq!(secrets(&found), [".cargo/credentials.toml"], "what is read-only may be a secret as well");
+    assert_eq!(
+        paths,
+        [
+            ".cargo",
+            ".envrc",
+            ".github",
+            ".vscode",
+            "sub/.mcp.json",
+            "sub/.vscode"
+        ]
+    );
+    assert_eq!(
+        secrets(&found),
+        [".cargo/credentials.toml"],
+        "what is read-only may be a secret as well"
+    );
 }
 
 #[test]
@@ -94,7 +150,14 @@ fn what_a_link_of_such_a_name_leads_to_is_found_too() {
     symlink("hooks", folder.path().join(".husky")).expect("linked");
     symlink("/etc", folder.path().join(".vscode")).expect("linked");
     let found = looked(folder.path(), &[], &[".husky", ".vscode"]);
-    assert_eq!(found.auto_run.iter().map(BytesPath::to_text).collect::<Vec<_>>(), ["hooks"]);
+    assert_eq!(
+        found
+            .auto_run
+            .iter()
+            .map(BytesPath::to_text)
+            .collect::<Vec<_>>(),
+        ["hooks"]
+    );
 }
 
 #[test]
@@ -109,8 +172,15 @@ fn repositories_below_the_top_are_named_whether_folder_or_file() {
     let found = looked(folder.path(), &[], &[]);
     let paths: Vec<String> = found.repositories.iter().map(BytesPath::to_text).collect();
     assert_eq!(paths, ["sub/.git", "tools/deep/.git", "vendor/.git"]);
-    assert_eq!(secrets(&found), ["tools/deep/.git/config", "vendor/.git/config"], "a token may stand in it");
-    assert_eq!(secrets(&looked(folder.path(), &["vendor/.git/config"], &[])), ["tools/deep/.git/config"]);
+    assert_eq!(
+        secrets(&found),
+        ["tools/deep/.git/config", "vendor/.git/config"],
+        "a token may stand in it"
+    );
+    assert_eq!(
+        secrets(&looked(folder.path(), &["vendor/.git/config"], &[])),
+        ["tools/deep/.git/config"]
+    );
 }
 
 #[test]
@@ -123,7 +193,16 @@ fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
         ("__pycache__/x.pyc", ""),
     ]);
     let looked = |ignored_ms: u64| {
-        find(folder.path(), &Find { budget_ms: 10_000, ignored_ms, ..Find::default() }, &BTreeSet::new()).expect("looked through")
+        find(
+            folder.path(),
+            &Find {
+                budget_ms: 10_000,
+                ignored_ms,
+                ..Find::default()
+            },
+            &BTreeSet::new(),
+        )
+        .expect("looked through")
     };
     let found = looked(10_000);
     let paths: Vec<String> = found.repositories.iter().map(BytesPath::to_text).collect();
@@ -133,7 +212,10 @@ fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
     let found = looked(0);
     assert!(found.repositories.is_empty() && !found.is_whole);
     fs::remove_dir_all(folder.path().join("vendor")).expect("removed");
-    assert!(looked(0).is_whole, "there is nothing in it that could be looked through");
+    assert!(
+        looked(0).is_whole,
+        "there is nothing in it that could be looked through"
+    );
 }
 
 #[test]
@@ -143,7 +225,10 @@ fn of_a_link_it_is_the_target_that_is_hidden_where_that_lies_in_the_project() {
     symlink("/etc/passwd", folder.path().join(".env.out")).expect("linked");
     symlink("nothing", folder.path().join(".env.dangling")).expect("linked");
     symlink(".", folder.path().join(".ssh")).expect("linked");
-    assert_eq!(secrets(&looked(folder.path(), &[], &[])), ["shared/settings"]);
+    assert_eq!(
+        secrets(&looked(folder.path(), &[], &[])),
+        ["shared/settings"]
+    );
 }
 
 #[test]
@@ -151,9 +236,17 @@ fn names_of_any_bytes_and_files_that_are_none_do_no_harm() {
     let folder = project(&[(".env.a\nb", "A=1")]);
     let bad = std::ffi::OsStr::from_bytes(b".env.\xff");
     fs::write(folder.path().join(bad), "A=1").expect("written");
-    nix::unistd::mkfifo(&folder.path().join("server.key"), Mode::from_bits_truncate(0o600)).expect("made");
-    nix::unistd::mkfifo(&folder.path().join(".env"), Mode::from_bits_truncate(0o600)).expect("made");
-    assert_eq!(secrets(&looked(folder.path(), &[], &[])), [".env.a\\x0ab", ".env.\\xff"]);
+    nix::unistd::mkfifo(
+        &folder.path().join("server.key"),
+        Mode::from_bits_truncate(0o600),
+    )
+    .expect("made");
+    nix::unistd::mkfifo(&folder.path().join(".env"), Mode::from_bits_truncate(0o600))
+        .expect("made");
+    assert_eq!(
+        secrets(&looked(folder.path(), &[], &[])),
+        [".env.a\\x0ab", ".env.\\xff"]
+    );
 }
 
 #[test]
@@ -170,11 +263,34 @@ fn a_long_list_keeps_what_stands_near_the_top_and_says_how_much_it_lacks() {
 }
 
 /// Looks without what the ignore files leave, as one does who knows what was covered before.
-fn knowing(folder: &Path, hidden: &[&str], read_only: &[&str], reveal: &[&str], budget_ms: u64) -> Found {
-    let paths = |list: &[&str]| list.iter().map(|path| BytesPath::from_bytes(*path)).collect();
-    let known = Known { hidden: paths(hidden), read_only: paths(read_only) };
+fn knowing(
+    folder: &Path,
+    hidden: &[&str],
+    read_only: &[&str],
+    reveal: &[&str],
+    budget_ms: u64,
+) -> Found {
+    let paths = |list: &[&str]| {
+        list.iter()
+            .map(|path| BytesPath::from_bytes(*path))
+            .collect()
+    };
+    let known = Known {
+        hidden: paths(hidden),
+        read_only: paths(read_only),
+    };
     let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
-    find(folder, &Find { reveal, budget_ms, known, ..Find::default() }, &BTreeSet::new()).expect("looked through")
+    find(
+        folder,
+        &Find {
+            reveal,
+            budget_ms,
+            known,
+            ..Find::default()
+        },
+        &BTreeSet::new(),
+    )
+    .expect("looked through")
 }
 
 #[test]
@@ -189,21 +305,56 @@ fn what_was_covered_stays_so_whatever_commands_did_meanwhile() {
         ("old/server.key", "-----BEGIN CERTIFICATE-----"),
         ("shown/.env", "A=1"),
     ]);
-    assert_eq!(secrets(&looked(folder.path(), &["shown/.env"], &[])), Vec::<String>::new());
-    let hidden =
-        ["deploy/prod/.env", "deploy/prod/server.key", "shared/settings", "old/server.key", "gone/.env", "shown/.env", "../out/.env"];
+    assert_eq!(
+        secrets(&looked(folder.path(), &["shown/.env"], &[])),
+        Vec::<String>::new()
+    );
+    let hidden = [
+        "deploy/prod/.env",
+        "deploy/prod/server.key",
+        "shared/settings",
+        "old/server.key",
+        "gone/.env",
+        "shown/.env",
+        "../out/.env",
+    ];
     for budget_ms in [10_000, 0] {
-        let found = knowing(folder.path(), &hidden, &["pkgs/app/.git", "pkgs/app/.envrc", "pkgs/gone"], &["shown/.env"], budget_ms);
-        assert_eq!(secrets(&found), ["deploy/prod/.env", "deploy/prod/server.key", "shared/settings"]);
+        let found = knowing(
+            folder.path(),
+            &hidden,
+            &["pkgs/app/.git", "pkgs/app/.envrc", "pkgs/gone"],
+            &["shown/.env"],
+            budget_ms,
+        );
+        assert_eq!(
+            secrets(&found),
+            [
+                "deploy/prod/.env",
+                "deploy/prod/server.key",
+                "shared/settings"
+            ]
+        );
         let texts = |paths: &[BytesPath]| paths.iter().map(BytesPath::to_text).collect::<Vec<_>>();
         assert_eq!(
             (texts(&found.repositories), texts(&found.auto_run)),
-            (vec!["pkgs/app/.git".to_owned()], vec!["pkgs/app/.envrc".to_owned()])
+            (
+                vec!["pkgs/app/.git".to_owned()],
+                vec!["pkgs/app/.envrc".to_owned()]
+            )
         );
     }
     // A link that the person reveals.
     symlink("shared/settings", folder.path().join(".env")).expect("linked");
-    assert_eq!(secrets(&knowing(folder.path(), &["shared/settings"], &[], &[".env", "shown/.env"], 10_000)), Vec::<String>::new());
+    assert_eq!(
+        secrets(&knowing(
+            folder.path(),
+            &["shared/settings"],
+            &[],
+            &[".env", "shown/.env"],
+            10_000
+        )),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -219,7 +370,10 @@ fn a_flood_of_names_pushes_out_nothing_that_is_known() {
 
 #[test]
 fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
-    let folder = project(&[("certs/current", PEM), ("certs/public", "-----BEGIN CERTIFICATE-----")]);
+    let folder = project(&[
+        ("certs/current", PEM),
+        ("certs/public", "-----BEGIN CERTIFICATE-----"),
+    ]);
     symlink("certs/current", folder.path().join("server.pem")).expect("linked");
     symlink("certs/public", folder.path().join("ca.pem")).expect("linked");
     assert_eq!(secrets(&looked(folder.path(), &[], &[])), ["certs/current"]);

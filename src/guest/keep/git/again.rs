@@ -1,4 +1,5 @@
-//! Taking over again what a session left, of which some waits: what came already does not come twice.
+//! Taking over again what a session left, of which some waits: what came already does not come
+//! twice.
 
 use super::sample::ID;
 use super::sample::InSession;
@@ -11,7 +12,9 @@ use podbay_wire::keep::WaitingName;
 use podbay_wire::keep::WaitingRepository;
 
 fn lines(sample: &Sample) -> Vec<String> {
-    waiting(&sample.beside("state"), Some(&sample.beside("session")), ID).expect("looked at").lines()
+    waiting(&sample.beside("state"), Some(&sample.beside("session")), ID)
+        .expect("looked at")
+        .lines()
 }
 
 /// A session whose `main` waits, because the person moved theirs, while a branch and a stash came.
@@ -26,7 +29,10 @@ fn partly_taken() -> Sample {
     let sample = session.end();
     sample.git(&["commit", "-q", "--allow-empty", "-m", "own"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.stashes.len()), (vec!["refs/heads/feat".to_owned()], 1));
+    assert_eq!(
+        (moved(&imported), imported.stashes.len()),
+        (vec!["refs/heads/feat".to_owned()], 1)
+    );
     sample
 }
 
@@ -34,7 +40,10 @@ fn partly_taken() -> Sample {
 fn what_the_person_removed_since_stays_removed() {
     let sample = partly_taken();
     let said = lines(&sample);
-    assert!(said.len() == 1 && said[0].starts_with("commits: main "), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].starts_with("commits: main "),
+        "{said:?}"
+    );
     // The same of what was seen before it came.
     let of = |name: &str| WaitingName {
         name: name.into(),
@@ -45,23 +54,53 @@ fn what_the_person_removed_since_stays_removed() {
         is_anew: false,
         called: None,
     };
-    let names = [of("refs/heads/feat"), of("refs/heads/main")].into_iter().collect();
-    let stashes = vec![sample.git(&["stash", "list", "--format=%gs"]).trim().to_owned()];
-    let mut seen =
-        WaitingGit { repositories: vec![WaitingRepository { path: ".git".into(), names, stashes, ..WaitingRepository::default() }] };
+    let names = [of("refs/heads/feat"), of("refs/heads/main")]
+        .into_iter()
+        .collect();
+    let stashes = vec![
+        sample
+            .git(&["stash", "list", "--format=%gs"])
+            .trim()
+            .to_owned(),
+    ];
+    let mut seen = WaitingGit {
+        repositories: vec![WaitingRepository {
+            path: ".git".into(),
+            names,
+            stashes,
+            ..WaitingRepository::default()
+        }],
+    };
     remove_taken(&sample.beside("state"), ID, &mut seen);
-    assert!(seen.lines().len() == 1 && seen.lines()[0].starts_with("commits: main "), "{seen:?}");
+    assert!(
+        seen.lines().len() == 1 && seen.lines()[0].starts_with("commits: main "),
+        "{seen:?}"
+    );
     sample.git(&["branch", "-q", "-D", "feat"]);
     sample.git(&["stash", "drop", "-q"]);
     for _ in 0..2 {
         let imported = sample.import_one();
-        assert_eq!((moved(&imported), imported.stashes.len(), imported.not_imported.len()), (Vec::new(), 0, 1), "{imported:?}");
-        assert_eq!(sample.git(&["branch", "--format=%(refname:short)"]), "main\n");
+        assert_eq!(
+            (
+                moved(&imported),
+                imported.stashes.len(),
+                imported.not_imported.len()
+            ),
+            (Vec::new(), 0, 1),
+            "{imported:?}"
+        );
+        assert_eq!(
+            sample.git(&["branch", "--format=%(refname:short)"]),
+            "main\n"
+        );
         assert_eq!(sample.git(&["stash", "list"]), "");
     }
     sample.git(&["reset", "-q", "--soft", "HEAD~1"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.not_imported.len()), (vec!["refs/heads/main".to_owned()], 0));
+    assert_eq!(
+        (moved(&imported), imported.not_imported.len()),
+        (vec!["refs/heads/main".to_owned()], 0)
+    );
     sample.git(&["diff", "--cached", "--quiet"]);
 }
 
@@ -73,9 +112,16 @@ fn what_the_session_moved_further_comes_again() {
     let tree = format!("--work-tree={}", sample.path("").display());
     let session = |words: &[&str]| sample.git(&[&[folder.as_str(), tree.as_str()], words].concat());
     let main = session(&["rev-parse", "main"]);
-    session(&["update-ref", "refs/heads/feat", session(&["commit-tree", "-p", main.trim(), "-m", "two", "main^{tree}"]).trim()]);
+    session(&[
+        "update-ref",
+        "refs/heads/feat",
+        session(&["commit-tree", "-p", main.trim(), "-m", "two", "main^{tree}"]).trim(),
+    ]);
     let said = lines(&sample);
-    assert!(said.len() == 2 && said[0].starts_with("commits: feat ") && said[0].ends_with("(1) two"), "{said:?}");
+    assert!(
+        said.len() == 2 && said[0].starts_with("commits: feat ") && said[0].ends_with("(1) two"),
+        "{said:?}"
+    );
     let imported = sample.import_one();
     assert_eq!(moved(&imported), ["refs/heads/feat"]);
     assert_eq!(imported.moved[0].old.as_deref(), Some(main.trim()));
@@ -95,7 +141,11 @@ fn a_session_that_goes_on_from_what_came_brings_the_index_along() {
     sample.git(&["tag", "-f", "waits"]);
     sample.git(&["reset", "-q", "--soft", "HEAD~1"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.not_imported.len()), (vec!["refs/heads/main".to_owned()], 1), "{imported:?}");
+    assert_eq!(
+        (moved(&imported), imported.not_imported.len()),
+        (vec!["refs/heads/main".to_owned()], 1),
+        "{imported:?}"
+    );
     let folder = format!("--git-dir={}", sample.beside("session").display());
     let tree = format!("--work-tree={}", sample.path("").display());
     let session = |words: &[&str]| sample.git(&[&[folder.as_str(), tree.as_str()], words].concat());

@@ -24,18 +24,30 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { time: Duration::from_mins(2), room: Room::default() }
+        Self {
+            time: Duration::from_mins(2),
+            room: Room::default(),
+        }
     }
 }
 
-/// Moves every repository, and every way to one, out of the project that was not there when the session began or leads elsewhere since.
+/// Moves every repository, and every way to one, out of the project that was not there when the
+/// session began or leads elsewhere since.
 ///
-/// In the project all are renamed first, which takes effect at once and as a whole; where the copying after it is cut off, the next call goes
-/// on. A `.git` file that another thing took the place of is written again. Of a folder with other files in it only what makes it a repository
+/// In the project all are renamed first, which takes effect at once and as a whole; where the
+/// copying after it is cut off, the next call goes on. A `.git` file that another thing took the
+/// place of is written again. Of a folder with other files in it only what makes it a repository
 /// goes.
-pub fn aside(project: &Folder, start: &FoundGit, (kept, id): (&Folder, &str), bounds: Bounds) -> Result<AsideGit, Fault> {
+pub fn aside(
+    project: &Folder,
+    start: &FoundGit,
+    (kept, id): (&Folder, &str),
+    bounds: Bounds,
+) -> Result<AsideGit, Fault> {
     check_id(id)?;
-    let Some(mut walk) = Walk::begin(project, Modules::PassedOver) else { return Ok(AsideGit::default()) };
+    let Some(mut walk) = Walk::begin(project, Modules::PassedOver) else {
+        return Ok(AsideGit::default());
+    };
     let begun = Instant::now();
     let (end_of_look, end) = (begun + bounds.time / 4 * 3, begun + bounds.time);
     let mut moving = Moving::new(project, start, (kept, id), bounds.room, end);
@@ -47,7 +59,10 @@ pub fn aside(project: &Folder, start: &FoundGit, (kept, id): (&Folder, &str), bo
             walk.look_behind(folder);
         }
         if walk.is_over() || moving.n_waiting_bytes() > MAX_WAITING {
-            moving.copy_all().into_iter().for_each(|folder| walk.look_into(folder));
+            moving
+                .copy_all()
+                .into_iter()
+                .for_each(|folder| walk.look_into(folder));
         }
     }
     moving.copy_all();
@@ -87,12 +102,24 @@ mod tests {
         fn aside(&self) -> Vec<Aside> {
             let all = self.aside_within(Bounds::default());
             assert!(all.whole && all.moved.n == all.moved.first.len() as u64);
-            assert_eq!(self.aside_within(Bounds::default()), AsideGit { whole: true, ..AsideGit::default() });
+            assert_eq!(
+                self.aside_within(Bounds::default()),
+                AsideGit {
+                    whole: true,
+                    ..AsideGit::default()
+                }
+            );
             all.moved.first
         }
 
         fn aside_within(&self, bounds: Bounds) -> AsideGit {
-            aside(&open(&self.sample.path("")), &self.start, (&open(&self.sample.beside("kept")), "s"), bounds).expect("moved")
+            aside(
+                &open(&self.sample.path("")),
+                &self.start,
+                (&open(&self.sample.beside("kept")), "s"),
+                bounds,
+            )
+            .expect("moved")
         }
     }
 
@@ -107,9 +134,17 @@ mod tests {
     /// Has git's question for what changed start a program, in a repository that the session made.
     fn arm(sample: &Sample, folder: &str) {
         let script = sample.beside("script");
-        fs::write(&script, format!("#!/bin/sh\ntouch {}\n", sample.beside("PWN").display())).expect("written");
-        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
-        sample.git_in(folder, &["config", "core.fsmonitor", &script.display().to_string()]);
+        fs::write(
+            &script,
+            format!("#!/bin/sh\ntouch {}\n", sample.beside("PWN").display()),
+        )
+        .expect("written");
+        fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("set");
+        sample.git_in(
+            folder,
+            &["config", "core.fsmonitor", &script.display().to_string()],
+        );
     }
 
     #[test]
@@ -125,7 +160,13 @@ mod tests {
         let moved = case.aside();
         assert_eq!(paths(&moved), [".git"]);
         let kept = moved[0].kept.clone().expect("kept");
-        assert!(sample.beside("kept").join(kept.as_path()).join("config").exists());
+        assert!(
+            sample
+                .beside("kept")
+                .join(kept.as_path())
+                .join("config")
+                .exists()
+        );
         assert!(!run_git(&sample.path("src"), &["status"]).1);
         assert!(!sample.beside("PWN").exists() && sample.path("src/x").exists());
     }
@@ -145,9 +186,27 @@ mod tests {
         symlink("../vendor", sample.path("deep/.git")).expect("linked");
         sample.write("lead/.git", "gitdir: ../vendor\n");
         let moved = case.aside();
-        assert_eq!(paths(&moved), ["deep/.git", "deep/er/new/.git", "deep/er/new/inner/.git", "lead/.git", "lure", "vendor"]);
-        assert!(moved.iter().all(|aside| aside.kept.is_some() && !aside.is_restored));
-        assert!(sample.path("old/.git/HEAD").exists() && sample.path("sub/.git").exists() && sample.path("deep/er/new").exists());
+        assert_eq!(
+            paths(&moved),
+            [
+                "deep/.git",
+                "deep/er/new/.git",
+                "deep/er/new/inner/.git",
+                "lead/.git",
+                "lure",
+                "vendor"
+            ]
+        );
+        assert!(
+            moved
+                .iter()
+                .all(|aside| aside.kept.is_some() && !aside.is_restored)
+        );
+        assert!(
+            sample.path("old/.git/HEAD").exists()
+                && sample.path("sub/.git").exists()
+                && sample.path("deep/er/new").exists()
+        );
         assert_eq!(sample.git(&["submodule", "status"]).lines().count(), 1);
     }
 
@@ -159,7 +218,10 @@ mod tests {
         sample.git(&["init", "-q", "sub"]);
         arm(sample, "sub");
         sample.git(&["status"]);
-        assert!(sample.beside("PWN").exists(), "it bites from the project's own folder");
+        assert!(
+            sample.beside("PWN").exists(),
+            "it bites from the project's own folder"
+        );
         fs::remove_file(sample.beside("PWN")).expect("removed");
         let moved = case.aside();
         assert_eq!(paths(&moved), ["sub/.git"]);
@@ -185,7 +247,11 @@ mod tests {
         run_git(&sample.path(""), &["--work-tree=.", "status"]);
         assert!(sample.beside("PWN").exists(), "it bites");
         let moved = case.aside();
-        assert_eq!((paths(&moved), moved[0].parts.n), (vec![String::new()], 3), "{moved:?}");
+        assert_eq!(
+            (paths(&moved), moved[0].parts.n),
+            (vec![String::new()], 3),
+            "{moved:?}"
+        );
         assert!(!run_git(&sample.path(""), &["status"]).1);
         assert!(sample.path("objects/x").exists() && !sample.path("config").exists());
     }
@@ -195,7 +261,11 @@ mod tests {
         let case = Case::of(Sample::new());
         let sample = &case.sample;
         sample.git(&["init", "-q", "--bare", "half"]);
-        nix::unistd::mkfifo(&sample.path("half/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
+        nix::unistd::mkfifo(
+            &sample.path("half/pipe"),
+            nix::sys::stat::Mode::from_bits_truncate(0o600),
+        )
+        .expect("made");
         // Renamed, and killed before the rest.
         fs::rename(sample.path("half"), sample.path(".podbay-aside-s-0")).expect("moved");
         let moved = case.aside();
@@ -221,7 +291,12 @@ mod tests {
             && is_root
         {
             nix::unistd::chown(&path, Some(SOMEBODY), None).expect("owned by somebody");
-            folders.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+            folders.extend(
+                fs::read_dir(&path)
+                    .into_iter()
+                    .flatten()
+                    .map(|entry| entry.expect("an entry").path()),
+            );
         }
         for path in ["locked/.git/deep/er", "locked/.git/deep", "locked/.git"] {
             mode(path, 0);
@@ -232,11 +307,27 @@ mod tests {
         let moved = case.aside();
         before.map(nix::unistd::setfsuid);
         assert_eq!(paths(&moved), ["locked/.git", "other/.git"]);
-        assert!(moved.iter().all(|aside| aside.kept.is_some() && aside.problem.is_none()), "{moved:?}");
-        let kept = sample.beside("kept").join(moved[0].kept.as_ref().expect("kept").as_path());
+        assert!(
+            moved
+                .iter()
+                .all(|aside| aside.kept.is_some() && aside.problem.is_none()),
+            "{moved:?}"
+        );
+        let kept = sample
+            .beside("kept")
+            .join(moved[0].kept.as_ref().expect("kept").as_path());
         assert!(kept.join("deep/er/file").exists());
-        assert_eq!(fs::read_dir(sample.path("locked")).expect("a folder").count(), 0);
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(sample.path("locked")).expect("facts").permissions());
+        assert_eq!(
+            fs::read_dir(sample.path("locked"))
+                .expect("a folder")
+                .count(),
+            0
+        );
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &fs::metadata(sample.path("locked"))
+                .expect("facts")
+                .permissions(),
+        );
         assert_eq!(mode & 0o777, 0o555);
     }
 
@@ -246,7 +337,10 @@ mod tests {
         let sample = &case.sample;
         sample.write(".podbay-aside-s-0/HEAD.aside", "x");
         sample.write("deep/.podbay-aside-s-1", "gitdir: /x");
-        assert_eq!(paths(&case.aside()), [".podbay-aside-s-0", "deep/.podbay-aside-s-1"]);
+        assert_eq!(
+            paths(&case.aside()),
+            [".podbay-aside-s-0", "deep/.podbay-aside-s-1"]
+        );
         let project = open(&sample.path(""));
         assert_eq!(project.kind(b".podbay-aside-s-0"), None);
         assert_eq!(project.kind(b"deep/.podbay-aside-s-1"), None);

@@ -1,4 +1,5 @@
-//! What a session makes without end, or larger than anybody has room for: all of it gets out of the way of git, and some of it is moved.
+//! What a session makes without end, or larger than anybody has room for: all of it gets out of the
+//! way of git, and some of it is moved.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -46,7 +47,12 @@ impl Case {
     }
 
     fn aside(&self, room: Room) -> AsideGit {
-        let all = aside(&open(&self.sample.path("")), &self.start, (&open(&self.sample.beside("kept")), "s"), bounds(room));
+        let all = aside(
+            &open(&self.sample.path("")),
+            &self.start,
+            (&open(&self.sample.beside("kept")), "s"),
+            bounds(room),
+        );
         all.expect("moved")
     }
 
@@ -56,11 +62,17 @@ impl Case {
 }
 
 fn bounds(room: Room) -> Bounds {
-    Bounds { room, ..Bounds::default() }
+    Bounds {
+        room,
+        ..Bounds::default()
+    }
 }
 
 fn of_bytes(bytes: usize) -> Room {
-    Room { bytes: bytes as u64, ..Room::default() }
+    Room {
+        bytes: bytes as u64,
+        ..Room::default()
+    }
 }
 
 fn open(path: &Path) -> Folder {
@@ -69,14 +81,17 @@ fn open(path: &Path) -> Folder {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
 
 /// Where each was, and where it is in the project by now.
 fn left(all: &AsideGit) -> Vec<(String, String)> {
-    let of = |one: &podbay_wire::keep::Aside| Some((one.path.to_text(), one.left.as_ref()?.to_text()));
+    let of =
+        |one: &podbay_wire::keep::Aside| Some((one.path.to_text(), one.left.as_ref()?.to_text()));
     all.moved.first.iter().filter_map(of).collect()
 }
 
@@ -92,12 +107,32 @@ fn the_bounds_hold_for_all_that_is_moved_together() {
     }
     case.sample.write("e/.git", "gitdir: ../a/.git");
     let all = case.aside(of_bytes(5 * MB / 2));
-    assert_eq!(left(&all), [pair("c/.git", "c/.podbay-left-s-2"), pair("d/.git", "d/.podbay-left-s-3")]);
-    assert_eq!((all.moved.n, all.n_left, all.n_stuck, all.is_late), (5, 2, 0, false));
-    assert_eq!(case.kept(), ["s-0", "s-1", "s-4"], "a small one goes all the same");
-    assert!(case.sample.path("c/.podbay-left-s-2/large").exists() && !run_git(&case.sample.path("c"), &["status"]).1);
+    assert_eq!(
+        left(&all),
+        [
+            pair("c/.git", "c/.podbay-left-s-2"),
+            pair("d/.git", "d/.podbay-left-s-3")
+        ]
+    );
+    assert_eq!(
+        (all.moved.n, all.n_left, all.n_stuck, all.is_late),
+        (5, 2, 0, false)
+    );
+    assert_eq!(
+        case.kept(),
+        ["s-0", "s-1", "s-4"],
+        "a small one goes all the same"
+    );
+    assert!(
+        case.sample.path("c/.podbay-left-s-2/large").exists()
+            && !run_git(&case.sample.path("c"), &["status"]).1
+    );
     let again = case.aside(Room::default());
-    assert_eq!((again.moved.n, again.whole), (0, true), "nobody tries again");
+    assert_eq!(
+        (again.moved.n, again.whole),
+        (0, true),
+        "nobody tries again"
+    );
 }
 
 #[test]
@@ -106,7 +141,10 @@ fn the_number_of_files_has_a_bound_for_all_together() {
     for n in 0..6 {
         case.sample.write(&format!("{n}/.git"), "gitdir: x");
     }
-    let all = case.aside(Room { files: 4, ..Room::default() });
+    let all = case.aside(Room {
+        files: 4,
+        ..Room::default()
+    });
     assert_eq!((all.moved.n, all.n_left, case.kept().len()), (6, 2, 4));
     assert!((0..6).all(|n| !case.sample.path(&format!("{n}/.git")).exists()));
 }
@@ -117,13 +155,19 @@ fn a_hole_in_a_file_stays_one_and_takes_no_room() {
     case.repository("new", 0);
     let length = 3 << 30;
     let sparse = fs::File::create(case.sample.path("new/.git/sparse")).expect("made");
-    sparse.write_all_at(b"begin", 0).and_then(|()| sparse.write_all_at(b"middle", 1 << 30)).expect("written");
+    sparse
+        .write_all_at(b"begin", 0)
+        .and_then(|()| sparse.write_all_at(b"middle", 1 << 30))
+        .expect("written");
     sparse.set_len(length).expect("a file that takes no room");
     let all = case.aside(of_bytes(MB));
     assert_eq!(left(&all), []);
     let copy = fs::File::open(case.sample.beside("kept/s-0/sparse")).expect("kept");
     let facts = copy.metadata().expect("facts");
-    assert!(facts.len() == length && facts.blocks() * 512 < MB as u64, "{facts:?}");
+    assert!(
+        facts.len() == length && facts.blocks() * 512 < MB as u64,
+        "{facts:?}"
+    );
     let mut words = [0; 6];
     copy.read_exact_at(&mut words, 1 << 30).expect("read");
     assert_eq!(&words, b"middle");
@@ -137,11 +181,28 @@ fn a_disk_that_fills_up_keeps_no_half_and_nothing_in() {
     for (name, bytes) in [("a", MB / 4), ("b", 2 * MB), ("c", 1000)] {
         case.repository(name, bytes);
     }
-    let Some(_small) = Small::mount(case.sample.beside("kept"), "1m") else { return };
+    let Some(_small) = Small::mount(case.sample.beside("kept"), "1m") else {
+        return;
+    };
     let all = case.aside(Room::default());
-    assert_eq!(left(&all), [pair("b/.git", "b/.podbay-left-s-1"), pair("c/.git", "c/.podbay-left-s-2")]);
-    assert!(all.moved.first[0].problem.as_deref().is_some_and(|why| why.contains("no space left")), "{all:?}");
-    assert_eq!((case.kept(), all.n_stuck, all.whole), (vec!["s-0".to_owned()], 0, true));
+    assert_eq!(
+        left(&all),
+        [
+            pair("b/.git", "b/.podbay-left-s-1"),
+            pair("c/.git", "c/.podbay-left-s-2")
+        ]
+    );
+    assert!(
+        all.moved.first[0]
+            .problem
+            .as_deref()
+            .is_some_and(|why| why.contains("no space left")),
+        "{all:?}"
+    );
+    assert_eq!(
+        (case.kept(), all.n_stuck, all.whole),
+        (vec!["s-0".to_owned()], 0, true)
+    );
     for name in ["a", "b", "c"] {
         assert!(!run_git(&case.sample.path(name), &["status"]).1, "{name}");
     }
@@ -159,11 +220,29 @@ fn what_stays_because_it_is_too_large_is_no_repository_and_has_none_in_it() {
     fs::write(sample.path("new/.git/large"), vec![1; 2 * MB]).expect("written");
     sample.git(&["init", "-q", "--template=", "vendor/objects/deep"]);
     let all = case.aside(of_bytes(MB));
-    assert_eq!(left(&all), [pair("new/.git", "new/.podbay-left-s-0"), pair("vendor", ".podbay-left-s-1")]);
+    assert_eq!(
+        left(&all),
+        [
+            pair("new/.git", "new/.podbay-left-s-0"),
+            pair("vendor", ".podbay-left-s-1")
+        ]
+    );
     let problem = all.moved.first.iter().find_map(|one| one.problem.as_ref());
-    assert_eq!((all.moved.n, problem, case.kept().len()), (3, None, 1), "each is taken once: {all:?}");
-    for folder in ["new/.podbay-left-s-0", ".podbay-left-s-1", ".podbay-left-s-1/objects/deep"] {
-        assert!(sample.path(folder).is_dir() && !run_git(&sample.path(folder), &["rev-parse", "--git-dir"]).1, "{folder}");
+    assert_eq!(
+        (all.moved.n, problem, case.kept().len()),
+        (3, None, 1),
+        "each is taken once: {all:?}"
+    );
+    for folder in [
+        "new/.podbay-left-s-0",
+        ".podbay-left-s-1",
+        ".podbay-left-s-1/objects/deep",
+    ] {
+        assert!(
+            sample.path(folder).is_dir()
+                && !run_git(&sample.path(folder), &["rev-parse", "--git-dir"]).1,
+            "{folder}"
+        );
     }
 }
 
@@ -174,13 +253,20 @@ fn repositories_in_one_another_are_taken_apart_down_to_the_last() {
     let folder = |depth: usize| vec!["in"; depth].join("/");
     for depth in 1..=12 {
         for name in ["objects/x", "refs/x", "HEAD", "read me"] {
-            sample.write(&format!("{}/{name}", folder(depth)), "ref: refs/heads/main\n");
+            sample.write(
+                &format!("{}/{name}", folder(depth)),
+                "ref: refs/heads/main\n",
+            );
         }
     }
     let all = case.aside(Room::default());
     assert_eq!((all.moved.n, all.whole, case.kept().len()), (12, true, 12));
     for depth in 1..=12 {
-        let last: &[&str] = if depth == 12 { &["read me"] } else { &["in", "read me"] };
+        let last: &[&str] = if depth == 12 {
+            &["read me"]
+        } else {
+            &["in", "read me"]
+        };
         assert_eq!(names(&sample.path(&folder(depth))), last, "{depth}");
     }
 }
@@ -195,12 +281,23 @@ fn what_lies_deeper_than_a_path_can_say_is_kept_as_well() {
         folder = folder.descend(&name(250)).expect("opens");
     }
     let inside = [name(200), name(200), b"file".to_vec()].join(&b'/');
-    folder.write(&[b".git/".as_slice(), &inside].concat(), b"deep").expect("written");
+    folder
+        .write(&[b".git/".as_slice(), &inside].concat(), b"deep")
+        .expect("written");
     let all = case.aside(Room::default());
-    assert_eq!((all.moved.n, all.moved.first[0].n_passed_over, all.whole), (1, 0, true), "{all:?}");
+    assert_eq!(
+        (all.moved.n, all.moved.first[0].n_passed_over, all.whole),
+        (1, 0, true),
+        "{all:?}"
+    );
     assert_eq!(folder.names(b".").expect("listed"), []);
-    let kept = open(&case.sample.beside("kept")).descend(b"s-0").expect("kept");
-    assert_eq!(kept.read(&inside, 9).expect("read").as_deref(), Some(b"deep".as_slice()));
+    let kept = open(&case.sample.beside("kept"))
+        .descend(b"s-0")
+        .expect("kept");
+    assert_eq!(
+        kept.read(&inside, 9).expect("read").as_deref(),
+        Some(b"deep".as_slice())
+    );
 }
 
 #[test]
@@ -211,8 +308,14 @@ fn all_are_counted_and_those_that_are_not_where_they_belong_are_named_first() {
     }
     case.repository("z", 2 * MB);
     let all = case.aside(of_bytes(MB));
-    assert_eq!((all.moved.n, all.moved.first.len()), (MOST_NAMED as u64 + 51, MOST_NAMED));
-    assert_eq!((all.moved.first[0].path.to_text().as_str(), all.n_left), ("z/.git", 1));
+    assert_eq!(
+        (all.moved.n, all.moved.first.len()),
+        (MOST_NAMED as u64 + 51, MOST_NAMED)
+    );
+    assert_eq!(
+        (all.moved.first[0].path.to_text().as_str(), all.n_left),
+        ("z/.git", 1)
+    );
 }
 
 #[test]
@@ -220,23 +323,58 @@ fn what_there_was_no_time_for_is_out_of_the_way_and_goes_the_next_time() {
     let case = Case::new();
     case.repository("a", 10);
     case.sample.write("b/.git", "gitdir: ../a/.git");
-    let (project, kept) = (open(&case.sample.path("")), open(&case.sample.beside("kept")));
+    let (project, kept) = (
+        open(&case.sample.path("")),
+        open(&case.sample.beside("kept")),
+    );
     let now = find(&project, Duration::from_secs(20));
-    let mut moving = Moving::new(&project, &case.start, (&kept, "s"), Room::default(), Instant::now());
-    now.repositories.iter().for_each(|one| drop(moving.take(one)));
+    let mut moving = Moving::new(
+        &project,
+        &case.start,
+        (&kept, "s"),
+        Room::default(),
+        Instant::now(),
+    );
+    now.repositories
+        .iter()
+        .for_each(|one| drop(moving.take(one)));
     while Instant::now() <= moving.end() {}
     moving.copy_all();
     let all = moving.told(true, true);
-    let waits: Vec<Option<String>> = all.moved.first.iter().map(|one| one.waits.as_ref().map(BytesPath::to_text)).collect();
-    assert_eq!(waits, [Some("a/.podbay-aside-s-0".to_owned()), Some("b/.podbay-aside-s-1".to_owned())]);
+    let waits: Vec<Option<String>> = all
+        .moved
+        .first
+        .iter()
+        .map(|one| one.waits.as_ref().map(BytesPath::to_text))
+        .collect();
+    assert_eq!(
+        waits,
+        [
+            Some("a/.podbay-aside-s-0".to_owned()),
+            Some("b/.podbay-aside-s-1".to_owned())
+        ]
+    );
     assert!(all.is_late && all.n_waiting == 2 && case.kept().is_empty());
-    assert!(["a", "b"].iter().all(|name| !run_git(&case.sample.path(name), &["status"]).1));
+    assert!(
+        ["a", "b"]
+            .iter()
+            .all(|name| !run_git(&case.sample.path(name), &["status"]).1)
+    );
     let all = case.aside(Room::default());
     assert_eq!((all.moved.n, all.is_late, case.kept().len()), (2, false, 2));
     assert!(names(&case.sample.path("a")).is_empty() && names(&case.sample.path("b")).is_empty());
     // Where nothing could be done there would be nothing the next time either.
     case.repository("c", 10);
-    let late = aside(&project, &case.start, (&kept, "s"), Bounds { time: Duration::ZERO, ..Bounds::default() }).expect("looked");
+    let late = aside(
+        &project,
+        &case.start,
+        (&kept, "s"),
+        Bounds {
+            time: Duration::ZERO,
+            ..Bounds::default()
+        },
+    )
+    .expect("looked");
     assert_eq!((late.moved.n, late.whole, late.is_late), (0, false, false));
 }
 
@@ -245,13 +383,28 @@ fn what_a_keeper_left_half_copied_is_not_taken_for_all_of_it() {
     let case = Case::new();
     case.repository("a", MB);
     case.sample.write("../kept/.half-s/config", "half");
-    case.sample.write("../kept/.half-other/config", "somebody else's");
+    case.sample
+        .write("../kept/.half-other/config", "somebody else's");
     let all = case.aside(Room::default());
-    assert_eq!((all.moved.n, all.moved.first[0].kept.as_ref().map(BytesPath::to_text)), (1, Some("s-0".to_owned())), "{all:?}");
+    assert_eq!(
+        (
+            all.moved.n,
+            all.moved.first[0].kept.as_ref().map(BytesPath::to_text)
+        ),
+        (1, Some("s-0".to_owned())),
+        "{all:?}"
+    );
     assert_eq!(case.kept(), [".half-other", "s-0"]);
     // Nor does one that is too much leave anything behind.
     case.repository("b", MB);
-    assert_eq!(case.aside(Room { bytes: 10, ..Room::default() }).n_left, 1);
+    assert_eq!(
+        case.aside(Room {
+            bytes: 10,
+            ..Room::default()
+        })
+        .n_left,
+        1
+    );
     assert_eq!(case.kept(), [".half-other", "s-0"]);
 }
 

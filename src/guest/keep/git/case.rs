@@ -34,29 +34,60 @@ impl Case {
     }
 
     pub(super) fn order(&self, order: &GitOrder) -> GitAnswer {
-        let mut answer = self.in_folders(|folders| carry_out(folders, order)).expect("done");
+        let mut answer = self
+            .in_folders(|folders| carry_out(folders, order))
+            .expect("done");
         answer.fit();
         answer
     }
 
     pub(super) fn in_folders<T>(&self, work: impl FnOnce(&Folders<'_>) -> T) -> T {
         let at = |name: &str| self.sample.beside(name);
-        let (project, state, aside, scratch) = (self.sample.path(""), at("state"), at("aside"), at("scratch"));
-        work(&Folders { project: &project, state: &state, aside: &aside, scratch: &scratch })
+        let (project, state, aside, scratch) = (
+            self.sample.path(""),
+            at("state"),
+            at("aside"),
+            at("scratch"),
+        );
+        work(&Folders {
+            project: &project,
+            state: &state,
+            aside: &aside,
+            scratch: &scratch,
+        })
     }
 
     fn sources(&self) -> Vec<GitSource> {
         let real = BytesPath::from(self.sample.path(".git"));
         let session = BytesPath::from(self.sample.beside("session"));
         let (real_in_box, session_in_box) = (real.clone(), session.clone());
-        let top = GitSource { path: ".git".into(), real, worktree: None, session, pointer: None, real_in_box, session_in_box };
+        let top = GitSource {
+            path: ".git".into(),
+            real,
+            worktree: None,
+            session,
+            pointer: None,
+            real_in_box,
+            session_in_box,
+        };
         let below = |(at, path): (usize, &str)| {
             let real = BytesPath::from(self.sample.path(path));
             let session = BytesPath::from(self.sample.beside(&format!("below/{at}")));
             let (path, real_in_box, session_in_box) = (path.into(), real.clone(), session.clone());
-            GitSource { path, real, worktree: None, session, pointer: None, real_in_box, session_in_box }
+            GitSource {
+                path,
+                real,
+                worktree: None,
+                session,
+                pointer: None,
+                real_in_box,
+                session_in_box,
+            }
         };
-        [top].into_iter().chain(self.below.iter().copied().enumerate().map(below)).collect()
+        [top]
+            .into_iter()
+            .chain(self.below.iter().copied().enumerate().map(below))
+            .collect()
     }
 
     pub(super) fn top(&self) -> Option<GitSource> {
@@ -70,16 +101,37 @@ impl Case {
     pub(super) fn prepare_for(&self, review: Option<&str>) -> PreparedGit {
         let (id, review, sources) = ("s-1".to_owned(), review.map(str::to_owned), self.sources());
         let (hidden, person, place, outside) = <_>::default();
-        let order = GitOrder::Prepare { id, sources, hidden, person, review, place, outside };
-        let GitAnswer::Prepared(prepared) = self.order(&order) else { panic!("another answer") };
+        let order = GitOrder::Prepare {
+            id,
+            sources,
+            hidden,
+            person,
+            review,
+            place,
+            outside,
+        };
+        let GitAnswer::Prepared(prepared) = self.order(&order) else {
+            panic!("another answer")
+        };
         prepared
     }
 
-    /// Takes over what waited in a review, unless it may run on the machine by these patterns; without any it may.
+    /// Takes over what waited in a review, unless it may run on the machine by these patterns;
+    /// without any it may.
     pub(super) fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
-        let auto_run = unless_it_may_run.unwrap_or_default().iter().map(|&pattern| pattern.to_owned()).collect();
-        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        let review = Some(ReviewedGit { auto_run, with_auto_run: unless_it_may_run.is_none() });
+        let auto_run = unless_it_may_run
+            .unwrap_or_default()
+            .iter()
+            .map(|&pattern| pattern.to_owned())
+            .collect();
+        let (id, below) = (
+            "s-1".to_owned(),
+            Some(BytesPath::from(self.sample.beside("below"))),
+        );
+        let review = Some(ReviewedGit {
+            auto_run,
+            with_auto_run: unless_it_may_run.is_none(),
+        });
         let order = GitOrder::Settle {
             id,
             top: self.top(),
@@ -92,7 +144,9 @@ impl Case {
             place: BytesPath::default(),
             file_size: u64::MAX,
         };
-        let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
+        let GitAnswer::Settled(settled) = self.order(&order) else {
+            panic!("another answer")
+        };
         settled
     }
 
@@ -103,7 +157,10 @@ impl Case {
 
     fn in_folder(&self, tree: &str, session: &str, words: &[&str]) {
         let folder = format!("--git-dir={}", self.sample.beside(session).display());
-        let (text, is_good) = run_git(&self.sample.path(tree), &[&[folder.as_str(), "--work-tree=."], words].concat());
+        let (text, is_good) = run_git(
+            &self.sample.path(tree),
+            &[&[folder.as_str(), "--work-tree=."], words].concat(),
+        );
         assert!(is_good, "{text}");
     }
 
@@ -112,27 +169,46 @@ impl Case {
     }
 
     pub(super) fn commit_in(&self, tree: &str, session: &str, path: &str) {
-        self.sample.write(&Path::new(tree).join(path).display().to_string(), "1");
+        self.sample
+            .write(&Path::new(tree).join(path).display().to_string(), "1");
         self.in_folder(tree, session, &["add", path]);
         self.in_folder(tree, session, &["commit", "-q", "-m", path]);
     }
 
-    pub(super) fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
-        let GitAnswer::Settled(settled) = self.order(&self.settling(no_import, is_top_theirs)) else { panic!("another answer") };
+    pub(super) fn settle(
+        &self,
+        no_import: Option<&str>,
+        is_top_theirs: Option<bool>,
+    ) -> SettledGit {
+        let GitAnswer::Settled(settled) = self.order(&self.settling(no_import, is_top_theirs))
+        else {
+            panic!("another answer")
+        };
         settled
     }
 
     /// The same with so much time for what git does.
     pub(super) fn settle_within(&self, import: Duration) -> SettledGit {
         let order = self.settling(None, Some(true));
-        let settled = self.in_folders(|folders| carry_out_within(folders, &order, Bounds::default(), import)).expect("done");
-        let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
+        let settled = self
+            .in_folders(|folders| carry_out_within(folders, &order, Bounds::default(), import))
+            .expect("done");
+        let GitAnswer::Settled(settled) = settled else {
+            panic!("another answer")
+        };
         settled
     }
 
-    pub(super) fn settling(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> GitOrder {
+    pub(super) fn settling(
+        &self,
+        no_import: Option<&str>,
+        is_top_theirs: Option<bool>,
+    ) -> GitOrder {
         let no_import = no_import.map(str::to_owned);
-        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
+        let (id, below) = (
+            "s-1".to_owned(),
+            Some(BytesPath::from(self.sample.beside("below"))),
+        );
         GitOrder::Settle {
             id,
             top: self.top(),
@@ -167,7 +243,10 @@ pub(super) fn with_two_below() -> Case {
         sample.git_in(folder, &["add", "a"]);
         sample.git_in(folder, &["commit", "-q", "-m", "a"]);
     }
-    Case { below: &["one/.git", "deep/two/.git"], ..Case::of(sample) }
+    Case {
+        below: &["one/.git", "deep/two/.git"],
+        ..Case::of(sample)
+    }
 }
 
 pub(super) fn object(case: &Case, words: &[&str]) -> (String, Vec<u8>) {
@@ -175,27 +254,54 @@ pub(super) fn object(case: &Case, words: &[&str]) -> (String, Vec<u8>) {
     let (text, is_good) = run_git(&case.sample.path(""), &[&[folder.as_str()], words].concat());
     assert!(is_good, "{text}");
     let name = text.trim().to_owned();
-    let bytes = (0..name.len() / 2).map(|at| u8::from_str_radix(&name[2 * at..2 * at + 2], 16).expect("a number")).collect();
+    let bytes = (0..name.len() / 2)
+        .map(|at| u8::from_str_radix(&name[2 * at..2 * at + 2], 16).expect("a number"))
+        .collect();
     (name, bytes)
 }
 
 /// Makes a commit whose trees unfold to more paths than anybody can list.
 pub(super) fn bomb(case: &Case) -> String {
-    let mut id = object(case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).1;
+    let mut id = object(
+        case,
+        &[
+            "hash-object",
+            "-w",
+            &case.sample.path("a").display().to_string(),
+        ],
+    )
+    .1;
     let mut name = String::new();
-    // Wide rather than deep: git reads a tree for every line of the lists otherwise, and that takes it seconds.
+    // Wide rather than deep: git reads a tree for every line of the lists otherwise, and that takes
+    // it seconds.
     let names: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     for level in 0..5 {
         let mode = if level == 0 { "100644" } else { "40000" };
-        let entries: Vec<(&str, &str, &[u8])> = names.iter().map(|name| (mode, name.as_str(), id.as_slice())).collect();
+        let entries: Vec<(&str, &str, &[u8])> = names
+            .iter()
+            .map(|name| (mode, name.as_str(), id.as_slice()))
+            .collect();
         (name, id) = tree(case, &entries);
     }
     object(case, &["commit-tree", &name, "-p", "HEAD", "-m", "bomb"]).0
 }
 
-/// Has git write a tree in the session, of entries as they stand in one; returns its name and its bytes.
+/// Has git write a tree in the session, of entries as they stand in one; returns its name and its
+/// bytes.
 pub(super) fn tree(case: &Case, entries: &[(&str, &str, &[u8])]) -> (String, Vec<u8>) {
-    let bytes: Vec<u8> = entries.iter().flat_map(|(mode, name, id)| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id].concat()).collect();
+    let bytes: Vec<u8> = entries
+        .iter()
+        .flat_map(|(mode, name, id)| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id].concat())
+        .collect();
     fs::write(case.sample.beside("tree"), bytes).expect("written");
-    object(case, &["hash-object", "-w", "-t", "tree", &case.sample.beside("tree").display().to_string()])
+    object(
+        case,
+        &[
+            "hash-object",
+            "-w",
+            "-t",
+            "tree",
+            &case.sample.beside("tree").display().to_string(),
+        ],
+    )
 }

@@ -18,7 +18,8 @@ const MAX_SUBJECT: usize = 100;
 /// How many are read in all: of very many branches each may have as many as are counted.
 const MOST_READ: u32 = 50_000;
 
-/// The commits that a session made, as far as each is a file of its own: those lie in its folder, and whatever it borrows does not.
+/// The commits that a session made, as far as each is a file of its own: those lie in its folder,
+/// and whatever it borrows does not.
 pub(super) struct Commits<'a> {
     session: &'a Folder,
     /// What there was before.
@@ -38,12 +39,28 @@ impl<'a> Commits<'a> {
     pub(super) fn new(session: &'a Folder, started: &'a Started) -> Self {
         let packs = session.names(b"objects/pack").unwrap_or_default();
         let are_packed = packs.iter().any(|(name, _)| name.ends_with(b".pack"));
-        let head = if let Head::Commit { object } = &started.head { Some(object) } else { None };
-        let known = started.refs.values().chain(head).chain(&started.left_behind).map(String::as_str).collect();
-        Self { session, known, are_packed, n_read: Cell::new(0) }
+        let head = if let Head::Commit { object } = &started.head {
+            Some(object)
+        } else {
+            None
+        };
+        let known = started
+            .refs
+            .values()
+            .chain(head)
+            .chain(&started.left_behind)
+            .map(String::as_str)
+            .collect();
+        Self {
+            session,
+            known,
+            are_packed,
+            n_read: Cell::new(0),
+        }
     }
 
-    /// Counts the session's commits that one leads to, itself included, and says what it says of itself; `None`: they cannot be counted.
+    /// Counts the session's commits that one leads to, itself included, and says what it says of
+    /// itself; `None`: they cannot be counted.
     pub(super) fn since_the_start(&self, tip: &str) -> (Option<u64>, Option<String>) {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
@@ -72,20 +89,29 @@ impl<'a> Commits<'a> {
         (Some(seen.len() as u64), subject)
     }
 
-    /// Returns the session's commits that some lead to, those themselves included, as far as each is a file of its own.
+    /// Returns the session's commits that some lead to, those themselves included, as far as each
+    /// is a file of its own.
     pub(super) fn reached<'t>(&self, tips: impl Iterator<Item = &'t str>) -> BTreeSet<String> {
         let mut waiting: Vec<String> = tips.map(str::to_owned).collect();
         let mut reached = BTreeSet::new();
         while let Some(name) = waiting.pop() {
-            if self.known.contains(name.as_str()) || !reached.insert(name.clone()) || self.n_read.get() >= MOST_READ {
+            if self.known.contains(name.as_str())
+                || !reached.insert(name.clone())
+                || self.n_read.get() >= MOST_READ
+            {
                 continue;
             }
-            waiting.extend(self.read(&name).into_iter().flat_map(|commit| commit.parents));
+            waiting.extend(
+                self.read(&name)
+                    .into_iter()
+                    .flat_map(|commit| commit.parents),
+            );
         }
         reached
     }
 
-    /// Returns whether all that `tip` leads to is the session's: it stands on nothing that was there before.
+    /// Returns whether all that `tip` leads to is the session's: it stands on nothing that was
+    /// there before.
     pub(super) fn begin_anew(&self, tip: &str) -> bool {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
@@ -95,14 +121,17 @@ impl<'a> Commits<'a> {
             }
             if seen.insert(name.clone()) {
                 // What is borrowed was there.
-                let Some(commit) = self.read(&name) else { return false };
+                let Some(commit) = self.read(&name) else {
+                    return false;
+                };
                 waiting.extend(commit.parents);
             }
         }
         true
     }
 
-    /// Whether an object may be in the session's folder alone. Of one that was there before, or is borrowed, that is known.
+    /// Whether an object may be in the session's folder alone. Of one that was there before, or is
+    /// borrowed, that is known.
     pub(super) fn may_have(&self, name: &str) -> bool {
         let is_file = |path: Vec<u8>| self.session.kind(&path).is_some();
         !self.known.contains(name) && (self.are_packed || place(name).is_some_and(is_file))
@@ -119,18 +148,31 @@ impl<'a> Commits<'a> {
         let packed = self.session.read(&place(name)?, MAX_OBJECT).ok()??;
         let mut text = Vec::new();
         // What comes after the beginning may be wrong as it likes.
-        let _ = ZlibDecoder::new(packed.as_slice()).take(MAX_COMMIT).read_to_end(&mut text);
+        let _ = ZlibDecoder::new(packed.as_slice())
+            .take(MAX_COMMIT)
+            .read_to_end(&mut text);
         let start = text.iter().position(|byte| *byte == 0)?;
         if !text.starts_with(b"commit ") {
             return None;
         }
         let mut lines = text[start + 1..].split(|byte| *byte == b'\n');
-        let tree = lines.clone().next().and_then(|line| object(line.strip_prefix(b"tree ")?));
-        let parents =
-            lines.by_ref().take_while(|line| !line.is_empty()).filter_map(|line| object(line.strip_prefix(b"parent ")?)).collect();
+        let tree = lines
+            .clone()
+            .next()
+            .and_then(|line| object(line.strip_prefix(b"tree ")?));
+        let parents = lines
+            .by_ref()
+            .take_while(|line| !line.is_empty())
+            .filter_map(|line| object(line.strip_prefix(b"parent ")?))
+            .collect();
         let subject = String::from_utf8_lossy(lines.next().unwrap_or_default());
-        let is_shown = |character: &char| !character.is_control() && !podbay_wire::is_hidden(*character);
-        Some(Commit { tree, parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
+        let is_shown =
+            |character: &char| !character.is_control() && !podbay_wire::is_hidden(*character);
+        Some(Commit {
+            tree,
+            parents,
+            subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect(),
+        })
     }
 }
 
@@ -155,10 +197,18 @@ mod tests {
         let session = InSession::of(sample);
         session.sample.commit("b", "1");
         let tip = session.sample.commit("c", "1");
-        let start = Start::read(&Folder::open(&session.sample.beside("state")).expect("opens"), ID).expect("read").expect("on record");
+        let start = Start::read(
+            &Folder::open(&session.sample.beside("state")).expect("opens"),
+            ID,
+        )
+        .expect("read")
+        .expect("on record");
         let folder = Folder::open(&session.sample.path(".git")).expect("opens");
         let mut commits = Commits::new(&folder, &start.repositories[0]);
-        assert_eq!(commits.since_the_start(&tip), (Some(2), Some("c".to_owned())));
+        assert_eq!(
+            commits.since_the_start(&tip),
+            (Some(2), Some("c".to_owned()))
+        );
         commits.n_read = Cell::new(MOST_READ - 1);
         assert_eq!(commits.since_the_start(&tip), (None, Some("c".to_owned())));
         assert_eq!(commits.since_the_start(&tip), (None, None));

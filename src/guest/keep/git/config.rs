@@ -1,4 +1,5 @@
-//! Git's format of settings, as far as reading and writing go. Files that a file includes are never looked at.
+//! Git's format of settings, as far as reading and writing go. Files that a file includes are never
+//! looked at.
 
 /// One line of settings, as `git config --list` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +16,12 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(section: &str, subsection: Option<&[u8]>, key: &str, value: &[u8]) -> Self {
-        Self { section: section.to_owned(), subsection: subsection.map(<[u8]>::to_vec), key: key.to_owned(), value: Some(value.to_vec()) }
+        Self {
+            section: section.to_owned(),
+            subsection: subsection.map(<[u8]>::to_vec),
+            key: key.to_owned(),
+            value: Some(value.to_vec()),
+        }
     }
 
     /// Returns whether this is a setting without a subsection.
@@ -29,7 +35,10 @@ impl Entry {
             None => true,
             Some(value) => match value.to_ascii_lowercase().as_slice() {
                 b"true" | b"yes" | b"on" => true,
-                number => std::str::from_utf8(number).ok().and_then(|text| text.parse::<i64>().ok()).is_some_and(|number| number != 0),
+                number => std::str::from_utf8(number)
+                    .ok()
+                    .and_then(|text| text.parse::<i64>().ok())
+                    .is_some_and(|number| number != 0),
             },
         }
     }
@@ -37,18 +46,36 @@ impl Entry {
 
 /// Reads settings; what is wrong with them comes with its line.
 pub(crate) fn parse(text: &[u8]) -> Result<Vec<Entry>, String> {
-    let mut reader = Reader { rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
+    let mut reader = Reader {
+        rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text),
+        line: 1,
+    };
     let mut entries = Vec::new();
     let mut section: Option<(String, Option<Vec<u8>>)> = None;
     while let Some(byte) = reader.next() {
         match byte {
             b' ' | b'\t' | b'\n' => {}
             b'#' | b';' => reader.skip_line(),
-            b'[' => section = Some(reader.section().ok_or_else(|| reader.wrong("a section's name"))?),
+            b'[' => {
+                section = Some(
+                    reader
+                        .section()
+                        .ok_or_else(|| reader.wrong("a section's name"))?,
+                )
+            }
             first if first.is_ascii_alphabetic() => {
-                let Some((section, subsection)) = &section else { return Err(reader.wrong("a setting outside of any section")) };
-                let (key, value) = reader.setting(first).ok_or_else(|| reader.wrong("a setting"))?;
-                entries.push(Entry { section: section.clone(), subsection: subsection.clone(), key, value });
+                let Some((section, subsection)) = &section else {
+                    return Err(reader.wrong("a setting outside of any section"));
+                };
+                let (key, value) = reader
+                    .setting(first)
+                    .ok_or_else(|| reader.wrong("a setting"))?;
+                entries.push(Entry {
+                    section: section.clone(),
+                    subsection: subsection.clone(),
+                    key,
+                    value,
+                });
             }
             _ => return Err(reader.wrong("a character that begins nothing")),
         }
@@ -129,12 +156,17 @@ impl Reader<'_> {
         loop {
             match self.next()? {
                 b']' if !name.is_empty() => {
-                    // As it was written once: the part behind the dot is a subsection, in lower case.
-                    let parts = name.split_once('.').map(|(section, sub)| (section.to_owned(), Some(sub.as_bytes().to_vec())));
+                    // As it was written once: the part behind the dot is a subsection, in lower
+                    // case.
+                    let parts = name
+                        .split_once('.')
+                        .map(|(section, sub)| (section.to_owned(), Some(sub.as_bytes().to_vec())));
                     return Some(parts.unwrap_or((name, None)));
                 }
                 b' ' | b'\t' if !name.is_empty() => break,
-                byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => name.push(char::from(byte.to_ascii_lowercase())),
+                byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
+                    name.push(char::from(byte.to_ascii_lowercase()))
+                }
                 _ => return None,
             }
         }
@@ -165,7 +197,9 @@ impl Reader<'_> {
         let mut key = String::from(char::from(first.to_ascii_lowercase()));
         loop {
             match self.next() {
-                Some(byte) if byte.is_ascii_alphanumeric() || byte == b'-' => key.push(char::from(byte.to_ascii_lowercase())),
+                Some(byte) if byte.is_ascii_alphanumeric() || byte == b'-' => {
+                    key.push(char::from(byte.to_ascii_lowercase()))
+                }
                 Some(b'=') => return Some((key, Some(self.value()?))),
                 Some(b' ' | b'\t') => break,
                 Some(b'\n') | None => return Some((key, None)),
@@ -253,25 +287,61 @@ mod tests {
     #[test]
     fn settings_are_read_as_git_reads_them() {
         check("", &[]);
-        check("\u{feff}# a\n; b\n[core]\n\tBare = false\r\n", &[("core", None, "bare", Some("false"))]);
+        check(
+            "\u{feff}# a\n; b\n[core]\n\tBare = false\r\n",
+            &[("core", None, "bare", Some("false"))],
+        );
         check("[core] bare\n", &[("core", None, "bare", None)]);
-        check("[core]bare ; why\n[a.B]c=d", &[("core", None, "bare", None), ("a", Some("b"), "c", Some("d"))]);
-        check("[branch \"a \\\"b\\\\\"]\nx = 1 2  # no\n", &[("branch", Some("a \"b\\"), "x", Some("1 2"))]);
+        check(
+            "[core]bare ; why\n[a.B]c=d",
+            &[
+                ("core", None, "bare", None),
+                ("a", Some("b"), "c", Some("d")),
+            ],
+        );
+        check(
+            "[branch \"a \\\"b\\\\\"]\nx = 1 2  # no\n",
+            &[("branch", Some("a \"b\\"), "x", Some("1 2"))],
+        );
         check("[a]\nb = \" x \" y \n", &[("a", None, "b", Some(" x  y"))]);
-        check("[a]\nb = x \\\n  y # z\n", &[("a", None, "b", Some("x   y"))]);
-        check("[a]\nb = \"#;\" \\t\\n\\\\\n", &[("a", None, "b", Some("#; \t\n\\"))]);
-        check("[a]\nb =\nc=", &[("a", None, "b", Some("")), ("a", None, "c", Some(""))]);
-        check("[include]\npath = /etc/passwd\n", &[("include", None, "path", Some("/etc/passwd"))]);
+        check(
+            "[a]\nb = x \\\n  y # z\n",
+            &[("a", None, "b", Some("x   y"))],
+        );
+        check(
+            "[a]\nb = \"#;\" \\t\\n\\\\\n",
+            &[("a", None, "b", Some("#; \t\n\\"))],
+        );
+        check(
+            "[a]\nb =\nc=",
+            &[("a", None, "b", Some("")), ("a", None, "c", Some(""))],
+        );
+        check(
+            "[include]\npath = /etc/passwd\n",
+            &[("include", None, "path", Some("/etc/passwd"))],
+        );
     }
 
     #[test]
     fn what_git_would_not_read_is_wrong_here_too() {
-        for text in
-            ["a = b", "[a", "[a \"b]\n", "[]", "[a]\n=b", "[a]\nb c", "[a]\nb = \"x\n\"", "[a]\nb = \\x", "[a]\n-b = c", "[a \"b\"c]"]
-        {
+        for text in [
+            "a = b",
+            "[a",
+            "[a \"b]\n",
+            "[]",
+            "[a]\n=b",
+            "[a]\nb c",
+            "[a]\nb = \"x\n\"",
+            "[a]\nb = \\x",
+            "[a]\n-b = c",
+            "[a \"b\"c]",
+        ] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
-        assert_eq!(parse(b"[a]\n\n*"), Err("line 3: a character that begins nothing".to_owned()));
+        assert_eq!(
+            parse(b"[a]\n\n*"),
+            Err("line 3: a character that begins nothing".to_owned())
+        );
     }
 
     proptest! {

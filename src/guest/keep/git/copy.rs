@@ -23,8 +23,8 @@ const PIECE: u64 = 8 << 20;
 /// What a file system counts its blocks in, for everybody who asks.
 const BLOCK: u64 = 512;
 
-/// How much may be written where repositories go that a session made, all of them together. What goes over it stays in the project, under a
-/// name that git does not know.
+/// How much may be written where repositories go that a session made, all of them together. What
+/// goes over it stays in the project, under a name that git does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     pub bytes: u64,
@@ -33,7 +33,10 @@ pub struct Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { bytes: 2 << 30, files: 500_000 }
+        Self {
+            bytes: 2 << 30,
+            files: 500_000,
+        }
     }
 }
 
@@ -61,8 +64,9 @@ impl From<Fault> for Stop {
     }
 }
 
-/// Takes along what a session made, whatever it is. A hole in a file stays one, and what was written counts also where it is removed again:
-/// so a session cannot have the person's disk filled, or kept busy.
+/// Takes along what a session made, whatever it is. A hole in a file stays one, and what was
+/// written counts also where it is removed again: so a session cannot have the person's disk
+/// filled, or kept busy.
 pub(super) struct Copy<'a> {
     from: &'a Folder,
     to: &'a Folder,
@@ -74,21 +78,37 @@ pub(super) struct Copy<'a> {
 
 impl<'a> Copy<'a> {
     pub(super) fn new(from: &'a Folder, to: &'a Folder, room: Room, end: Instant) -> Self {
-        Self { from, to, room, end, n_passed_over: 0 }
+        Self {
+            from,
+            to,
+            room,
+            end,
+            n_passed_over: 0,
+        }
     }
 
     /// Copies whatever has this name in a folder, and returns how much of it was passed over.
     pub(super) fn copy(&mut self, parent: &[u8], name: &[u8], new: &[u8]) -> Result<u64, Stop> {
         self.n_passed_over = 0;
-        let parent = self.from.through(parent).map_err(|errno| failed("open", parent, &errno.into()))?;
+        let parent = self
+            .from
+            .through(parent)
+            .map_err(|errno| failed("open", parent, &errno.into()))?;
         // Of a large one nothing is written where all of it would be too much.
         measure(&parent, name, &mut self.room.clone(), 0)?;
         self.go(&parent, name, (self.to, new), 0)?;
         Ok(self.n_passed_over)
     }
 
-    /// Goes from folder to folder: with all that is above it the path of something deep down would be too long for the kernel.
-    fn go(&mut self, from: &Folder, name: &[u8], (to, new): (&Folder, &[u8]), depth: usize) -> Result<(), Stop> {
+    /// Goes from folder to folder: with all that is above it the path of something deep down would
+    /// be too long for the kernel.
+    fn go(
+        &mut self,
+        from: &Folder,
+        name: &[u8],
+        (to, new): (&Folder, &[u8]),
+        depth: usize,
+    ) -> Result<(), Stop> {
         self.room.take(0, 1)?;
         if depth > MAX_DEPTH {
             return Err(Stop::TooMuch);
@@ -100,7 +120,9 @@ impl<'a> Copy<'a> {
             Some(Kind::Folder) => {
                 to.make(new)?;
                 let _ = from.unlock(name);
-                let to = to.descend(new).map_err(|errno| failed("open", new, &errno.into()))?;
+                let to = to
+                    .descend(new)
+                    .map_err(|errno| failed("open", new, &errno.into()))?;
                 let Ok((from, names)) = listed(from, name) else {
                     self.n_passed_over += 1;
                     return Ok(());
@@ -110,7 +132,9 @@ impl<'a> Copy<'a> {
                 }
             }
             Some(Kind::Link) => {
-                let made = from.link_target(name).and_then(|target| symlinkat(target.as_slice(), to, new));
+                let made = from
+                    .link_target(name)
+                    .and_then(|target| symlinkat(target.as_slice(), to, new));
                 if let Err(errno @ (Errno::ENOSPC | Errno::EDQUOT)) = made {
                     return Err(failed("copy", name, &errno.into()).into());
                 }
@@ -130,7 +154,13 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn file(&mut self, mut file: &File, mut copy: &File, size: u64, name: &[u8]) -> Result<(), Stop> {
+    fn file(
+        &mut self,
+        mut file: &File,
+        mut copy: &File,
+        size: u64,
+        name: &[u8],
+    ) -> Result<(), Stop> {
         let wrong = |error: io::Error| match error.kind() {
             // It is all holes, of which the other file system takes less.
             io::ErrorKind::FileTooLarge => Stop::TooMuch,
@@ -138,7 +168,9 @@ impl<'a> Copy<'a> {
         };
         let mut at = 0;
         while let Some((start, end)) = data_from(file, at, size) {
-            file.seek(SeekFrom::Start(start)).and_then(|_| copy.seek(SeekFrom::Start(start))).map_err(wrong)?;
+            file.seek(SeekFrom::Start(start))
+                .and_then(|_| copy.seek(SeekFrom::Start(start)))
+                .map_err(wrong)?;
             at = start;
             while at < end {
                 let piece = PIECE.min(end - at);
@@ -153,7 +185,11 @@ impl<'a> Copy<'a> {
                 at += piece;
             }
         }
-        if at < size { copy.set_len(size).map_err(wrong) } else { Ok(()) }
+        if at < size {
+            copy.set_len(size).map_err(wrong)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -164,7 +200,10 @@ fn data_from(file: &File, at: u64, size: u64) -> Option<(u64, u64)> {
     }
     let seek = |at: u64, whence| lseek(file, at as i64, whence).map(|at| at as u64);
     match seek(at, Whence::SeekData) {
-        Ok(start) if start < size => Some((start, seek(start, Whence::SeekHole).map_or(size, |end| end.min(size)))),
+        Ok(start) if start < size => Some((
+            start,
+            seek(start, Whence::SeekHole).map_or(size, |end| end.min(size)),
+        )),
         Ok(_) | Err(Errno::ENXIO) => None,
         // A file system that does not know.
         Err(_) => Some((at, size)),
@@ -177,12 +216,18 @@ fn measure(from: &Folder, name: &[u8], room: &mut Room, depth: usize) -> Result<
     if depth > MAX_DEPTH {
         return Err(Stop::TooMuch);
     }
-    let Ok(stat) = from.stat(name) else { return Ok(()) };
+    let Ok(stat) = from.stat(name) else {
+        return Ok(());
+    };
     match super::folder::kind(&stat) {
         Kind::Folder => {
             let _ = from.unlock(name);
-            let Ok((from, names)) = listed(from, name) else { return Ok(()) };
-            names.iter().try_for_each(|name| measure(&from, name, room, depth + 1))
+            let Ok((from, names)) = listed(from, name) else {
+                return Ok(());
+            };
+            names
+                .iter()
+                .try_for_each(|name| measure(&from, name, room, depth + 1))
         }
         Kind::File => room.take((stat.st_size as u64).min(stat.st_blocks as u64 * BLOCK), 0),
         Kind::Link | Kind::Special => Ok(()),
@@ -191,6 +236,10 @@ fn measure(from: &Folder, name: &[u8], room: &mut Room, depth: usize) -> Result<
 
 fn listed(from: &Folder, name: &[u8]) -> Result<(Folder, Vec<Vec<u8>>), Errno> {
     let folder = from.descend(name)?;
-    let names = folder.names(b".")?.into_iter().map(|(name, _)| name).collect();
+    let names = folder
+        .names(b".")?
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     Ok((folder, names))
 }

@@ -26,13 +26,15 @@ const MAX_PATH: usize = 4000;
 pub(super) const MAX_FOUND: usize = 10_000;
 /// Of more names than these nobody knows later that they were there.
 const MAX_PARTS: usize = 100_000;
-/// How many folders are kept open to be put back. Those beyond stay open to their owner: whoever locked so many hides nothing by it.
+/// How many folders are kept open to be put back. Those beyond stay open to their owner: whoever
+/// locked so many hides nothing by it.
 const MAX_OPENED: usize = 200;
 
 /// Finds every repository of a project, and everything that git takes for the way to one.
 ///
-/// It does not leave the file system, and looks into repositories for those of submodules alone. A folder that lets its owner not look into
-/// it is opened meanwhile where it may be written to: git needs no list of its names to obey a repository in there.
+/// It does not leave the file system, and looks into repositories for those of submodules alone. A
+/// folder that lets its owner not look into it is opened meanwhile where it may be written to: git
+/// needs no list of its names to obey a repository in there.
 pub fn find(project: &Folder, budget: Duration) -> FoundGit {
     walk(project, budget).0
 }
@@ -43,7 +45,9 @@ pub(crate) fn closed(project: &Folder, budget: Duration) -> Vec<BytesPath> {
 }
 
 fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
-    let Some(mut walk) = Walk::begin(project, Modules::Named) else { return (FoundGit::default(), Vec::new()) };
+    let Some(mut walk) = Walk::begin(project, Modules::Named) else {
+        return (FoundGit::default(), Vec::new());
+    };
     let mut found = walk.next(MAX_FOUND, Instant::now() + budget);
     found.whole &= walk.is_over();
     (found, walk.end())
@@ -75,7 +79,15 @@ impl<'a> Walk<'a> {
     pub(super) fn begin(project: &'a Folder, modules: Modules) -> Option<Self> {
         let device = project.stat(b".").ok()?.st_dev;
         let (folders, opened, closed) = (vec![(Vec::new(), false)], Vec::new(), Vec::new());
-        Some(Self { project, modules, device, folders, opened, closed, passed: HashSet::new() })
+        Some(Self {
+            project,
+            modules,
+            device,
+            folders,
+            opened,
+            closed,
+            passed: HashSet::new(),
+        })
     }
 
     /// Whether there is nothing more to look into.
@@ -98,7 +110,10 @@ impl<'a> Walk<'a> {
 
     /// Goes on until about so many are found, or until there is no more time.
     pub(super) fn next(&mut self, most: usize, end: Instant) -> FoundGit {
-        let mut found = FoundGit { whole: true, ..FoundGit::default() };
+        let mut found = FoundGit {
+            whole: true,
+            ..FoundGit::default()
+        };
         while found.repositories.len() <= most
             && Instant::now() <= end
             && let Some((path, is_locked)) = self.folders.pop()
@@ -129,20 +144,32 @@ impl<'a> Walk<'a> {
         }
         // The project itself may be a bare repository, whose hooks are as good as any.
         if is_repository(&names) {
-            found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path.clone()), kind: GitKind::Bare });
+            found.repositories.push(FoundRepository {
+                path: BytesPath::from_bytes(path.clone()),
+                kind: GitKind::Bare,
+            });
             self.add_modules(found, &path);
             if !has_git {
                 self.passed.insert(path);
                 return;
             }
         } else {
-            let parts = names.iter().filter(|(name, kind)| *kind != Kind::Special && is_part(name));
+            let parts = names
+                .iter()
+                .filter(|(name, kind)| *kind != Kind::Special && is_part(name));
             let room = MAX_PARTS.saturating_sub(found.parts.len());
-            found.parts.extend(parts.take(room).map(|(name, _)| BytesPath::from_bytes(join(&path, name))));
+            found.parts.extend(
+                parts
+                    .take(room)
+                    .map(|(name, _)| BytesPath::from_bytes(join(&path, name))),
+            );
         }
         for (name, kind) in names {
             if name.starts_with(ON_ITS_WAY.as_bytes()) {
-                found.repositories.push(FoundRepository { path: BytesPath::from_bytes(join(&path, &name)), kind: GitKind::OnItsWay });
+                found.repositories.push(FoundRepository {
+                    path: BytesPath::from_bytes(join(&path, &name)),
+                    kind: GitKind::OnItsWay,
+                });
                 continue;
             }
             if kind != Kind::Folder || name.eq_ignore_ascii_case(b".git") {
@@ -166,13 +193,25 @@ impl<'a> Walk<'a> {
                 GitKind::Folder
             }
             Kind::File => {
-                let text = self.project.read(&path, MAX_POINTER).ok().flatten().unwrap_or_default();
-                GitKind::Pointer { to: BytesPath::from_bytes(pointed(&text).unwrap_or_default()) }
+                let text = self
+                    .project
+                    .read(&path, MAX_POINTER)
+                    .ok()
+                    .flatten()
+                    .unwrap_or_default();
+                GitKind::Pointer {
+                    to: BytesPath::from_bytes(pointed(&text).unwrap_or_default()),
+                }
             }
-            Kind::Link => GitKind::Link { to: BytesPath::from_bytes(self.project.link_target(&path).unwrap_or_default()) },
+            Kind::Link => GitKind::Link {
+                to: BytesPath::from_bytes(self.project.link_target(&path).unwrap_or_default()),
+            },
             Kind::Special => GitKind::Special,
         };
-        found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind });
+        found.repositories.push(FoundRepository {
+            path: BytesPath::from_bytes(path),
+            kind,
+        });
     }
 
     fn add_modules(&self, found: &mut FoundGit, inside: &[u8]) {
@@ -183,7 +222,10 @@ impl<'a> Walk<'a> {
             Ok(paths) => {
                 for path in paths {
                     self.add_modules(found, &path);
-                    found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind: GitKind::Module });
+                    found.repositories.push(FoundRepository {
+                        path: BytesPath::from_bytes(path),
+                        kind: GitKind::Module,
+                    });
                 }
             }
             Err(_) => found.whole = false,
@@ -206,8 +248,17 @@ fn keeps_out(folder: &FileStat) -> bool {
 /// Returns what lies in a folder; `None`: it does not let anybody know.
 ///
 /// One that has to stay open for what lies in it to be reached is added to `opened`.
-fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<OpenedUp>) -> Option<Vec<(Vec<u8>, Kind)>> {
-    let lock = if is_locked { project.open_up(path).ok() } else { None };
+fn names(
+    project: &Folder,
+    path: &[u8],
+    is_locked: bool,
+    opened: &mut Vec<OpenedUp>,
+) -> Option<Vec<(Vec<u8>, Kind)>> {
+    let lock = if is_locked {
+        project.open_up(path).ok()
+    } else {
+        None
+    };
     let names = project.names(path).ok();
     if let Some(lock) = lock {
         if lock.lets_through() || names.is_none() {
@@ -230,7 +281,10 @@ mod tests {
     use super::*;
 
     fn found(sample: &Sample) -> FoundGit {
-        find(&Folder::open(&sample.path("")).expect("opens"), Duration::from_secs(20))
+        find(
+            &Folder::open(&sample.path("")).expect("opens"),
+            Duration::from_secs(20),
+        )
     }
 
     fn shown(found: &FoundGit) -> Vec<String> {
@@ -259,7 +313,10 @@ mod tests {
         assert!(found.whole);
         let parts: Vec<String> = found.parts.iter().map(BytesPath::to_text).collect();
         assert_eq!(parts, ["no repository/HEAD", "no repository/objects"]);
-        let worktree = format!("tree/.git pointer {}", sample.path(".git/worktrees/tree").display());
+        let worktree = format!(
+            "tree/.git pointer {}",
+            sample.path(".git/worktrees/tree").display()
+        );
         let expected = [
             ".git Folder",
             ".git/modules/sub Module",
@@ -282,7 +339,11 @@ mod tests {
     }
 
     fn mode(sample: &Sample, path: &str) -> u32 {
-        fs::metadata(sample.path(path)).expect("facts").permissions().mode() & 0o777
+        fs::metadata(sample.path(path))
+            .expect("facts")
+            .permissions()
+            .mode()
+            & 0o777
     }
 
     /// Does something as somebody whom modes hold back: nothing is locked for root.
@@ -296,7 +357,12 @@ mod tests {
             if !path.ends_with("theirs") {
                 nix::unistd::chown(&path, Some(SOMEBODY), None).expect("owned by somebody");
             }
-            folders.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+            folders.extend(
+                fs::read_dir(&path)
+                    .into_iter()
+                    .flatten()
+                    .map(|entry| entry.expect("an entry").path()),
+            );
         }
         let before = nix::unistd::setfsuid(SOMEBODY);
         let done = what();
@@ -331,19 +397,48 @@ mod tests {
         let (now, moved) = as_owner(&sample, || {
             let open = |path: &std::path::Path| Folder::open(path).expect("opens");
             let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
-            (found(&sample), super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default()).expect("moved"))
+            (
+                found(&sample),
+                super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default())
+                    .expect("moved"),
+            )
         });
         assert!(now.whole && moved.whole, "{now:?}");
-        let all = ["both/below/.git", "listed/.git", "shut/in/er/.git", "src/.git"];
-        assert_eq!(now.repositories.iter().map(|one| one.path.to_text()).collect::<Vec<_>>(), all);
-        let mut out: Vec<String> = moved.moved.first.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
+        let all = [
+            "both/below/.git",
+            "listed/.git",
+            "shut/in/er/.git",
+            "src/.git",
+        ];
+        assert_eq!(
+            now.repositories
+                .iter()
+                .map(|one| one.path.to_text())
+                .collect::<Vec<_>>(),
+            all
+        );
+        let mut out: Vec<String> = moved
+            .moved
+            .first
+            .iter()
+            .filter(|one| one.kept.is_some())
+            .map(|one| one.path.to_text())
+            .collect();
         out.sort();
         assert_eq!(out, all, "{moved:?}");
-        assert_eq!(["src", "both", "both/below", "plain"].map(|path| mode(&sample, path)), [0o311, 0o111, 0o311, 0o200], "as they were");
+        assert_eq!(
+            ["src", "both", "both/below", "plain"].map(|path| mode(&sample, path)),
+            [0o311, 0o111, 0o311, 0o200],
+            "as they were"
+        );
         set_mode(&sample, "plain", 0o700);
         assert_eq!(mode(&sample, "plain/deep"), 0);
         set_mode(&sample, "plain/deep", 0o700);
-        assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0, 0o400], "what lay in them is out, and they are as they were");
+        assert_eq!(
+            ["shut", "listed"].map(|path| mode(&sample, path)),
+            [0, 0o400],
+            "what lay in them is out, and they are as they were"
+        );
     }
 
     #[test]
@@ -362,22 +457,50 @@ mod tests {
         for folder in ["whole", "in/side", "shut"] {
             fs::remove_file(sample.path(&format!("{folder}/keep"))).expect("removed");
         }
-        for (path, mode) in [("whole", 0o311), ("in/side", 0o333), ("in", 0o311), ("mixed", 0o111), ("shut", 0o111)] {
+        for (path, mode) in [
+            ("whole", 0o311),
+            ("in/side", 0o333),
+            ("in", 0o311),
+            ("mixed", 0o111),
+            ("shut", 0o111),
+        ] {
             set_mode(&sample, path, mode);
         }
         fs::create_dir(sample.beside("kept")).expect("made");
         let moved = as_owner(&sample, || {
             let open = |path: &std::path::Path| Folder::open(path).expect("opens");
             let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
-            super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default()).expect("moved")
+            super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default())
+                .expect("moved")
         });
-        assert!(moved.whole && moved.n_stuck == 0 && moved.n_left == 0, "{moved:?}");
-        let mut out: Vec<String> = moved.moved.first.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
+        assert!(
+            moved.whole && moved.n_stuck == 0 && moved.n_left == 0,
+            "{moved:?}"
+        );
+        let mut out: Vec<String> = moved
+            .moved
+            .first
+            .iter()
+            .filter(|one| one.kept.is_some())
+            .map(|one| one.path.to_text())
+            .collect();
         out.sort();
-        assert_eq!(out, ["in/side", "mixed", "mixed/deep/.git", "shut", "whole"], "{moved:?}");
-        assert_eq!(["in", "mixed"].map(|path| mode(&sample, path)), [0o311, 0o111], "as they were");
+        assert_eq!(
+            out,
+            ["in/side", "mixed", "mixed/deep/.git", "shut", "whole"],
+            "{moved:?}"
+        );
+        assert_eq!(
+            ["in", "mixed"].map(|path| mode(&sample, path)),
+            [0o311, 0o111],
+            "as they were"
+        );
         set_mode(&sample, "mixed", 0o700);
-        assert_eq!(fs::read_dir(sample.path("mixed")).expect("listed").count(), 2, "`keep` and `deep` are left");
+        assert_eq!(
+            fs::read_dir(sample.path("mixed")).expect("listed").count(),
+            2,
+            "`keep` and `deep` are left"
+        );
     }
 
     #[test]
@@ -397,10 +520,21 @@ mod tests {
             walk.end();
             (all, is_over)
         });
-        assert!(is_over && all.iter().all(|found| found.whole && found.repositories.len() <= 2), "{all:?}");
+        assert!(
+            is_over
+                && all
+                    .iter()
+                    .all(|found| found.whole && found.repositories.len() <= 2),
+            "{all:?}"
+        );
         let mut paths: Vec<String> = all.iter().flat_map(shown).collect();
         paths.sort();
-        assert_eq!(paths, (0..7).map(|n| format!("shut/{n}/.git pointer x")).collect::<Vec<_>>());
+        assert_eq!(
+            paths,
+            (0..7)
+                .map(|n| format!("shut/{n}/.git pointer x"))
+                .collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -413,10 +547,17 @@ mod tests {
         set_mode(&sample, "shut/theirs", 0o700);
         let look = || {
             let project = Folder::open(&sample.path("")).expect("opens");
-            (find(&project, Duration::from_secs(20)).whole, closed(&project, Duration::from_secs(20)))
+            (
+                find(&project, Duration::from_secs(20)).whole,
+                closed(&project, Duration::from_secs(20)),
+            )
         };
         // Only root can make one that is another's.
-        let named: &[BytesPath] = if nix::unistd::geteuid().is_root() { &["open/theirs".into()] } else { &[] };
+        let named: &[BytesPath] = if nix::unistd::geteuid().is_root() {
+            &["open/theirs".into()]
+        } else {
+            &[]
+        };
         let (whole, closed) = as_owner(&sample, look);
         assert_eq!((whole, closed.as_slice()), (named.is_empty(), named));
     }

@@ -38,7 +38,8 @@ use podbay_wire::Fault;
 /// How deep a tree is that is removed: a deeper one was made to be a burden.
 const MAX_DEPTH: usize = 1000;
 
-/// A folder whose contents nobody vouches for: nothing in it is reached through a link, and nothing is waited for.
+/// A folder whose contents nobody vouches for: nothing in it is reached through a link, and nothing
+/// is waited for.
 #[derive(Debug)]
 pub struct Folder {
     beneath: Beneath,
@@ -55,35 +56,56 @@ pub enum Kind {
 impl Folder {
     /// Opens a folder that we named ourselves.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let fd = nix::fcntl::open(
+            path,
+            OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )?;
         Ok(Self::of(fd))
     }
 
     /// The same of a folder that is open.
     pub(crate) fn of(fd: OwnedFd) -> Self {
-        Self { beneath: Beneath::new(fd) }
+        Self {
+            beneath: Beneath::new(fd),
+        }
     }
 
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
-        Ok(Self { beneath: self.beneath.same(self.directory(path)?) })
+        Ok(Self {
+            beneath: self.beneath.same(self.directory(path)?),
+        })
     }
 
-    /// The same of a folder in which things are reached by name alone: it need not let anybody list them.
+    /// The same of a folder in which things are reached by name alone: it need not let anybody list
+    /// them.
     pub(crate) fn through(&self, path: &[u8]) -> Result<Self, Errno> {
-        let fd = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
-        Ok(Self { beneath: self.beneath.same(fd) })
+        let fd = self
+            .beneath
+            .open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        Ok(Self {
+            beneath: self.beneath.same(fd),
+        })
     }
 
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        self.beneath.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
+        self.beneath
+            .open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
     }
 
     /// Opens what stands somewhere, to ask the kernel about it; a link itself where it is one.
     pub(crate) fn place(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let (parent, name) = split(path);
-        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let folder =
+            self.beneath
+                .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         let name: &[u8] = if name.is_empty() { b"." } else { name };
-        openat(&folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+        openat(
+            &folder,
+            name,
+            OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )
     }
 
     /// Returns what stands under a name, the link itself where it is one.
@@ -92,7 +114,9 @@ impl Folder {
         if parent.is_empty() {
             return fstatat(&self.beneath, name, AtFlags::AT_SYMLINK_NOFOLLOW);
         }
-        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let folder =
+            self.beneath
+                .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)
     }
 
@@ -103,15 +127,27 @@ impl Folder {
 
     /// Reads a regular file; `None`: nothing has this name.
     pub(crate) fn read(&self, path: &[u8], limit: u64) -> Result<Option<Vec<u8>>, Fault> {
-        let Some((file, stat)) = self.open_file(path)? else { return Ok(None) };
-        let too_large = |bytes| Fault::TooLarge { path: BytesPath::from_bytes(path), bytes, limit };
+        let Some((file, stat)) = self.open_file(path)? else {
+            return Ok(None);
+        };
+        let too_large = |bytes| Fault::TooLarge {
+            path: BytesPath::from_bytes(path),
+            bytes,
+            limit,
+        };
         if stat.st_size as u64 > limit {
             return Err(too_large(stat.st_size as u64));
         }
         let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| failed("read", path, &error))?;
+        file.take(limit + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| failed("read", path, &error))?;
         // It may have grown since.
-        if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(Some(bytes)) }
+        if bytes.len() as u64 > limit {
+            Err(too_large(bytes.len() as u64))
+        } else {
+            Ok(Some(bytes))
+        }
     }
 
     /// Opens a regular file for reading; `None`: nothing has this name.
@@ -120,7 +156,12 @@ impl Folder {
         let fd = match self.beneath.open(path, OFlag::O_RDONLY, Links::Refuse) {
             Ok(fd) => fd,
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
-            Err(Errno::ELOOP) => return Err(Fault::NotRegular { path: shown(), kind: "symbolic link".into() }),
+            Err(Errno::ELOOP) => {
+                return Err(Fault::NotRegular {
+                    path: shown(),
+                    kind: "symbolic link".into(),
+                });
+            }
             Err(errno) => return Err(crate::root::fault(&shown(), errno)),
         };
         let stat = fstat(&fd).map_err(|errno| crate::root::fault(&shown(), errno))?;
@@ -155,7 +196,9 @@ impl Folder {
 
     pub(crate) fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let (parent, name) = split(path);
-        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let folder =
+            self.beneath
+                .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         Ok(readlinkat(&folder, name)?.into_encoded_bytes())
     }
 
@@ -165,8 +208,13 @@ impl Folder {
             return Ok(());
         }
         let mut above: Vec<u8> = Vec::new();
-        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-            let made = self.directory(&above).and_then(|folder| mkdirat(&folder, name, Mode::from_bits_truncate(0o755)));
+        for name in path
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
+            let made = self
+                .directory(&above)
+                .and_then(|folder| mkdirat(&folder, name, Mode::from_bits_truncate(0o755)));
             above = join(&above, name);
             match made {
                 Ok(()) | Err(Errno::EEXIST) => {}
@@ -179,16 +227,22 @@ impl Folder {
     /// Writes a file that is not there yet, and the folders above it.
     pub(crate) fn write(&self, path: &[u8], bytes: &[u8]) -> Result<(), Fault> {
         let mut file = self.create(path, 0o644)?;
-        file.write_all(bytes).map_err(|error| failed("write", path, &error))
+        file.write_all(bytes)
+            .map_err(|error| failed("write", path, &error))
     }
 
     /// Makes a file that is not there yet, and the folders above it.
     pub(crate) fn create(&self, path: &[u8], mode: u32) -> Result<File, Fault> {
         let (parent, name) = split(path);
         self.make(parent)?;
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let opened = self.directory(parent).and_then(|folder| openat(&folder, name, flags, Mode::from_bits_truncate(mode)));
-        opened.map(File::from).map_err(|errno| failed("write", path, &errno.into()))
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let opened = self
+            .directory(parent)
+            .and_then(|folder| openat(&folder, name, flags, Mode::from_bits_truncate(mode)));
+        opened
+            .map(File::from)
+            .map_err(|errno| failed("write", path, &errno.into()))
     }
 
     /// Writes a file as a whole or not at all, also when the machine goes down meanwhile.
@@ -197,16 +251,26 @@ impl Folder {
         let new = [path, b".new"].concat();
         self.remove(&new)?;
         let mut file = self.create(&new, 0o600)?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(wrong)?;
-        self.rename(&new, path).map_err(|errno| wrong(errno.into()))?;
-        let folder = self.directory(split(path).0).map_err(|errno| wrong(errno.into()))?;
+        file.write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .map_err(wrong)?;
+        self.rename(&new, path)
+            .map_err(|errno| wrong(errno.into()))?;
+        let folder = self
+            .directory(split(path).0)
+            .map_err(|errno| wrong(errno.into()))?;
         File::from(folder).sync_all().map_err(wrong)
     }
 
     pub(crate) fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
         let (from_parent, from_name) = split(from);
         let (to_parent, to_name) = split(to);
-        renameat(&self.directory(from_parent)?, from_name, &self.directory(to_parent)?, to_name)
+        renameat(
+            &self.directory(from_parent)?,
+            from_name,
+            &self.directory(to_parent)?,
+            to_name,
+        )
     }
 
     /// Removes a file, a link or a folder with all that is in it, if it is there.
@@ -217,7 +281,8 @@ impl Folder {
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
             Err(errno) => return Err(failed("remove", path, &errno.into())),
         };
-        remove(folder.as_fd(), name, MAX_DEPTH).map_err(|errno| failed("remove", path, &errno.into()))
+        remove(folder.as_fd(), name, MAX_DEPTH)
+            .map_err(|errno| failed("remove", path, &errno.into()))
     }
 
     /// Renames within a folder, also where it lets nobody change it.
@@ -226,10 +291,16 @@ impl Folder {
         self.within_unlocked(parent, |folder| renameat(folder, name, folder, split(to).1))
     }
 
-    /// Makes a folder in another one and moves things into it that stand beside it, in this order, also where nobody may change any of them.
+    /// Makes a folder in another one and moves things into it that stand beside it, in this order,
+    /// also where nobody may change any of them.
     ///
     /// One that cannot be moved does not keep the others back.
-    pub(crate) fn gather(&self, path: &[u8], into: &[u8], names: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Errno> {
+    pub(crate) fn gather(
+        &self,
+        path: &[u8],
+        into: &[u8],
+        names: &[(Vec<u8>, Vec<u8>)],
+    ) -> Result<(), Errno> {
         self.within_unlocked(path, |_| {
             let folder = self.directory(path)?;
             mkdirat(&folder, into, Mode::S_IRWXU)?;
@@ -247,15 +318,23 @@ impl Folder {
 
     /// Lets the owner of a folder do anything in it until that is put back.
     pub(crate) fn open_up(&self, path: &[u8]) -> Result<OpenedUp, Errno> {
-        let folder = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let folder = self
+            .beneath
+            .open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         let mode = fstat(&folder)?.st_mode & 0o7777;
         set_mode(&folder, mode | 0o700)?;
         Ok(OpenedUp { folder, mode })
     }
 
     /// Does something in a folder that its owner can do anything in meanwhile.
-    fn within_unlocked(&self, path: &[u8], what: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<(), Errno> {
-        let folder = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+    fn within_unlocked(
+        &self,
+        path: &[u8],
+        what: impl Fn(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let folder = self
+            .beneath
+            .open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         let mode = fstat(&folder)?.st_mode & 0o7777;
         if mode & 0o700 == 0o700 {
             return what(&folder);
@@ -269,14 +348,17 @@ impl Folder {
     /// As [`Self::remove`], also where the folder around it lets nobody change it.
     pub(crate) fn remove_from_locked(&self, path: &[u8]) -> Result<(), Fault> {
         let (parent, name) = split(path);
-        let removed = self.within_unlocked(parent, |folder| remove(folder.as_fd(), name, MAX_DEPTH));
+        let removed =
+            self.within_unlocked(parent, |folder| remove(folder.as_fd(), name, MAX_DEPTH));
         removed.map_err(|errno| failed("remove", path, &errno.into()))
     }
 
     /// Lets its owner look into a folder.
     pub(crate) fn unlock(&self, path: &[u8]) -> Result<(), Errno> {
         let (parent, name) = split(path);
-        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let folder =
+            self.beneath
+                .open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
         unlock(folder.as_fd(), name)
     }
 
@@ -372,20 +454,34 @@ fn unlock(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let opened = openat(folder, name, flags, Mode::empty())?;
     let mode = fstat(&opened)?.st_mode & 0o7777;
-    if mode & 0o700 == 0o700 { Ok(()) } else { set_mode(&opened, mode | 0o700) }
+    if mode & 0o700 == 0o700 {
+        Ok(())
+    } else {
+        set_mode(&opened, mode | 0o700)
+    }
 }
 
 /// Sets the mode of what was opened by its name alone, which no other call does.
 fn set_mode(opened: &OwnedFd, mode: u32) -> Result<(), Errno> {
     let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    fchmodat(AT_FDCWD, path.as_str(), Mode::from_bits_truncate(mode), FchmodatFlags::FollowSymlink)
+    fchmodat(
+        AT_FDCWD,
+        path.as_str(),
+        Mode::from_bits_truncate(mode),
+        FchmodatFlags::FollowSymlink,
+    )
 }
 
 pub(crate) fn failed(doing: &str, path: &[u8], error: &io::Error) -> Fault {
     if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
-        return Fault::NoSpace { path: BytesPath::from_bytes(path) };
+        return Fault::NoSpace {
+            path: BytesPath::from_bytes(path),
+        };
     }
-    Fault::Io { doing: format!("{doing} {}", BytesPath::from_bytes(path)), problem: error.to_string() }
+    Fault::Io {
+        doing: format!("{doing} {}", BytesPath::from_bytes(path)),
+        problem: error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -402,17 +498,27 @@ mod tests {
         fs::write(place.path().join("in/file"), "four").expect("written");
         symlink("in", place.path().join("to_in")).expect("linked");
         symlink("file", place.path().join("in/to_file")).expect("linked");
-        nix::unistd::mkfifo(&place.path().join("pipe"), Mode::from_bits_truncate(0o600)).expect("made");
+        nix::unistd::mkfifo(&place.path().join("pipe"), Mode::from_bits_truncate(0o600))
+            .expect("made");
         let folder = Folder::open(place.path()).expect("opens");
         assert_eq!(folder.read(b"in/file", 4), Ok(Some(b"four".to_vec())));
         assert_eq!(folder.read(b"in/nothing", 4), Ok(None));
-        assert!(matches!(folder.read(b"in/file", 3), Err(Fault::TooLarge { bytes: 4, .. })));
+        assert!(matches!(
+            folder.read(b"in/file", 3),
+            Err(Fault::TooLarge { bytes: 4, .. })
+        ));
         for path in ["to_in/file", "in/to_file", "pipe", "in"] {
             assert!(folder.read(path.as_bytes(), 9).is_err(), "{path}");
         }
         assert_eq!(folder.kind(b"in/to_file"), Some(Kind::Link));
         assert_eq!(folder.kind(b"to_in/file"), None);
-        assert_eq!(folder.names(b"in").expect("listed"), [(b"file".to_vec(), Kind::File), (b"to_file".to_vec(), Kind::Link)]);
+        assert_eq!(
+            folder.names(b"in").expect("listed"),
+            [
+                (b"file".to_vec(), Kind::File),
+                (b"to_file".to_vec(), Kind::Link)
+            ]
+        );
     }
 
     #[test]
@@ -425,7 +531,10 @@ mod tests {
         let folder = Folder::open(place.path()).expect("opens");
         folder.remove(b"in").expect("removed");
         folder.remove(b"in").expect("nothing to do");
-        assert_eq!(folder.names(b"").expect("listed"), [(b"out".to_vec(), Kind::Folder)]);
+        assert_eq!(
+            folder.names(b"").expect("listed"),
+            [(b"out".to_vec(), Kind::Folder)]
+        );
         assert!(place.path().join("out/kept").exists());
     }
 
@@ -434,8 +543,13 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::open(place.path()).expect("opens");
         folder.write(b"a/b", b"old").expect("written");
-        assert!(folder.write(b"a/b", b"again").is_err(), "it is there already");
-        folder.write(b"a/b.new", b"left by one that was killed").expect("written");
+        assert!(
+            folder.write(b"a/b", b"again").is_err(),
+            "it is there already"
+        );
+        folder
+            .write(b"a/b.new", b"left by one that was killed")
+            .expect("written");
         folder.replace(b"a/b", b"new").expect("replaced");
         assert_eq!(folder.read(b"a/b", 9), Ok(Some(b"new".to_vec())));
         assert_eq!(folder.names(b"a").expect("listed").len(), 1);

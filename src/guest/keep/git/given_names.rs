@@ -1,7 +1,8 @@
 //! Which new names of branches and tags come as they are, and what the others come as.
 //!
-//! What comes as it is, is a rule on what is allowed: a shell takes the name for one word wherever somebody writes it, and who reads it takes it
-//! for what it is. All other names are the session's alone, and their commits come as `podbay/SESSION/N`.
+//! What comes as it is, is a rule on what is allowed: a shell takes the name for one word wherever
+//! somebody writes it, and who reads it takes it for what it is. All other names are the session's
+//! alone, and their commits come as `podbay/SESSION/N`.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +23,22 @@ const KINDS: [&[u8]; 2] = [b"refs/heads/", b"refs/tags/"];
 
 /// Returns whether a name, without what tells its kind, can come as it is.
 fn is_plain(name: &[u8]) -> bool {
-    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let Ok(name) = std::str::from_utf8(name) else {
+        return false;
+    };
     // A sign in front of a word may be an option, a part of an expansion or a comment.
     name.starts_with(|c: char| c.is_alphanumeric() || c == '_')
-        && name.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || SIGNS.contains(c))
+        && name
+            .chars()
+            .all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || SIGNS.contains(c))
         && is_nfc(name)
-        && name.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()).all(is_plain_word)
+        && name
+            .split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric())
+            .all(is_plain_word)
 }
 
-/// Whether a word of letters and digits is of one script, without anything that cannot be seen, and does not read as a word of ASCII if it is none.
+/// Whether a word of letters and digits is of one script, without anything that cannot be seen, and
+/// does not read as a word of ASCII if it is none.
 fn is_plain_word(word: &str) -> bool {
     word.is_ascii()
         || word.starts_with(char::is_alphanumeric)
@@ -47,20 +55,30 @@ pub(super) struct GivenNames {
 }
 
 impl GivenNames {
-    /// Gives names to those of `new` that need one: the same ones each time that the same session is looked at. `bound` has all that the session
-    /// has, which may have names of ours as well.
-    pub(super) fn of<'a>(new: impl Iterator<Item = &'a BytesPath>, bound: &BTreeMap<BytesPath, String>, id: &str) -> Self {
+    /// Gives names to those of `new` that need one: the same ones each time that the same session
+    /// is looked at. `bound` has all that the session has, which may have names of ours as well.
+    pub(super) fn of<'a>(
+        new: impl Iterator<Item = &'a BytesPath>,
+        bound: &BTreeMap<BytesPath, String>,
+        id: &str,
+    ) -> Self {
         let mut names = Self::default();
         let mut n = 0;
         for name in new {
-            let Some((kind, short)) = KINDS.iter().find_map(|kind| Some((kind, name.as_bytes().strip_prefix(*kind)?))) else { continue };
+            let Some((kind, short)) = KINDS
+                .iter()
+                .find_map(|kind| Some((kind, name.as_bytes().strip_prefix(*kind)?)))
+            else {
+                continue;
+            };
             if is_plain(short) {
                 continue;
             }
             loop {
                 n += 1;
                 let short = format!("podbay/{}/{n}", name_of_review(id));
-                let all = KINDS.map(|kind| BytesPath::from_bytes([kind, short.as_bytes()].concat()));
+                let all =
+                    KINDS.map(|kind| BytesPath::from_bytes([kind, short.as_bytes()].concat()));
                 if !all.iter().any(|name| bound.contains_key(name)) {
                     let given = BytesPath::from_bytes([kind, short.as_bytes()].concat());
                     names.given.insert(name.clone(), given.clone());
@@ -79,7 +97,9 @@ impl GivenNames {
 
     pub(super) fn head(&self, head: Head) -> Head {
         match head {
-            Head::Branch { name } => Head::Branch { name: self.name(&name) },
+            Head::Branch { name } => Head::Branch {
+                name: self.name(&name),
+            },
             head @ Head::Commit { .. } => head,
         }
     }
@@ -94,7 +114,11 @@ impl GivenNames {
 fn shown(name: &BytesPath) -> String {
     let mut text = String::new();
     for c in name.to_string().chars() {
-        if c.is_ascii_graphic() { text.push(c) } else { text.extend(c.escape_unicode()) }
+        if c.is_ascii_graphic() {
+            text.push(c)
+        } else {
+            text.extend(c.escape_unicode())
+        }
     }
     text
 }
@@ -193,14 +217,25 @@ mod tests {
         session.git(&["tag", "`id`"]);
         let sample = session.end();
         let one = sample.import_one();
-        let ours = ["refs/heads/podbay/session-1/1", "refs/heads/podbay/session-1/2"];
-        let expected = ["refs/heads/it's", "refs/heads/gr\u{f6}\u{df}e", ours[0], ours[1], "refs/tags/podbay/session-1/3"];
+        let ours = [
+            "refs/heads/podbay/session-1/1",
+            "refs/heads/podbay/session-1/2",
+        ];
+        let expected = [
+            "refs/heads/it's",
+            "refs/heads/gr\u{f6}\u{df}e",
+            ours[0],
+            ours[1],
+            "refs/tags/podbay/session-1/3",
+        ];
         let mut names = moved(&one);
         names.sort();
         let mut sorted = expected.map(str::to_owned);
         sorted.sort();
         assert_eq!(names, sorted);
-        let said = |what: &str| format!("{what}: a shell would expand the name, or it could be taken for another one");
+        let said = |what: &str| {
+            format!("{what}: a shell would expand the name, or it could be taken for another one")
+        };
         assert_eq!(
             one.notes,
             [
@@ -216,12 +251,35 @@ mod tests {
 
     #[test]
     fn each_of_the_others_gets_a_name_that_nothing_has() {
-        let names = ["refs/heads/$(a)", "refs/heads/podbay/s/2", "refs/tags/b c", "refs/tags/v1"].map(BytesPath::from);
-        let bound: BTreeMap<BytesPath, String> = names.iter().map(|name| (name.clone(), String::new())).collect();
+        let names = [
+            "refs/heads/$(a)",
+            "refs/heads/podbay/s/2",
+            "refs/tags/b c",
+            "refs/tags/v1",
+        ]
+        .map(BytesPath::from);
+        let bound: BTreeMap<BytesPath, String> = names
+            .iter()
+            .map(|name| (name.clone(), String::new()))
+            .collect();
         let given = GivenNames::of(bound.keys(), &bound, "s-review");
-        let all: Vec<String> = bound.keys().map(|name| given.name(name).to_text()).collect();
-        assert_eq!(all, ["refs/heads/podbay/s/1", "refs/heads/podbay/s/2", "refs/tags/podbay/s/3", "refs/tags/v1"]);
-        assert_eq!(given.called(&"refs/tags/podbay/s/3".into()).as_deref(), Some("refs/tags/b\\u{20}c"));
+        let all: Vec<String> = bound
+            .keys()
+            .map(|name| given.name(name).to_text())
+            .collect();
+        assert_eq!(
+            all,
+            [
+                "refs/heads/podbay/s/1",
+                "refs/heads/podbay/s/2",
+                "refs/tags/podbay/s/3",
+                "refs/tags/v1"
+            ]
+        );
+        assert_eq!(
+            given.called(&"refs/tags/podbay/s/3".into()).as_deref(),
+            Some("refs/tags/b\\u{20}c")
+        );
         assert_eq!(given.called(&"refs/tags/v1".into()), None);
     }
 }

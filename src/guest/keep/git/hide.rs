@@ -1,10 +1,12 @@
-//! Files with secrets, which a box masks: git must not take them for changed there, or commit what masks them.
+//! Files with secrets, which a box masks: git must not take them for changed there, or commit what
+//! masks them.
 
 use super::index::Index;
 use super::index::SKIP_WORKTREE;
 use podbay_wire::BytesPath;
 
-/// Has git look at none of these files or folders in its working tree; returns those that it tracks.
+/// Has git look at none of these files or folders in its working tree; returns those that it
+/// tracks.
 pub(crate) fn in_index(index: &mut Index, paths: &[Vec<u8>]) -> Vec<BytesPath> {
     let mut tracked = Vec::new();
     for entry in &mut index.entries {
@@ -43,13 +45,21 @@ pub(crate) fn in_exclude(exclude: &mut Vec<u8>, paths: &[Vec<u8>]) {
 pub(crate) fn below(paths: &[BytesPath], folder: &[u8]) -> Vec<Vec<u8>> {
     let seen = |path: &BytesPath| match (folder, path.as_bytes()) {
         (b"", path) => Some(path.to_vec()),
-        (folder, path) => path.strip_prefix(folder)?.strip_prefix(b"/").map(<[u8]>::to_vec),
+        (folder, path) => path
+            .strip_prefix(folder)?
+            .strip_prefix(b"/")
+            .map(<[u8]>::to_vec),
     };
-    paths.iter().filter_map(seen).filter(|path| !path.is_empty()).collect()
+    paths
+        .iter()
+        .filter_map(seen)
+        .filter(|path| !path.is_empty())
+        .collect()
 }
 
 fn is_at_or_below(name: &[u8], path: &[u8]) -> bool {
-    name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    name.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -71,15 +81,29 @@ mod tests {
         sample.git(&["commit", "-q", "-m", "two"]);
         sample.write("odd [x]*\n?\\ name ", "secret");
         sample.write("line\r\nends", "secret");
-        let hidden = [".env", ".aws", "a/.env", "odd [x]*\n?\\ name ", "line\r\nends"].map(|path| path.as_bytes().to_vec());
+        let hidden = [
+            ".env",
+            ".aws",
+            "a/.env",
+            "odd [x]*\n?\\ name ",
+            "line\r\nends",
+        ]
+        .map(|path| path.as_bytes().to_vec());
         // As the mask shows them.
         for path in [".env", ".aws/credentials", "a/.env"] {
             fs::write(sample.path(path), "").expect("written");
         }
         let changes = || sample.git(&["status", "--porcelain", "-z"]);
-        assert!(changes().contains(".env") && changes().contains("odd"), "without hiding them they show");
-        let mut index = Index::parse(&fs::read(sample.path(".git/index")).expect("an index")).expect("readable");
-        assert_eq!(in_index(&mut index, &hidden), [BytesPath::from(".aws/credentials"), ".env".into()]);
+        assert!(
+            changes().contains(".env") && changes().contains("odd"),
+            "without hiding them they show"
+        );
+        let mut index = Index::parse(&fs::read(sample.path(".git/index")).expect("an index"))
+            .expect("readable");
+        assert_eq!(
+            in_index(&mut index, &hidden),
+            [BytesPath::from(".aws/credentials"), ".env".into()]
+        );
         fs::write(sample.path(".git/index"), index.write()).expect("written");
         let mut exclude = b"# theirs".to_vec();
         in_exclude(&mut exclude, &hidden);
@@ -101,8 +125,15 @@ mod tests {
         }
         sample.commit("code", "1");
         let session = InSession::hiding(sample, &[".env", ".env.local"]);
-        assert_eq!(session.git(&["show", "HEAD:.env"]), "secret", "no mask covers what is in an object");
-        assert_eq!(session.prepared.repositories[0].hidden, [BytesPath::from(".env")]);
+        assert_eq!(
+            session.git(&["show", "HEAD:.env"]),
+            "secret",
+            "no mask covers what is in an object"
+        );
+        assert_eq!(
+            session.prepared.repositories[0].hidden,
+            [BytesPath::from(".env")]
+        );
     }
 
     #[test]

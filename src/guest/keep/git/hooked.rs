@@ -1,4 +1,5 @@
-//! Tests of what git obeys in a project because links in a repository, or in a folder of hooks, lead there.
+//! Tests of what git obeys in a project because links in a repository, or in a folder of hooks,
+//! lead there.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +22,11 @@ fn link(sample: &Sample, target: &str, link: &str) {
 fn found(sample: &Sample) -> (Vec<String>, Vec<String>) {
     let place = sample.path("").display().to_string();
     let project = Folder::open(&sample.path("")).expect("opens");
-    texts(obeyed(&project, [BytesPath::from("sub/.git")].iter(), place.trim_end_matches('/').as_bytes()))
+    texts(obeyed(
+        &project,
+        [BytesPath::from("sub/.git")].iter(),
+        place.trim_end_matches('/').as_bytes(),
+    ))
 }
 
 fn texts(obeyed: Obeyed) -> (Vec<String>, Vec<String>) {
@@ -36,17 +41,37 @@ fn what_a_hook_is_a_link_to_is_obeyed() {
     sample.write("own/scripts/pc", "x");
     assert_eq!(found(&sample).0, [""; 0]);
     let whole = sample.path("scripts/pc").display().to_string();
-    for git in [".git", ".git/modules/sub", ".git/modules/sub/modules/deeper"] {
+    for git in [
+        ".git",
+        ".git/modules/sub",
+        ".git/modules/sub/modules/deeper",
+    ] {
         let hook = format!("{git}/hooks/pre-commit");
         let up = "../".repeat(git.split('/').count() + 1);
-        for target in [&whole, &format!("{up}scripts/pc"), &format!("{up}../project/scripts/./pc"), "/link/to/project/scripts/pc"] {
+        for target in [
+            &whole,
+            &format!("{up}scripts/pc"),
+            &format!("{up}../project/scripts/./pc"),
+            "/link/to/project/scripts/pc",
+        ] {
             link(&sample, target, &hook);
-            assert_eq!(found(&sample), (vec!["scripts/pc".to_owned()], vec!["scripts/pc".to_owned()]), "{hook} -> {target}");
+            assert_eq!(
+                found(&sample),
+                (vec!["scripts/pc".to_owned()], vec!["scripts/pc".to_owned()]),
+                "{hook} -> {target}"
+            );
         }
         // It may be made later, and links on the way count as well.
         link(&sample, "own/scripts", "way");
         link(&sample, &format!("{up}way/later"), &hook);
-        assert_eq!(found(&sample), (vec![], vec!["own/scripts/later".to_owned(), "way/later".to_owned()]), "{hook}");
+        assert_eq!(
+            found(&sample),
+            (
+                vec![],
+                vec!["own/scripts/later".to_owned(), "way/later".to_owned()]
+            ),
+            "{hook}"
+        );
         for elsewhere in ["/usr/share/hooks/x", "pre-push", "pre-commit"] {
             link(&sample, elsewhere, &hook);
             assert_eq!(found(&sample), (vec![], vec![]), "{hook} -> {elsewhere}");
@@ -65,7 +90,11 @@ fn what_the_folder_of_hooks_is_a_link_to_is_obeyed_with_what_links_in_it_lead_to
         link(&sample, target, &format!("{git}/hooks"));
         let (paths, said) = found(&sample);
         assert_eq!(paths, ["gh", "scripts/lib"], "{git}");
-        assert!(said.contains(&"gh".to_owned()) && said.contains(&"scripts/lib".to_owned()) && !said.contains(&String::new()));
+        assert!(
+            said.contains(&"gh".to_owned())
+                && said.contains(&"scripts/lib".to_owned())
+                && !said.contains(&String::new())
+        );
         link(&sample, "/nowhere", &format!("{git}/hooks"));
     }
     // Of a whole working tree the hooks alone count.
@@ -73,7 +102,10 @@ fn what_the_folder_of_hooks_is_a_link_to_is_obeyed_with_what_links_in_it_lead_to
     link(&sample, "..", ".git/hooks");
     let (paths, said) = found(&sample);
     assert_eq!(paths, ["pre-commit"]);
-    assert!(said.contains(&"post-commit".to_owned()) && !said.contains(&"gh".to_owned()), "{said:?}");
+    assert!(
+        said.contains(&"post-commit".to_owned()) && !said.contains(&"gh".to_owned()),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -84,13 +116,21 @@ fn hooks_of_a_repository_elsewhere_that_are_links_to_its_worktree_are_obeyed() {
     let place = place.trim_end_matches('/');
     let hook = linked.main.join(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
-    for target in [&format!("{place}/scripts/pc"), "../../../project/scripts/pc"] {
+    for target in [
+        &format!("{place}/scripts/pc"),
+        "../../../project/scripts/pc",
+    ] {
         let _ = fs::remove_file(&hook);
         symlink(target, &hook).expect("linked");
         let real = Folder::open(&linked.main.join(".git")).expect("opens");
         let project = Folder::open(&linked.sample.path("")).expect("opens");
-        let obeyed = super::hooks::obeyed_in_worktree(&project, &real, b"project", place.as_bytes());
-        assert_eq!(texts(obeyed), (vec!["scripts/pc".to_owned()], vec!["scripts/pc".to_owned()]), "{target}");
+        let obeyed =
+            super::hooks::obeyed_in_worktree(&project, &real, b"project", place.as_bytes());
+        assert_eq!(
+            texts(obeyed),
+            (vec!["scripts/pc".to_owned()], vec!["scripts/pc".to_owned()]),
+            "{target}"
+        );
     }
 }
 
@@ -104,7 +144,10 @@ fn links_in_a_folder_of_hooks_that_settings_name_are_followed() {
         link(&sample, target, &format!("{folder}/hooks/pre-commit"));
         sample.git_in(folder, &["config", "core.hooksPath", "hooks"]);
     }
-    assert_eq!(found(&sample).0, ["hooks", "scripts/pc", "sub/hooks", "sub/scripts/pc"]);
+    assert_eq!(
+        found(&sample).0,
+        ["hooks", "scripts/pc", "sub/hooks", "sub/scripts/pc"]
+    );
     sample.git_in("sub", &["config", "core.hooksPath", "/nowhere"]);
     // So is the folder, where it is a link.
     sample.write("real/x", "x");
@@ -124,7 +167,10 @@ fn settings_that_are_links_are_obeyed_where_they_lead() {
     let sample = Sample::with_submodules();
     sample.write("hooks/x", "x");
     sample.write("sub/own/x", "x");
-    for (git, file, up) in [(".git", "gitcfg", "../"), (".git/modules/sub", "conf/sub", "../../../")] {
+    for (git, file, up) in [
+        (".git", "gitcfg", "../"),
+        (".git/modules/sub", "conf/sub", "../../../"),
+    ] {
         fs::create_dir_all(sample.path("conf")).expect("made");
         fs::rename(sample.path(&format!("{git}/config")), sample.path(file)).expect("moved");
         link(&sample, &format!("{up}{file}"), &format!("{git}/config"));
@@ -132,8 +178,17 @@ fn settings_that_are_links_are_obeyed_where_they_lead() {
     sample.git(&["config", "core.hooksPath", "hooks"]);
     sample.git_in("sub", &["config", "core.hooksPath", "own"]);
     let all = ["conf/sub", "gitcfg", "hooks", "sub/own"];
-    assert_eq!(found(&sample), (all.map(str::to_owned).to_vec(), all.map(str::to_owned).to_vec()));
-    sample.write("x.inc", "[core]\nhooksPath = from\n[include]\npath = next\n");
+    assert_eq!(
+        found(&sample),
+        (
+            all.map(str::to_owned).to_vec(),
+            all.map(str::to_owned).to_vec()
+        )
+    );
+    sample.write(
+        "x.inc",
+        "[core]\nhooksPath = from\n[include]\npath = next\n",
+    );
     sample.write("from/x", "x");
     sample.write("next", "");
     link(&sample, "../x.inc", ".git/inc");
@@ -141,6 +196,12 @@ fn settings_that_are_links_are_obeyed_where_they_lead() {
     sample.git(&["config", "include.path", "inc"]);
     let (paths, said) = found(&sample);
     // What it includes is said from where the link is.
-    assert_eq!(paths, ["conf/sub", "from", "gitcfg", "hooks", "sub/own", "x.inc"]);
-    assert!(said.contains(&"later.inc".to_owned()) && !said.contains(&"next".to_owned()), "{said:?}");
+    assert_eq!(
+        paths,
+        ["conf/sub", "from", "gitcfg", "hooks", "sub/own", "x.inc"]
+    );
+    assert!(
+        said.contains(&"later.inc".to_owned()) && !said.contains(&"next".to_owned()),
+        "{said:?}"
+    );
 }

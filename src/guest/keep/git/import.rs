@@ -36,11 +36,17 @@ use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MovedRef;
 use podbay_wire::keep::NotImported;
 
-/// How long git may go on, when the time for all is over, with moving names that it has begun to move.
+/// How long git may go on, when the time for all is over, with moving names that it has begun to
+/// move.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What is said where the disk is full: by git, by us, and by git where only the person's part of it is.
-const NO_ROOM: [&str; 3] = ["No space left on device", "no space left on the device", "Disk quota exceeded"];
+/// What is said where the disk is full: by git, by us, and by git where only the person's part of
+/// it is.
+const NO_ROOM: [&str; 3] = [
+    "No space left on device",
+    "no space left on the device",
+    "Disk quota exceeded",
+];
 
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
@@ -52,7 +58,8 @@ pub struct Import<'a> {
     pub state: &'a Folder,
     /// A folder of ours, for what is needed meanwhile.
     pub scratch: &'a Path,
-    /// For each `.git` of the project that was prepared the real repository and the session's folder, or why nothing is to be taken over.
+    /// For each `.git` of the project that was prepared the real repository and the session's
+    /// folder, or why nothing is to be taken over.
     pub places: &'a BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>,
     /// How long git may take for all of it.
     pub budget: Duration,
@@ -76,7 +83,8 @@ pub(super) enum Unseen {
     Names(Vec<UnseenName>),
 }
 
-/// Something that a session left under a name; `what` as in [`NotImported`]. What is staged is no object.
+/// Something that a session left under a name; `what` as in [`NotImported`]. What is staged is no
+/// object.
 #[derive(Debug)]
 pub(super) struct UnseenName {
     pub what: BytesPath,
@@ -88,13 +96,15 @@ pub(super) struct UnseenName {
     pub is_broken: bool,
 }
 
-/// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile and there is time: what is checked out
-/// comes before all else.
+/// Brings back what a session committed, stashed and staged, as far as nobody else moved it
+/// meanwhile and there is time: what is checked out comes before all else.
 ///
 /// It can be killed at any time and begun again. The session's folder is only read.
 pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     check_id(import.id)?;
-    let Some(start) = Start::read(import.state, import.id)? else { return Ok(ImportedGit::default()) };
+    let Some(start) = Start::read(import.state, import.id)? else {
+        return Ok(ImportedGit::default());
+    };
     let end = Instant::now() + import.budget;
     let mut imported = ImportedGit::default();
     let mut all_taken = Vec::new();
@@ -104,13 +114,18 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
         let place = match import.places.get(&git) {
             Some(Ok(place)) => place,
             other => {
-                let why = other.and_then(|place| place.as_ref().err().cloned()).unwrap_or_else(unknown);
+                let why = other
+                    .and_then(|place| place.as_ref().err().cloned())
+                    .unwrap_or_else(unknown);
                 imported.repositories.push(left_out(&started.path, &why));
                 continue;
             }
         };
         if let Some(Unseen::All { fault, is_late }) = import.unlooked.get(&at) {
-            imported.repositories.push(ImportedRepository { is_late: *is_late, ..left_out(&started.path, &fault.to_string()) });
+            imported.repositories.push(ImportedRepository {
+                is_late: *is_late,
+                ..left_out(&started.path, &fault.to_string())
+            });
             continue;
         }
         let index = start.index(import.state, import.id, at)?;
@@ -125,22 +140,37 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
                 all_taken.push((at, taken));
                 repository
             }
-            Err(fault) => ImportedRepository { is_late, ..left_out(&started.path, &fault.to_string()) },
+            Err(fault) => ImportedRepository {
+                is_late,
+                ..left_out(&started.path, &fault.to_string())
+            },
         });
     }
     for one in &mut imported.repositories {
         // What another git works on it is done with sooner or later.
-        let passes = |one: &NotImported| NO_ROOM.iter().chain([&LOCKED]).any(|words| one.why.contains(words));
+        let passes = |one: &NotImported| {
+            NO_ROOM
+                .iter()
+                .chain([&LOCKED])
+                .any(|words| one.why.contains(words))
+        };
         one.is_late |= one.not_imported.iter().any(passes);
     }
     // It is tried again, and nothing is to come twice then. What is whole is never asked for again.
     for (at, taken) in all_taken.iter().filter(|_| !imported.is_whole()) {
-        Start::note_taken(import.state, import.id, *at, &taken.now, taken.index.as_ref())?;
+        Start::note_taken(
+            import.state,
+            import.id,
+            *at,
+            &taken.now,
+            taken.index.as_ref(),
+        )?;
     }
     Ok(imported)
 }
 
-/// Returns until when one of so many may take its time, so that there is as much for each of the others.
+/// Returns until when one of so many may take its time, so that there is as much for each of the
+/// others.
 pub(super) fn share(end: Instant, n: usize) -> Instant {
     let now = Instant::now();
     now + end.saturating_duration_since(now) / u32::try_from(n).unwrap_or(u32::MAX).max(1)
@@ -151,7 +181,10 @@ pub(crate) fn left_out(path: &BytesPath, why: &str) -> ImportedRepository {
     ImportedRepository {
         path: path.clone(),
         index: IndexImport::Kept,
-        not_imported: vec![NotImported { what: path.clone(), why: why.to_owned() }],
+        not_imported: vec![NotImported {
+            what: path.clone(),
+            why: why.to_owned(),
+        }],
         ..ImportedRepository::default()
     }
 }
@@ -171,7 +204,8 @@ pub(super) struct One<'a> {
     /// Below both: what a worktree has of its own.
     pub(super) private: Vec<u8>,
     pub(super) git: Git,
-    /// The same for what moves names: what it has begun it ends, however late, as it would leave its locks behind.
+    /// The same for what moves names: what it has begun it ends, however late, as it would leave
+    /// its locks behind.
     steady: Git,
     pub(super) end: Instant,
     file_size: u64,
@@ -196,13 +230,27 @@ impl<'a> One<'a> {
     ) -> Result<Self, Fault> {
         let inside = started.inside.as_path();
         // Joining nothing would add a slash.
-        let join_path = |path: &Path| if started.inside.is_empty() { path.to_owned() } else { path.join(inside) };
-        let open = |path: &Path| {
-            let whole = Folder::open(path).map_err(|error| failed("open", b"the repository", &error))?;
-            let inner = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
-            whole.descend(inner).map_err(|errno| failed("open", inner, &errno.into()))
+        let join_path = |path: &Path| {
+            if started.inside.is_empty() {
+                path.to_owned()
+            } else {
+                path.join(inside)
+            }
         };
-        let folder = Folder::open(import.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        let open = |path: &Path| {
+            let whole =
+                Folder::open(path).map_err(|error| failed("open", b"the repository", &error))?;
+            let inner = if started.inside.is_empty() {
+                b".".as_slice()
+            } else {
+                started.inside.as_bytes()
+            };
+            whole
+                .descend(inner)
+                .map_err(|errno| failed("open", inner, &errno.into()))
+        };
+        let folder = Folder::open(import.scratch)
+            .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.make(b"empty")?;
         let real_path = join_path(real);
         Ok(Self {
@@ -217,7 +265,11 @@ impl<'a> One<'a> {
             session_path: join_path(session),
             private: started.private(),
             git: Git::new(&real_path, &import.scratch.join("empty"), end),
-            steady: Git::new(&real_path, &import.scratch.join("empty"), end.max(Instant::now()) + STEADY),
+            steady: Git::new(
+                &real_path,
+                &import.scratch.join("empty"),
+                end.max(Instant::now()) + STEADY,
+            ),
             real_path,
             end,
             file_size: import.file_size,
@@ -230,7 +282,13 @@ impl<'a> One<'a> {
 
     /// `share`: until when it may take its time with what is not checked out.
     pub(super) fn import(&self, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
-        let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
+        let under = Under {
+            real: &self.real,
+            private: &self.private,
+            state: self.state,
+            id: self.id,
+            at: self.at,
+        };
         under.clear()?;
         let imported = self.import_in(&under, share);
         let tidied = self.remove_own_names(&under);
@@ -239,20 +297,37 @@ impl<'a> One<'a> {
             Ok(()) => under.done()?,
             Err(fault) => {
                 done.is_late = true;
-                done.not_imported.push(NotImported { what: BytesPath::from_bytes(self.own_names()), why: fault.to_string() });
+                done.not_imported.push(NotImported {
+                    what: BytesPath::from_bytes(self.own_names()),
+                    why: fault.to_string(),
+                });
             }
         }
         Ok((done, taken))
     }
 
-    fn import_in(&self, under: &Under<'_>, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
+    fn import_in(
+        &self,
+        under: &Under<'_>,
+        share: Instant,
+    ) -> Result<(ImportedRepository, Taken), Fault> {
         self.check_head()?;
-        let mut left = Left::read(&self.session, &self.private, self.id, self.started, self.start_index.as_deref())?;
+        let mut left = Left::read(
+            &self.session,
+            &self.private,
+            self.id,
+            self.started,
+            self.start_index.as_deref(),
+        )?;
         left.leave_out(self.unseen, &self.started.head);
         let too_large = self.too_large(&left)?;
         left.leave_out(&too_large, &self.started.head);
         let is_late = self.unseen.iter().any(|one| one.is_late);
-        let mut done = ImportedRepository { path: self.started.path.clone(), is_late, ..ImportedRepository::default() };
+        let mut done = ImportedRepository {
+            path: self.started.path.clone(),
+            is_late,
+            ..ImportedRepository::default()
+        };
         under.begin(left.names.keys())?;
         let (first, rest) = self.in_order(&left)?;
         let mut staging = self.staging(&left)?;
@@ -267,17 +342,33 @@ impl<'a> One<'a> {
         let index = self.move_here(&course, &left, &fetched, &mut real, &mut done)?;
         let mut stashes = Vec::new();
         if let Some(staging) = &mut staging {
-            stashes = self.import_rest(staging, (&left, &rest), fetched, &mut real, &mut done, share);
+            stashes = self.import_rest(
+                staging,
+                (&left, &rest),
+                fetched,
+                &mut real,
+                &mut done,
+                share,
+            );
         }
         // Of very many not all are named: what is checked out is, and then what was there before.
         let place = |moved: &MovedRef| (!first.contains_key(&&moved.name), moved.old.is_none());
-        done.moved.sort_by(|one, other| (place(one), &one.name).cmp(&(place(other), &other.name)));
+        done.moved
+            .sort_by(|one, other| (place(one), &one.name).cmp(&(place(other), &other.name)));
         self.note_left_out(&mut done);
         let mut now = self.started.clone();
-        now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));
+        now.refs.extend(
+            done.moved
+                .iter()
+                .map(|moved| (moved.name.clone(), moved.new.clone())),
+        );
         now.stashes.extend(stashes);
         now.has_index |= index.is_some();
-        if let Some(head) = left.head.as_ref().filter(|_| done.head.is_some() || course.is_head_told) {
+        if let Some(head) = left
+            .head
+            .as_ref()
+            .filter(|_| done.head.is_some() || course.is_head_told)
+        {
             now.head.clone_from(head);
         }
         done.not_imported.extend(left.not_imported);
@@ -285,12 +376,17 @@ impl<'a> One<'a> {
         Ok((done, Taken { now, index }))
     }
 
-    /// Returns the names that have to do with what is checked out, here or in the session, and all others.
+    /// Returns the names that have to do with what is checked out, here or in the session, and all
+    /// others.
     pub(super) fn in_order<'l>(&self, left: &'l Left) -> Result<(Names<'l>, Names<'l>), Fault> {
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
         let heads = [here.as_ref(), Some(&self.started.head), left.head.as_ref()];
-        let is_first =
-            |name: &BytesPath| heads.iter().flatten().any(|head| matches!(head, Head::Branch { name: branch } if branch == name));
+        let is_first = |name: &BytesPath| {
+            heads
+                .iter()
+                .flatten()
+                .any(|head| matches!(head, Head::Branch { name: branch } if branch == name))
+        };
         Ok(left.names.iter().partition(|(name, _)| is_first(name)))
     }
 
@@ -311,7 +407,10 @@ impl<'a> One<'a> {
         if !order.is_empty() {
             let answer = self.steady.run(&["update-ref", "--stdin", "-z"], &order)?;
             if !answer.is_good {
-                return Err(Fault::Io { doing: "remove names of our own".into(), problem: answer.problem() });
+                return Err(Fault::Io {
+                    doing: "remove names of our own".into(),
+                    problem: answer.problem(),
+                });
             }
         }
         self.real.remove(&own)?;

@@ -26,7 +26,11 @@ fn session() -> InSession {
 }
 
 fn not_imported(imported: &ImportedRepository) -> Vec<String> {
-    imported.not_imported.iter().map(|one| format!("{}: {}", one.what, one.why)).collect()
+    imported
+        .not_imported
+        .iter()
+        .map(|one| format!("{}: {}", one.what, one.why))
+        .collect()
 }
 
 fn commit(session: &InSession, path: &str, text: &str) -> String {
@@ -48,13 +52,26 @@ fn commits_branches_tags_and_what_is_staged_come_back() {
     let sample = session.end();
     let config = fs::read(sample.path(".git/config")).expect("read");
     let imported = sample.import_one();
-    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]);
+    assert_eq!(
+        moved(&imported),
+        ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]
+    );
     assert_eq!(imported.head.as_deref(), Some("refs/heads/other"));
-    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(
+        (imported.index, not_imported(&imported)),
+        (IndexImport::Taken, Vec::new())
+    );
     assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), status);
-    assert_eq!(sample.git(&["rev-parse", "main", "other"]), format!("{main}\n{other}\n"));
+    assert_eq!(
+        sample.git(&["rev-parse", "main", "other"]),
+        format!("{main}\n{other}\n")
+    );
     assert_eq!(sample.git(&["describe"]), "v1\n");
-    assert!(sample.git(&["reflog", "main"]).contains("podbay: session-1"));
+    assert!(
+        sample
+            .git(&["reflog", "main"])
+            .contains("podbay: session-1")
+    );
     assert_eq!(fs::read(sample.path(".git/config")).expect("read"), config);
     // Nothing of it is borrowed any more.
     fs::remove_dir_all(sample.beside("session")).expect("removed");
@@ -70,16 +87,39 @@ fn names_that_git_would_take_for_others_stay_in_the_session() {
     sample.git(&["tag", "known"]);
     let session = InSession::of(sample);
     let new = commit(&session, "a", "2\n");
-    let names = ["heads/HEAD", "heads/@", "heads/-x", "heads/origin/main", "heads/known", "tags/main", "tags/-evil", "tags/HEAD"];
-    for name in names.iter().chain(&["heads/origin-main", "heads/topic/main", "tags/v2"]) {
+    let names = [
+        "heads/HEAD",
+        "heads/@",
+        "heads/-x",
+        "heads/origin/main",
+        "heads/known",
+        "tags/main",
+        "tags/-evil",
+        "tags/HEAD",
+    ];
+    for name in names
+        .iter()
+        .chain(&["heads/origin-main", "heads/topic/main", "tags/v2"])
+    {
         session.git(&["update-ref", &format!("refs/{name}"), &new]);
     }
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/origin-main", "refs/heads/topic/main", "refs/tags/v2"]);
+    assert_eq!(
+        moved(&imported),
+        [
+            "refs/heads/main",
+            "refs/heads/origin-main",
+            "refs/heads/topic/main",
+            "refs/tags/v2"
+        ]
+    );
     let left = not_imported(&imported).join("\n");
     for name in names {
-        assert!(left.contains(&format!("refs/{name}: has ")), "{name}: {left}");
+        assert!(
+            left.contains(&format!("refs/{name}: has ")),
+            "{name}: {left}"
+        );
     }
     assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
     assert_eq!(sample.git(&["rev-parse", "origin/main"]), head);
@@ -92,7 +132,13 @@ fn a_session_that_did_nothing_leaves_everything_as_it_is() {
     let sample = session.end();
     let before = fingerprint(&sample.path(".git"));
     let imported = sample.import_one();
-    assert_eq!(imported, ImportedRepository { path: ".git".into(), ..ImportedRepository::default() });
+    assert_eq!(
+        imported,
+        ImportedRepository {
+            path: ".git".into(),
+            ..ImportedRepository::default()
+        }
+    );
     assert_eq!(fingerprint(&sample.path(".git")), before);
 }
 
@@ -113,8 +159,14 @@ fn what_the_person_staged_stays_staged() {
     sample.write("d", "1\n");
     sample.git(&["add", "d"]);
     let imported = sample.import_one();
-    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
-    assert_eq!(sample.git(&["status", "--porcelain"]), "M  b\nA  d\n A intended\n");
+    assert_eq!(
+        (imported.index, not_imported(&imported)),
+        (IndexImport::Taken, Vec::new())
+    );
+    assert_eq!(
+        sample.git(&["status", "--porcelain"]),
+        "M  b\nA  d\n A intended\n"
+    );
     assert_eq!(sample.git(&["ls-files", "-v", "a file"]), "h a file\n");
 }
 
@@ -131,7 +183,10 @@ fn both_staged_the_same_file_and_the_persons_stays() {
     sample.git(&["add", "b"]);
     let imported = sample.import_one();
     assert_eq!(imported.index, IndexImport::Taken);
-    assert_eq!(imported.notes, ["b is staged as you have it, not as the session has"]);
+    assert_eq!(
+        imported.notes,
+        ["b is staged as you have it, not as the session has"]
+    );
     assert_eq!(sample.git(&["show", ":b"]), "person\n");
 }
 
@@ -151,23 +206,56 @@ fn check_file_and_folder(person: &str, session_has: &str, is_committed: bool) {
     let _ = fs::remove_dir_all(&top).or_else(|_| fs::remove_file(&top));
     sample.write(person, "person\n");
     sample.git(&["add", person]);
-    let before = (fs::read(sample.path(".git/index")).expect("read"), sample.git(&["rev-parse", "main"]));
+    let before = (
+        fs::read(sample.path(".git/index")).expect("read"),
+        sample.git(&["rev-parse", "main"]),
+    );
     let imported = sample.import_one();
     let why = not_imported(&imported).join("\n");
-    let about = if is_committed { "refs/heads/main: is checked out here, and the index cannot follow it: " } else { "index: " };
-    assert!(why.starts_with(&format!("{about}what you staged meanwhile")) && why.contains("a file and a folder of one name"), "{why}");
-    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Kept));
-    assert_eq!((fs::read(sample.path(".git/index")).expect("read"), sample.git(&["rev-parse", "main"])), before);
+    let about = if is_committed {
+        "refs/heads/main: is checked out here, and the index cannot follow it: "
+    } else {
+        "index: "
+    };
+    assert!(
+        why.starts_with(&format!("{about}what you staged meanwhile"))
+            && why.contains("a file and a folder of one name"),
+        "{why}"
+    );
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (Vec::new(), IndexImport::Kept)
+    );
+    assert_eq!(
+        (
+            fs::read(sample.path(".git/index")).expect("read"),
+            sample.git(&["rev-parse", "main"])
+        ),
+        before
+    );
     // What git makes of it is whole.
     let tree = sample.git(&["write-tree"]);
-    sample.git(&["update-ref", "refs/heads/of-index", sample.git(&["commit-tree", "-m", "index", tree.trim()]).trim()]);
+    sample.git(&[
+        "update-ref",
+        "refs/heads/of-index",
+        sample
+            .git(&["commit-tree", "-m", "index", tree.trim()])
+            .trim(),
+    ]);
     sample.git(&["fsck", "--strict"]);
 }
 
 #[test]
 fn a_file_and_a_folder_of_one_name_are_not_put_into_one_index() {
     // Next to each other in the order of an index, and with `x.txt` between.
-    for (person, session_has) in [("y", "y/c"), ("y/c", "y"), ("x", "x/c"), ("x/c", "x"), ("x", "x/deep/c"), ("x/deep/c", "x/deep")] {
+    for (person, session_has) in [
+        ("y", "y/c"),
+        ("y/c", "y"),
+        ("x", "x/c"),
+        ("x/c", "x"),
+        ("x", "x/deep/c"),
+        ("x/deep/c", "x/deep"),
+    ] {
         check_file_and_folder(person, session_has, false);
         check_file_and_folder(person, session_has, true);
     }
@@ -182,8 +270,14 @@ fn a_name_that_begins_like_a_file_is_not_below_it() {
     sample.write("b-d/c", "person\n");
     sample.git(&["add", "b-d/c"]);
     let imported = sample.import_one();
-    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
-    assert_eq!(sample.git(&["status", "--porcelain"]), "A  b-d/c\nA  b.d/c\n");
+    assert_eq!(
+        (imported.index, not_imported(&imported)),
+        (IndexImport::Taken, Vec::new())
+    );
+    assert_eq!(
+        sample.git(&["status", "--porcelain"]),
+        "A  b-d/c\nA  b.d/c\n"
+    );
 }
 
 #[test]
@@ -194,7 +288,11 @@ fn nothing_that_the_session_says_of_files_hides_a_change() {
     session.sample.write("c", "changed\n");
     session.git(&["update-index", "--assume-unchanged", "b"]);
     session.git(&["update-index", "--skip-worktree", "c"]);
-    assert_eq!(session.git(&["status", "--porcelain"]), "", "it is hidden in the session");
+    assert_eq!(
+        session.git(&["status", "--porcelain"]),
+        "",
+        "it is hidden in the session"
+    );
     let sample = session.end();
     assert_eq!(sample.import_one().index, IndexImport::Taken);
     assert_eq!(sample.git(&["status", "--porcelain"]), " M b\n M c\n");
@@ -216,24 +314,74 @@ fn stashes_come_on_top_and_none_is_lost() {
     let sample = session.end();
     let imported = sample.import_one();
     assert_eq!(imported.stashes, ["On main: third", "On main: fourth"]);
-    assert_eq!(imported.notes, ["1 stash(es) that the session took up or dropped are kept here"]);
+    assert_eq!(
+        imported.notes,
+        ["1 stash(es) that the session took up or dropped are kept here"]
+    );
     let list = sample.git(&["stash", "list", "--format=%gs"]);
-    assert_eq!(list, "On main: fourth\nOn main: third\nOn main: second\nOn main: first\n");
+    assert_eq!(
+        list,
+        "On main: fourth\nOn main: third\nOn main: second\nOn main: first\n"
+    );
     sample.git(&["stash", "pop", "-q", "stash@{1}"]);
     assert_eq!(fs::read_to_string(sample.path("b")).expect("read"), "third");
 }
 
-/// What one step of a session does with files, each of which is staged, and committed unless it is the last.
+/// What one step of a session does with files, each of which is staged, and committed unless it is
+/// the last.
 type Step = &'static [(&'static [u8], Option<&'static str>)];
 
 /// Changes of a session that are odd by their names alone.
 const ODD_NAMES: [(&str, &[Step]); 6] = [
-    ("a line end", &[&[(b"a\nb", Some("1")), (b"deep\n/x\r\n", Some("1"))], &[(b"a\nb", Some("2"))]]),
-    ("no UTF-8", &[&[(b"\xff\xfe", Some("1")), (b"d\xe9/\x80", Some("1"))], &[(b"\xff\xfe", Some("2"))]]),
-    ("quotes, tabs and stars", &[&[(b"\"q\"\t*?[x]\\", Some("1")), (b" ", Some("1")), (b"-n", Some("1"))], &[(b"-n", None)]]),
-    ("its case alone", &[&[(b"Read", Some("1"))], &[(b"Read", None), (b"read", Some("1"))], &[(b"read", None), (b"READ", Some("1"))]]),
-    ("a file turned folder and back", &[&[(b"x", Some("1"))], &[(b"x", None), (b"x/y", Some("1"))], &[(b"x/y", None), (b"x", Some("2"))]]),
-    ("a folder turned file", &[&[(b"x/y/z", Some("1"))], &[(b"x/y/z", None), (b"x/y", Some("1"))], &[(b"x/y", None), (b"x", Some("2"))]]),
+    (
+        "a line end",
+        &[
+            &[(b"a\nb", Some("1")), (b"deep\n/x\r\n", Some("1"))],
+            &[(b"a\nb", Some("2"))],
+        ],
+    ),
+    (
+        "no UTF-8",
+        &[
+            &[(b"\xff\xfe", Some("1")), (b"d\xe9/\x80", Some("1"))],
+            &[(b"\xff\xfe", Some("2"))],
+        ],
+    ),
+    (
+        "quotes, tabs and stars",
+        &[
+            &[
+                (b"\"q\"\t*?[x]\\", Some("1")),
+                (b" ", Some("1")),
+                (b"-n", Some("1")),
+            ],
+            &[(b"-n", None)],
+        ],
+    ),
+    (
+        "its case alone",
+        &[
+            &[(b"Read", Some("1"))],
+            &[(b"Read", None), (b"read", Some("1"))],
+            &[(b"read", None), (b"READ", Some("1"))],
+        ],
+    ),
+    (
+        "a file turned folder and back",
+        &[
+            &[(b"x", Some("1"))],
+            &[(b"x", None), (b"x/y", Some("1"))],
+            &[(b"x/y", None), (b"x", Some("2"))],
+        ],
+    ),
+    (
+        "a folder turned file",
+        &[
+            &[(b"x/y/z", Some("1"))],
+            &[(b"x/y/z", None), (b"x/y", Some("1"))],
+            &[(b"x/y", None), (b"x", Some("2"))],
+        ],
+    ),
 ];
 
 /// Takes one step in a working tree.
@@ -247,7 +395,10 @@ fn take(sample: &Sample, step: Step) {
         }
         fs::remove_file(at(name)).expect("removed");
         let above = at(name).parent().expect("a folder").to_owned();
-        let _ = above.ancestors().take_while(|folder| *folder != sample.path("")).try_for_each(fs::remove_dir);
+        let _ = above
+            .ancestors()
+            .take_while(|folder| *folder != sample.path(""))
+            .try_for_each(fs::remove_dir);
     }
     sample.git(&["add", "-A"]);
 }
@@ -263,14 +414,24 @@ fn odd_names_come_back_as_they_are_committed_and_staged() {
         }
         take(&session.sample, staged);
         let all = |sample: &Sample| {
-            let commits: Vec<String> = (0..committed.len()).map(|n| sample.git(&["ls-tree", "-rz", &format!("HEAD~{n}")])).collect();
-            (commits, sample.git(&["ls-files", "-sz"]), sample.git(&["status", "--porcelain", "-z"]))
+            let commits: Vec<String> = (0..committed.len())
+                .map(|n| sample.git(&["ls-tree", "-rz", &format!("HEAD~{n}")]))
+                .collect();
+            (
+                commits,
+                sample.git(&["ls-files", "-sz"]),
+                sample.git(&["status", "--porcelain", "-z"]),
+            )
         };
         let before = all(&session.sample);
         assert!(!before.2.is_empty(), "{about}: something is staged");
         let sample = session.end();
         let imported = sample.import_one();
-        assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()), "{about}");
+        assert_eq!(
+            (imported.index, not_imported(&imported)),
+            (IndexImport::Taken, Vec::new()),
+            "{about}"
+        );
         assert_eq!(moved(&imported), ["refs/heads/main"], "{about}");
         assert_eq!(all(&sample), before, "{about}");
     }
@@ -288,8 +449,14 @@ fn a_rebase_and_a_commit_without_a_branch_come_back() {
     let detached = commit(&session, "detached", "1");
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.head), (vec!["refs/heads/side".to_owned()], Some(detached.clone())));
-    assert_eq!(sample.git(&["rev-parse", "side", "HEAD"]), format!("{side}{detached}\n"));
+    assert_eq!(
+        (moved(&imported), imported.head),
+        (vec!["refs/heads/side".to_owned()], Some(detached.clone()))
+    );
+    assert_eq!(
+        sample.git(&["rev-parse", "side", "HEAD"]),
+        format!("{side}{detached}\n")
+    );
     assert_eq!(sample.git(&["status", "--porcelain"]), "");
 }
 
@@ -299,7 +466,10 @@ fn a_first_commit_comes_back() {
     commit(&session, "a", "1");
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/main".to_owned()], IndexImport::Taken));
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (vec!["refs/heads/main".to_owned()], IndexImport::Taken)
+    );
     assert_eq!(sample.git(&["status", "--porcelain"]), "");
 }
 
@@ -307,13 +477,22 @@ fn a_first_commit_comes_back() {
 fn a_shallow_clone_stays_shallow() {
     let origin = sample();
     let sample = Sample::without_git();
-    sample.git(&["clone", "-q", "--depth=1", &format!("file://{}", origin.path("").display()), "."]);
+    sample.git(&[
+        "clone",
+        "-q",
+        "--depth=1",
+        &format!("file://{}", origin.path("").display()),
+        ".",
+    ]);
     let session = InSession::of(sample);
     commit(&session, "c", "1");
     session.git(&["gc", "-q"]);
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), not_imported(&imported)), (vec!["refs/heads/main".to_owned()], Vec::new()));
+    assert_eq!(
+        (moved(&imported), not_imported(&imported)),
+        (vec!["refs/heads/main".to_owned()], Vec::new())
+    );
     assert_eq!(sample.git(&["log", "--oneline"]).lines().count(), 2);
     assert_eq!(sample.git(&["status", "--porcelain"]), "");
 }
@@ -323,21 +502,44 @@ fn submodules_come_back_one_in_another() {
     let session = InSession::of(Sample::with_submodules());
     for folder in ["sub/deeper", "sub", ""] {
         session.sample.write(&format!("{folder}/file"), "changed");
-        session.sample.git_in(folder, &["checkout", "-q", "-B", "main"]);
-        session.sample.git_in(folder, &["commit", "-q", "-a", "-m", "changed"]);
+        session
+            .sample
+            .git_in(folder, &["checkout", "-q", "-B", "main"]);
+        session
+            .sample
+            .git_in(folder, &["commit", "-q", "-a", "-m", "changed"]);
     }
     let sample = session.end();
     let imported = sample.import().repositories;
     assert_eq!(
-        imported.iter().map(|one| one.path.to_text()).collect::<Vec<_>>(),
-        [".git/modules/sub/modules/deeper", ".git/modules/sub", ".git"]
+        imported
+            .iter()
+            .map(|one| one.path.to_text())
+            .collect::<Vec<_>>(),
+        [
+            ".git/modules/sub/modules/deeper",
+            ".git/modules/sub",
+            ".git"
+        ]
     );
     for one in &imported {
-        assert_eq!((moved(one), not_imported(one)), (vec!["refs/heads/main".to_owned()], Vec::new()), "{}", one.path);
+        assert_eq!(
+            (moved(one), not_imported(one)),
+            (vec!["refs/heads/main".to_owned()], Vec::new()),
+            "{}",
+            one.path
+        );
     }
     sample.git(&["fsck"]);
     assert_eq!(sample.git(&["status", "--porcelain"]), "");
-    assert_eq!(sample.git(&["submodule", "status", "--recursive"]).lines().filter(|line| line.starts_with(' ')).count(), 2);
+    assert_eq!(
+        sample
+            .git(&["submodule", "status", "--recursive"])
+            .lines()
+            .filter(|line| line.starts_with(' '))
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -353,12 +555,26 @@ fn a_branch_that_moved_meanwhile_is_refused_and_the_others_come_back() {
     assert_eq!(moved(&imported), ["refs/heads/other"]);
     assert_eq!(sample.git(&["rev-parse", "main"]).trim(), own);
     let told = not_imported(&imported);
-    assert!(told[0].contains("refs/heads/main: was moved here meanwhile"), "{told:?}");
+    assert!(
+        told[0].contains("refs/heads/main: was moved here meanwhile"),
+        "{told:?}"
+    );
     // Where the person went on, nobody takes them away from.
-    assert_eq!((imported.head, sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]).as_str()), (None, "main\n"));
-    let head =
-        "the session had refs/heads/other checked out, which is not done here: the branch that is checked out here was moved meanwhile";
-    assert_eq!(imported.notes, [head, "refs/heads/feature/gr\u{fc}n was deleted in the session and is kept here"]);
+    assert_eq!(
+        (
+            imported.head,
+            sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]).as_str()
+        ),
+        (None, "main\n")
+    );
+    let head = "the session had refs/heads/other checked out, which is not done here: the branch that is checked out here was moved meanwhile";
+    assert_eq!(
+        imported.notes,
+        [
+            head,
+            "refs/heads/feature/gr\u{fc}n was deleted in the session and is kept here"
+        ]
+    );
 }
 
 #[test]
@@ -370,7 +586,10 @@ fn the_index_stays_where_the_branch_that_is_checked_out_was_refused() {
     let before = fs::read(sample.path(".git/index")).expect("read");
     let imported = sample.import_one();
     // The commit has all that was staged.
-    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Unchanged));
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (Vec::new(), IndexImport::Unchanged)
+    );
     assert_eq!(not_imported(&imported).len(), 1);
     assert_eq!(fs::read(sample.path(".git/index")).expect("read"), before);
 }
@@ -383,10 +602,20 @@ fn what_is_checked_out_here_meanwhile_stays_checked_out() {
     let sample = session.end();
     sample.git(&["checkout", "-q", "feature/gr\u{fc}n"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.head.clone()), (vec!["refs/heads/other".to_owned()], None));
-    assert!(imported.notes[0].contains("what is checked out was changed here meanwhile"), "{:?}", imported.notes);
+    assert_eq!(
+        (moved(&imported), imported.head.clone()),
+        (vec!["refs/heads/other".to_owned()], None)
+    );
+    assert!(
+        imported.notes[0].contains("what is checked out was changed here meanwhile"),
+        "{:?}",
+        imported.notes
+    );
     assert_eq!(not_imported(&imported), Vec::<String>::new());
-    assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "feature/gr\u{fc}n\n");
+    assert_eq!(
+        sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]),
+        "feature/gr\u{fc}n\n"
+    );
 }
 
 #[test]
@@ -398,8 +627,14 @@ fn a_branch_of_another_worktree_is_refused() {
     session.git(&["branch", "-f", "feature/gr\u{fc}n", "main~1"]);
     let sample = session.end();
     let imported = sample.import_one();
-    assert_eq!(not_imported(&imported), ["refs/heads/feature/gr\u{fc}n: is checked out in another worktree"]);
-    assert_eq!(run_git(&sample.beside("elsewhere"), &["status", "--porcelain"]), (String::new(), true));
+    assert_eq!(
+        not_imported(&imported),
+        ["refs/heads/feature/gr\u{fc}n: is checked out in another worktree"]
+    );
+    assert_eq!(
+        run_git(&sample.beside("elsewhere"), &["status", "--porcelain"]),
+        (String::new(), true)
+    );
 }
 
 #[test]
@@ -412,9 +647,16 @@ fn a_merge_with_conflicts_stays_in_the_session() {
     let sample = session.end();
     let before = fs::read(sample.path(".git/index")).expect("read");
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/other".to_owned()], IndexImport::Kept));
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (vec!["refs/heads/other".to_owned()], IndexImport::Kept)
+    );
     let told = not_imported(&imported).join("\n");
-    assert!(told.contains("MERGE_HEAD: a merge was not finished") && told.contains("index: holds a merge with conflicts"), "{told}");
+    assert!(
+        told.contains("MERGE_HEAD: a merge was not finished")
+            && told.contains("index: holds a merge with conflicts"),
+        "{told}"
+    );
     assert_eq!(fs::read(sample.path(".git/index")).expect("read"), before);
 }
 
@@ -425,11 +667,18 @@ fn an_index_that_git_works_on_here_is_left_alone() {
     let sample = session.end();
     sample.write(".git/index.lock", "");
     let mut imported = sample.import().repositories.remove(0);
-    assert!(not_imported(&imported)[0].contains("the index cannot follow it: yours is locked"), "{:?}", not_imported(&imported));
+    assert!(
+        not_imported(&imported)[0].contains("the index cannot follow it: yours is locked"),
+        "{:?}",
+        not_imported(&imported)
+    );
     assert_eq!(moved(&imported), Vec::<String>::new());
     fs::remove_file(sample.path(".git/index.lock")).expect("removed");
     imported = sample.import_one();
-    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(
+        (imported.index, not_imported(&imported)),
+        (IndexImport::Taken, Vec::new())
+    );
     assert_eq!(sample.git(&["status", "--porcelain"]), "");
 }
 
@@ -447,7 +696,10 @@ fn importing_again_says_the_same_and_changes_nothing() {
     let before = fingerprint(&sample.path(".git"));
     assert_eq!(sample.import_one(), first);
     let after = fingerprint(&sample.path(".git"));
-    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert_eq!(
+        after.keys().collect::<Vec<_>>(),
+        before.keys().collect::<Vec<_>>()
+    );
     assert_eq!(after, before);
 }
 
@@ -455,7 +707,10 @@ fn importing_again_says_the_same_and_changes_nothing() {
 fn a_worktree_of_a_bare_repository_gets_commits_on_the_branch_that_its_head_names() {
     for settings in [
         &[&["config", "core.bare", "true"][..]][..],
-        &[&["config", "extensions.worktreeConfig", "true"], &["config", "--worktree", "core.bare", "true"]],
+        &[
+            &["config", "extensions.worktreeConfig", "true"],
+            &["config", "--worktree", "core.bare", "true"],
+        ],
     ] {
         let linked = Linked::new();
         let sample = &linked.sample;
@@ -466,13 +721,22 @@ fn a_worktree_of_a_bare_repository_gets_commits_on_the_branch_that_its_head_name
         }
         let pointer = fs::read(sample.path(".git")).expect("read");
         let prepared = linked.prepare(&sample.path(".git").display().to_string());
-        fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
+        fs::write(
+            sample.path(".git"),
+            prepared.pointer.expect("a pointer").as_bytes(),
+        )
+        .expect("written");
         sample.git(&["checkout", "-q", "--detach"]);
         sample.git(&["checkout", "-q", "side"]);
         let side = sample.commit("a", "1");
         fs::write(sample.path(".git"), pointer).expect("written");
-        let imported = import_at(&sample.beside(""), "main/.git").repositories.remove(0);
-        assert_eq!((moved(&imported), not_imported(&imported)), (vec!["refs/heads/side".to_owned()], vec![]));
+        let imported = import_at(&sample.beside(""), "main/.git")
+            .repositories
+            .remove(0);
+        assert_eq!(
+            (moved(&imported), not_imported(&imported)),
+            (vec!["refs/heads/side".to_owned()], vec![])
+        );
         assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
     }
 }
@@ -483,7 +747,11 @@ fn a_linked_worktree_gets_what_was_done_in_it() {
     let sample = &linked.sample;
     let pointer = fs::read(sample.path(".git")).expect("read");
     let prepared = linked.prepare(&sample.path(".git").display().to_string());
-    fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
+    fs::write(
+        sample.path(".git"),
+        prepared.pointer.expect("a pointer").as_bytes(),
+    )
+    .expect("written");
     let side = sample.commit("a", "1");
     sample.git(&["checkout", "-q", "-b", "other"]);
     sample.write("a", "2");
@@ -492,12 +760,23 @@ fn a_linked_worktree_gets_what_was_done_in_it() {
     // The main worktree works on this one; git itself would not move it.
     sample.git(&["update-ref", "refs/heads/main", "side"]);
     fs::write(sample.path(".git"), pointer).expect("written");
-    let imported = import_at(&sample.beside(""), "main/.git").repositories.remove(0);
+    let imported = import_at(&sample.beside(""), "main/.git")
+        .repositories
+        .remove(0);
     assert_eq!(moved(&imported), ["refs/heads/side", "refs/heads/other"]);
-    assert_eq!(not_imported(&imported), ["refs/heads/main: is checked out in another worktree"]);
-    assert_eq!((imported.head.as_deref(), imported.index), (Some("refs/heads/other"), IndexImport::Taken));
+    assert_eq!(
+        not_imported(&imported),
+        ["refs/heads/main: is checked out in another worktree"]
+    );
+    assert_eq!(
+        (imported.head.as_deref(), imported.index),
+        (Some("refs/heads/other"), IndexImport::Taken)
+    );
     assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), status);
     assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
-    assert_eq!(run_git(&linked.main, &["status", "--porcelain", "--branch"]), ("## main\n".to_owned(), true));
+    assert_eq!(
+        run_git(&linked.main, &["status", "--porcelain", "--branch"]),
+        ("## main\n".to_owned(), true)
+    );
     sample.git(&["fsck", "--strict"]);
 }

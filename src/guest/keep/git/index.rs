@@ -1,4 +1,5 @@
-//! Git's index, read and written in as far as flags are concerned. `gitformat-index(5)` describes it.
+//! Git's index, read and written in as far as flags are concerned. `gitformat-index(5)` describes
+//! it.
 
 use super::checksum::sha1;
 
@@ -16,7 +17,8 @@ const NAME: u16 = 0x0fff;
 pub(crate) const SKIP_WORKTREE: u16 = 0x4000;
 pub(crate) const INTENT_TO_ADD: u16 = 0x2000;
 
-/// Extensions that hold for other flags as well. All others are left out, which git allows where a name begins with a capital letter.
+/// Extensions that hold for other flags as well. All others are left out, which git allows where a
+/// name begins with a capital letter.
 const KEPT: [&[u8; 4]; 2] = [b"TREE", b"REUC"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,10 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns the name of its object, in hexadecimal digits.
     pub(super) fn id(&self) -> String {
-        self.object.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.object
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     pub(crate) fn mode(&self) -> u32 {
@@ -48,7 +53,13 @@ impl Entry {
 
     /// Returns whether both say the same of the file's contents.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (self.object, self.mode(), self.stage(), self.is_intended()) == (other.object, other.mode(), other.stage(), other.is_intended())
+        (self.object, self.mode(), self.stage(), self.is_intended())
+            == (
+                other.object,
+                other.mode(),
+                other.stage(),
+                other.is_intended(),
+            )
     }
 }
 
@@ -72,7 +83,9 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unfit> {
         let broken = Unfit::Broken("it ends too early");
-        let body = bytes.get(..bytes.len().saturating_sub(OBJECT)).ok_or(broken)?;
+        let body = bytes
+            .get(..bytes.len().saturating_sub(OBJECT))
+            .ok_or(broken)?;
         let header = body.get(..HEADER).ok_or(broken)?;
         if !header.starts_with(b"DIRC") {
             return Err(Unfit::Broken("it does not begin like an index"));
@@ -82,7 +95,8 @@ impl Index {
             return Err(Unfit::Broken("its version is not known"));
         }
         let n_entries = number(&header[8..12]) as usize;
-        let mut entries: Vec<Entry> = Vec::with_capacity(n_entries.min(body.len() / (STAT + OBJECT)));
+        let mut entries: Vec<Entry> =
+            Vec::with_capacity(n_entries.min(body.len() / (STAT + OBJECT)));
         let mut rest = &body[HEADER..];
         for _ in 0..n_entries {
             let previous = entries.last().map_or(&[][..], |entry| &entry.name);
@@ -92,7 +106,10 @@ impl Index {
             if entry.name.is_empty() {
                 return Err(Unfit::Split);
             }
-            if entries.last().is_some_and(|last| (&last.name, last.stage()) >= (&entry.name, entry.stage())) {
+            if entries
+                .last()
+                .is_some_and(|last| (&last.name, last.stage()) >= (&entry.name, entry.stage()))
+            {
                 return Err(Unfit::Broken("its entries are not in order"));
             }
             entries.push(entry);
@@ -105,7 +122,9 @@ impl Index {
             match signature {
                 b"link" => return Err(Unfit::Split),
                 b"sdir" => return Err(Unfit::Sparse),
-                known if KEPT.iter().any(|kept| kept.as_slice() == known) => kept.extend_from_slice(extension),
+                known if KEPT.iter().any(|kept| kept.as_slice() == known) => {
+                    kept.extend_from_slice(extension)
+                }
                 [b'A'..=b'Z', ..] => {}
                 _ => return Err(Unfit::Broken("it has an extension that is not known")),
             }
@@ -118,16 +137,20 @@ impl Index {
         self.entries.iter().any(|entry| entry.stage() != 0)
     }
 
-    /// Returns the tree that it says it is, as it does after a commit and until something is staged. A session's may be a lie.
+    /// Returns the tree that it says it is, as it does after a commit and until something is
+    /// staged. A session's may be a lie.
     pub(crate) fn tree(&self) -> Option<String> {
         let mut rest = self.kept.as_slice();
         while let Some(length) = rest.get(4..8).map(|length| 8 + number(length) as usize) {
             let extension = rest.get(..length)?;
             if let Some(body) = extension.strip_prefix(b"TREE") {
-                // Without a name it is the one at the top; a number below zero says that it is not known.
+                // Without a name it is the one at the top; a number below zero says that it is not
+                // known.
                 let root = body.get(4..)?.strip_prefix(b"\0")?;
                 let end = memchr::memchr(b'\n', root)?;
-                let object = root.get(end + 1..end + 1 + OBJECT).filter(|_| !root.starts_with(b"-"))?;
+                let object = root
+                    .get(end + 1..end + 1 + OBJECT)
+                    .filter(|_| !root.starts_with(b"-"))?;
                 return Some(object.iter().map(|byte| format!("{byte:02x}")).collect());
             }
             rest = &rest[length..];
@@ -141,7 +164,11 @@ impl Index {
     }
 
     pub(crate) fn write(&self) -> Vec<u8> {
-        let version: u32 = if self.entries.iter().any(|entry| entry.extended != 0) { 3 } else { 2 };
+        let version: u32 = if self.entries.iter().any(|entry| entry.extended != 0) {
+            3
+        } else {
+            2
+        };
         let mut out = b"DIRC".to_vec();
         out.extend_from_slice(&version.to_be_bytes());
         out.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
@@ -151,7 +178,9 @@ impl Index {
             out.extend_from_slice(&entry.object);
             let length = entry.name.len().min(usize::from(NAME)) as u16;
             let is_extended = entry.extended != 0;
-            let flags = (entry.flags & (ASSUME_VALID | STAGE)) | length | if is_extended { EXTENDED } else { 0 };
+            let flags = (entry.flags & (ASSUME_VALID | STAGE))
+                | length
+                | if is_extended { EXTENDED } else { 0 };
             out.extend_from_slice(&flags.to_be_bytes());
             if is_extended {
                 out.extend_from_slice(&entry.extended.to_be_bytes());
@@ -168,7 +197,9 @@ impl Index {
 }
 
 fn number(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 /// Reads one entry; returns it and its length.
@@ -195,7 +226,16 @@ fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(Entry, usize)> {
     if version < 4 {
         at = (at - 1) / 8 * 8 + 8;
     }
-    Some((Entry { stat, object, flags, extended, name }, at))
+    Some((
+        Entry {
+            stat,
+            object,
+            flags,
+            extended,
+            name,
+        },
+        at,
+    ))
 }
 
 /// Reads a number as git writes offsets.
@@ -204,7 +244,10 @@ fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     while bytes.get(at)? & 0x80 != 0 {
         at += 1;
-        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(bytes.get(at)? & 0x7f))?;
+        value = value
+            .checked_add(1)?
+            .checked_mul(128)?
+            .checked_add(usize::from(bytes.get(at)? & 0x7f))?;
     }
     Some((value, at + 1))
 }
@@ -220,13 +263,23 @@ mod tests {
     fn check(version: &str) {
         let sample = Sample::new();
         for at in 0..40 {
-            sample.write(&format!("folder {}/file{at}{}", at % 7, "x".repeat(at)), "x");
+            sample.write(
+                &format!("folder {}/file{at}{}", at % 7, "x".repeat(at)),
+                "x",
+            );
         }
         sample.write(&format!("deep/{}", "long/".repeat(30)), "");
         sample.git(&["add", "-A"]);
         sample.git(&["commit", "-q", "-m", "one"]);
-        let tree = || Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index")).expect("readable").tree();
-        assert_eq!(tree().as_deref(), Some(sample.git(&["rev-parse", "HEAD^{tree}"]).trim()));
+        let tree = || {
+            Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index"))
+                .expect("readable")
+                .tree()
+        };
+        assert_eq!(
+            tree().as_deref(),
+            Some(sample.git(&["rev-parse", "HEAD^{tree}"]).trim())
+        );
         sample.write("intended", "x");
         sample.git(&["add", "-N", "intended"]);
         assert_eq!(tree(), None);
@@ -262,7 +315,9 @@ mod tests {
         sample.write("a", "x");
         sample.git(&["add", "-A"]);
         sample.git(&["commit", "-q", "-m", "one"]);
-        let read = |sample: &Sample| Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index"));
+        let read = |sample: &Sample| {
+            Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index"))
+        };
         assert!(read(&sample).is_ok());
         sample.git(&["update-index", "--split-index"]);
         assert_eq!(read(&sample), Err(Unfit::Split));

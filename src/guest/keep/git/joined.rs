@@ -1,5 +1,5 @@
-//! The branch that the person has checked out and their index go together or not at all: what would take back, with their next commit, what
-//! the session committed.
+//! The branch that the person has checked out and their index go together or not at all: what would
+//! take back, with their next commit, what the session committed.
 
 use std::fs;
 
@@ -22,7 +22,11 @@ fn session() -> InSession {
 fn check_next_commit(sample: &Sample, own: &[&str]) {
     sample.git(&["commit", "-q", "--allow-empty", "-m", "next"]);
     let changed = sample.git(&["diff", "--name-only", "HEAD~1", "HEAD"]);
-    assert_eq!(changed.lines().collect::<Vec<_>>(), own, "the person's own commit");
+    assert_eq!(
+        changed.lines().collect::<Vec<_>>(),
+        own,
+        "the person's own commit"
+    );
 }
 
 /// Spoils what is in the session's folder after a commit there.
@@ -47,19 +51,43 @@ fn check_spoilt(spoil: impl FnOnce(&InSession), expected: &str) {
 
 #[test]
 fn the_index_follows_the_branch_though_the_sessions_cannot_be_read() {
-    check_spoilt(|session| drop(session.git(&["update-index", "--split-index"])), "index: is split in two, so what was staged");
-    check_spoilt(|session| session.sample.write(".git/index", "nonsense"), "index: it ends too early");
-    check_spoilt(|session| fs::remove_file(session.sample.path(".git/index")).expect("removed"), "");
-    check_spoilt(|session| session.sample.write(".git/HEAD", "nonsense"), "HEAD: names neither a branch nor a commit");
+    check_spoilt(
+        |session| drop(session.git(&["update-index", "--split-index"])),
+        "index: is split in two, so what was staged",
+    );
+    check_spoilt(
+        |session| session.sample.write(".git/index", "nonsense"),
+        "index: it ends too early",
+    );
+    check_spoilt(
+        |session| fs::remove_file(session.sample.path(".git/index")).expect("removed"),
+        "",
+    );
+    check_spoilt(
+        |session| session.sample.write(".git/HEAD", "nonsense"),
+        "HEAD: names neither a branch nor a commit",
+    );
     let evil = |session: &InSession| {
         let blob = session.git(&["hash-object", "-w", "b"]);
         // Git itself takes no such entry.
-        session.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},xgit/hooks/pre-commit", blob.trim())]);
+        session.git(&[
+            "update-index",
+            "--add",
+            "--cacheinfo",
+            &format!("100644,{},xgit/hooks/pre-commit", blob.trim()),
+        ]);
         let path = session.sample.path(".git/index");
-        let mut index = super::index::Index::parse(&fs::read(&path).expect("read")).expect("readable");
+        let mut index =
+            super::index::Index::parse(&fs::read(&path).expect("read")).expect("readable");
         index.forget_trees();
-        index.entries.iter_mut().filter(|entry| entry.name.starts_with(b"xgit")).for_each(|entry| entry.name[0] = b'.');
-        index.entries.sort_by(|one, other| one.name.cmp(&other.name));
+        index
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.name.starts_with(b"xgit"))
+            .for_each(|entry| entry.name[0] = b'.');
+        index
+            .entries
+            .sort_by(|one, other| one.name.cmp(&other.name));
         fs::write(&path, index.write()).expect("written");
     };
     check_spoilt(evil, "index: ");
@@ -76,11 +104,16 @@ fn a_merge_that_the_session_did_not_finish_takes_back_nothing_of_what_it_committ
     let sample = session.end();
     let imported = sample.import_one();
     assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/other"]);
-    assert!(told(&imported).contains("MERGE_HEAD: a merge was not finished in the session"), "{}", told(&imported));
+    assert!(
+        told(&imported).contains("MERGE_HEAD: a merge was not finished in the session"),
+        "{}",
+        told(&imported)
+    );
     check_next_commit(&sample, &[]);
 }
 
-/// Returns a repository whose person is in the middle of something with a conflict, and what a session left for it.
+/// Returns a repository whose person is in the middle of something with a conflict, and what a
+/// session left for it.
 fn in_the_middle(of: &str) -> Sample {
     let session = session();
     session.sample.commit("c", "1\n");
@@ -91,7 +124,10 @@ fn in_the_middle(of: &str) -> Sample {
     sample.git(&["add", "b"]);
     sample.git(&["commit", "-q", "-m", "own"]);
     sample.git(&["checkout", "-q", "main"]);
-    assert!(!run_git(&sample.path(""), &[of, "own"]).1, "there is a conflict");
+    assert!(
+        !run_git(&sample.path(""), &[of, "own"]).1,
+        "there is a conflict"
+    );
     sample
 }
 
@@ -99,22 +135,39 @@ fn in_the_middle(of: &str) -> Sample {
 fn a_branch_waits_as_long_as_the_person_merges_into_it() {
     for of in ["merge", "cherry-pick"] {
         let sample = in_the_middle(of);
-        let before = (sample.git(&["rev-parse", "HEAD"]), fs::read(sample.path(".git/index")).expect("read"));
+        let before = (
+            sample.git(&["rev-parse", "HEAD"]),
+            fs::read(sample.path(".git/index")).expect("read"),
+        );
         for _ in 0..2 {
             let imported = sample.import_one();
             assert!(
-                told(&imported).starts_with("refs/heads/main: is checked out here, and the index cannot follow it: a "),
+                told(&imported).starts_with(
+                    "refs/heads/main: is checked out here, and the index cannot follow it: a "
+                ),
                 "{}",
                 told(&imported)
             );
             assert_eq!(imported.index, IndexImport::Kept);
-            assert_eq!((sample.git(&["rev-parse", "HEAD"]), fs::read(sample.path(".git/index")).expect("read")), before);
+            assert_eq!(
+                (
+                    sample.git(&["rev-parse", "HEAD"]),
+                    fs::read(sample.path(".git/index")).expect("read")
+                ),
+                before
+            );
         }
-        assert!(sample.git(&["branch"]).contains("side"), "the other one came");
+        assert!(
+            sample.git(&["branch"]).contains("side"),
+            "the other one came"
+        );
         // They think better of it.
         sample.git(&[of, "--abort"]);
         let imported = sample.import_one();
-        assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/main".to_owned()], ""));
+        assert_eq!(
+            (moved(&imported), told(&imported).as_str()),
+            (vec!["refs/heads/main".to_owned()], "")
+        );
         assert_eq!(sample.git(&["status", "--porcelain"]), "");
         check_next_commit(&sample, &[]);
     }
@@ -130,10 +183,17 @@ fn an_index_with_conflicts_of_a_stash_keeps_its_branch_too() {
     sample.write("b", "staged\n");
     sample.git(&["add", "b"]);
     sample.git(&["commit", "-q", "-m", "own"]);
-    assert!(!run_git(&sample.path(""), &["stash", "pop"]).1, "there is a conflict");
+    assert!(
+        !run_git(&sample.path(""), &["stash", "pop"]).1,
+        "there is a conflict"
+    );
     sample.git(&["update-ref", "refs/heads/main", "HEAD~1"]);
     let imported = sample.import_one();
-    assert!(told(&imported).contains("cannot follow it: yours holds a merge with conflicts"), "{}", told(&imported));
+    assert!(
+        told(&imported).contains("cannot follow it: yours holds a merge with conflicts"),
+        "{}",
+        told(&imported)
+    );
     assert_eq!(moved(&imported), Vec::<String>::new());
 }
 
@@ -147,7 +207,13 @@ fn what_is_committed_is_not_waited_for_in_the_index() {
     sample.write("d", "1\n");
     sample.git(&["add", "d"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/main".to_owned(), "refs/heads/other".to_owned()], ""));
+    assert_eq!(
+        (moved(&imported), told(&imported).as_str()),
+        (
+            vec!["refs/heads/main".to_owned(), "refs/heads/other".to_owned()],
+            ""
+        )
+    );
     assert_eq!(imported.index, IndexImport::Unchanged);
     assert_eq!(sample.git(&["diff", "--cached", "--name-only"]), "d\n");
 }
@@ -161,8 +227,14 @@ fn what_is_staged_and_not_committed_waits_for_its_branch() {
     let sample = session.end();
     sample.git(&["checkout", "-q", "-b", "own"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/main".to_owned()], IndexImport::Kept));
-    assert_eq!(told(&imported), "index: what is staged belongs to another commit than the one that is checked out here\n");
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (vec!["refs/heads/main".to_owned()], IndexImport::Kept)
+    );
+    assert_eq!(
+        told(&imported),
+        "index: what is staged belongs to another commit than the one that is checked out here\n"
+    );
 }
 
 #[test]
@@ -178,7 +250,9 @@ fn a_branch_that_the_person_went_to_is_not_moved_below_them() {
     sample.git(&["checkout", "-q", "other"]);
     let imported = sample.import_one();
     assert!(
-        told(&imported).starts_with("refs/heads/other: is checked out here, and the session had something else"),
+        told(&imported).starts_with(
+            "refs/heads/other: is checked out here, and the session had something else"
+        ),
         "{}",
         told(&imported)
     );
@@ -201,7 +275,10 @@ fn where_both_went_to_the_same_branch_the_index_follows_it() {
     let sample = session.end();
     sample.git(&["checkout", "-q", "-f", "other"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/other".to_owned()], ""));
+    assert_eq!(
+        (moved(&imported), told(&imported).as_str()),
+        (vec!["refs/heads/other".to_owned()], "")
+    );
     check_next_commit(&sample, &[]);
     assert_eq!(sample.git(&["show", "HEAD:b"]), "2\n");
 }
@@ -214,8 +291,15 @@ fn nobody_is_taken_away_from_a_branch_that_they_work_on() {
     let sample = session.end();
     sample.git(&["commit", "-q", "--allow-empty", "-m", "own"]);
     let imported = sample.import_one();
-    assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/fx".to_owned()], ""));
-    assert!(imported.notes[0].contains("refs/heads/fx checked out, which is not done here"), "{:?}", imported.notes);
+    assert_eq!(
+        (moved(&imported), told(&imported).as_str()),
+        (vec!["refs/heads/fx".to_owned()], "")
+    );
+    assert!(
+        imported.notes[0].contains("refs/heads/fx checked out, which is not done here"),
+        "{:?}",
+        imported.notes
+    );
     assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
     assert_eq!(sample.git(&["diff", "--cached", "--name-only"]), "");
 }

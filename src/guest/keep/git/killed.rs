@@ -46,10 +46,17 @@ fn an_import_that_was_killed_is_done_by_the_next() {
         check(&sample, &imported);
         assert_eq!(sample.import(), imported);
         // What was made differs by times alone.
-        let names: Vec<String> = imported.repositories[0].moved.iter().map(|moved| moved.name.to_text()).collect();
+        let names: Vec<String> = imported.repositories[0]
+            .moved
+            .iter()
+            .map(|moved| moved.name.to_text())
+            .collect();
         assert_eq!(whole.get_or_insert_with(|| names.clone()), &names);
     }
-    assert!(n_killed > soak::whole_or(rounds / 4, 0), "only {n_killed} were killed before they were done");
+    assert!(
+        n_killed > soak::whole_or(rounds / 4, 0),
+        "only {n_killed} were killed before they were done"
+    );
 }
 
 fn left_by_a_session() -> Sample {
@@ -63,7 +70,13 @@ fn left_by_a_session() -> Sample {
     session.git(&["commit", "-q", "-m", "c", "--", "c"]);
     session.git(&["branch", "deep/other"]);
     session.git(&["tag", "v1"]);
-    give(&session.sample, "update-ref --stdin", &(0..60).map(|n| format!("create refs/heads/many/{n:02} HEAD\n")).collect::<String>());
+    give(
+        &session.sample,
+        "update-ref --stdin",
+        &(0..60)
+            .map(|n| format!("create refs/heads/many/{n:02} HEAD\n"))
+            .collect::<String>(),
+    );
     session.git(&["checkout", "-q", "-b", "new"]);
     session.sample.write("c", "stashed");
     session.git(&["stash", "-q", "--", "c"]);
@@ -74,12 +87,18 @@ fn left_by_a_session() -> Sample {
 fn check(sample: &Sample, imported: &ImportedGit) {
     assert!(imported.is_whole(), "{imported:?}");
     sample.git(&["fsck", "--strict", "--no-dangling"]);
-    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## new\nA  b\n");
+    assert_eq!(
+        sample.git(&["status", "--porcelain", "--branch"]),
+        "## new\nA  b\n"
+    );
     assert_eq!(sample.git(&["log", "--format=%s", "main"]), "c\na\n");
     assert_eq!(sample.git(&["stash", "list"]).lines().count(), 1);
     assert_eq!(sample.git(&["for-each-ref", "refs/podbay"]), "");
     let is_left = |path: &str| path.strip_suffix(".lock").is_some() || path.contains("/tmp_");
-    let left: Vec<_> = fingerprint(&sample.path(".git")).into_keys().filter(|path| is_left(&path.to_string_lossy())).collect();
+    let left: Vec<_> = fingerprint(&sample.path(".git"))
+        .into_keys()
+        .filter(|path| is_left(&path.to_string_lossy()))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     // The person goes on.
     sample.git(&["commit", "-q", "-m", "b"]);
@@ -98,7 +117,8 @@ fn start(sample: &Sample) -> Child {
         .expect("started")
 }
 
-/// Kills a process and all that it started, some time after it began to import or never; returns whether it was not done yet.
+/// Kills a process and all that it started, some time after it began to import or never; returns
+/// whether it was not done yet.
 fn end_after(mut child: Child, delay: Option<Duration>) -> bool {
     let pid = child.id() as i32;
     // Until then nothing can be left behind.
@@ -128,5 +148,7 @@ fn end_after(mut child: Child, delay: Option<Duration>) -> bool {
 /// Nobody may wait for it, so that it stays as a zombie.
 fn is_dead(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    status.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+    status
+        .rsplit_once(')')
+        .is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }

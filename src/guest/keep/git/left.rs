@@ -26,7 +26,8 @@ use podbay_wire::keep::NotImported;
 const OTHER: &str = "is neither a branch nor a tag, which alone are taken over";
 
 /// What is said of a worktree whose commits no name leads to.
-const DETACHED: &str = "is checked out there without a branch, and branches and tags alone are taken over";
+const DETACHED: &str =
+    "is checked out there without a branch, and branches and tags alone are taken over";
 
 /// How many names are told one by one.
 const MAX_TOLD: usize = 100;
@@ -63,47 +64,88 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn of(bound: &'a BTreeMap<BytesPath, String>, started: &'a Started) -> Self {
-        Self { bound, started, ids: started.refs.values().chain(bound.values()).map(String::as_str).collect() }
+        Self {
+            bound,
+            started,
+            ids: started
+                .refs
+                .values()
+                .chain(bound.values())
+                .map(String::as_str)
+                .collect(),
+        }
     }
 
     /// Returns whether an id that is known begins like this.
     fn begin_id(&self, short: &[u8]) -> bool {
         let short = String::from_utf8_lossy(short).to_ascii_lowercase();
-        self.ids.range(short.as_str()..).next().is_some_and(|id| id.starts_with(&short))
+        self.ids
+            .range(short.as_str()..)
+            .next()
+            .is_some_and(|id| id.starts_with(&short))
     }
 
     fn is_remote(&self, short: &[u8]) -> bool {
         let above = BytesPath::from_bytes([b"refs/remotes/", short, b"/"].concat());
-        let is_below = |name: Option<&BytesPath>| name.is_some_and(|name| name.as_bytes().starts_with(above.as_bytes()));
-        let next = self.started.refs.range(&above..).next().map(|(name, _)| name);
-        is_below(next) || is_below(self.started.symbolic.range(&above..).next().map(|(name, _)| name))
+        let is_below = |name: Option<&BytesPath>| {
+            name.is_some_and(|name| name.as_bytes().starts_with(above.as_bytes()))
+        };
+        let next = self
+            .started
+            .refs
+            .range(&above..)
+            .next()
+            .map(|(name, _)| name);
+        is_below(next)
+            || is_below(
+                self.started
+                    .symbolic
+                    .range(&above..)
+                    .next()
+                    .map(|(name, _)| name),
+            )
     }
 
-    /// Says why a new branch or tag would have git take it for something else, if so: one that `git branch` and `git tag` do not make, or that
-    /// has the name of another thing.
+    /// Says why a new branch or tag would have git take it for something else, if so: one that `git
+    /// branch` and `git tag` do not make, or that has the name of another thing.
     fn mislead(&self, name: &[u8]) -> Option<&'static str> {
-        let (short, others): (&[u8], &[&[u8]]) = match (name.strip_prefix(b"refs/heads/"), name.strip_prefix(b"refs/tags/")) {
+        let (short, others): (&[u8], &[&[u8]]) = match (
+            name.strip_prefix(b"refs/heads/"),
+            name.strip_prefix(b"refs/tags/"),
+        ) {
             (Some(short), _) => (short, &[b"refs/tags/", b"refs/remotes/"]),
             (_, Some(short)) => (short, &[b"refs/heads/", b"refs/remotes/"]),
             _ => return None,
         };
-        // Git reads `origin` as `refs/remotes/origin/HEAD` and `heads/x` as `refs/heads/x`, and takes a tag or branch of such a name before
-        // those, as it does one that looks like the beginning of a commit's id.
+        // Git reads `origin` as `refs/remotes/origin/HEAD` and `heads/x` as `refs/heads/x`, and
+        // takes a tag or branch of such a name before those, as it does one that looks like the
+        // beginning of a commit's id.
         let begins = |start: &[u8]| short.starts_with(start);
         // A date is no such id, unless it begins one that is known here.
         let has = |of: fn(&u8) -> bool| short.iter().any(of);
         let is_id = (4..=64).contains(&short.len())
             && short.iter().all(u8::is_ascii_hexdigit)
-            && (self.begin_id(short) || short.len() >= 7 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic));
-        let is_path = [&b"refs/"[..], b"heads/", b"tags/", b"remotes/"].iter().any(|start| begins(start));
-        if matches!(short, b"HEAD" | b"@") || begins(b"-") || is_path || is_id || self.is_remote(short) {
+            && (self.begin_id(short)
+                || short.len() >= 7 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic));
+        let is_path = [&b"refs/"[..], b"heads/", b"tags/", b"remotes/"]
+            .iter()
+            .any(|start| begins(start));
+        if matches!(short, b"HEAD" | b"@")
+            || begins(b"-")
+            || is_path
+            || is_id
+            || self.is_remote(short)
+        {
             return Some("has a name that git takes for something else");
         }
         let is_there = |other: &&[u8]| {
             let other = BytesPath::from_bytes([other, short].concat());
             self.started.refs.contains_key(&other) || self.bound.contains_key(&other)
         };
-        others.iter().any(is_there).then_some("has the name of another branch or tag, for which git would take it")
+        others
+            .iter()
+            .any(is_there)
+            .then_some("has the name of another branch or tag, for which git would take it")
     }
 }
 
@@ -119,7 +161,12 @@ fn is_branch_or_tag(name: &BytesPath) -> bool {
 /// Returns where a session's folder has what worktrees that it added have of their own.
 fn other_worktrees(session: &Folder, private: &[u8]) -> Vec<Vec<u8>> {
     let added = session.names(b"worktrees").unwrap_or_default();
-    added.iter().map(|(name, _)| join(b"worktrees", name)).filter(|path| path != private).take(MAX_TOLD).collect()
+    added
+        .iter()
+        .map(|(name, _)| join(b"worktrees", name))
+        .filter(|path| path != private)
+        .take(MAX_TOLD)
+        .collect()
 }
 
 /// Returns what such a worktree has checked out without a branch, and the names of its own.
@@ -129,40 +176,73 @@ fn of_other_worktree(session: &Folder, path: &[u8]) -> Vec<(BytesPath, String)> 
     if let Ok(Some(Head::Commit { object })) = Head::read(session, &head_path) {
         found.push((BytesPath::from_bytes(head_path), object));
     }
-    let own = session.descend(path).ok().and_then(|folder| refs::read(&folder).ok());
+    let own = session
+        .descend(path)
+        .ok()
+        .and_then(|folder| refs::read(&folder).ok());
     let own = own.into_iter().flat_map(|refs| refs.bound);
-    found.extend(own.map(|(name, object)| (BytesPath::from_bytes(join(path, name.as_bytes())), object)));
+    found.extend(
+        own.map(|(name, object)| (BytesPath::from_bytes(join(path, name.as_bytes())), object)),
+    );
     found
 }
 
 /// What is said of a commit that was checked out without a branch and is not any more.
 fn moved_away(object: &str) -> String {
     let short = object.get(..12).unwrap_or(object);
-    format!("was moved away from {short}, which no branch or tag leads to, and those alone are taken over")
+    format!(
+        "was moved away from {short}, which no branch or tag leads to, and those alone are taken over"
+    )
 }
 
 impl Left {
-    /// Reads the folder of the session `id`; `private` is what its worktree has of its own there. Names are those that things come as.
-    pub(crate) fn read(session: &Folder, private: &[u8], id: &str, started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
+    /// Reads the folder of the session `id`; `private` is what its worktree has of its own there.
+    /// Names are those that things come as.
+    pub(crate) fn read(
+        session: &Folder,
+        private: &[u8],
+        id: &str,
+        started: &Started,
+        start_index: Option<&[u8]>,
+    ) -> Result<Self, Fault> {
         let mut left = Self::default();
         let found = refs::read(session)?;
         for (name, why) in found.odd.into_iter().take(MAX_TOLD) {
             left.refuse(&name, why);
         }
-        let new = found.symbolic.iter().filter(|(name, to)| is_branch_or_tag(name) && started.symbolic.get(name) != Some(to));
+        let new = found
+            .symbolic
+            .iter()
+            .filter(|(name, to)| is_branch_or_tag(name) && started.symbolic.get(name) != Some(to));
         for (name, to) in new.take(MAX_TOLD) {
-            left.refuse(name, format!("stands for {to}, and such names are not taken over"));
+            left.refuse(
+                name,
+                format!("stands for {to}, and such names are not taken over"),
+            );
         }
         left.compare_names(found.bound, started, id);
         left.compare_stashes(session, started)?;
         let head_path = join(private, b"HEAD");
-        match session.read(&head_path, 4096).ok().flatten().and_then(|text| Head::parse(&text)) {
+        match session
+            .read(&head_path, 4096)
+            .ok()
+            .flatten()
+            .and_then(|text| Head::parse(&text))
+        {
             Some(head) => left.head = Some(left.given.head(head)),
-            None => left.refuse(&"HEAD".into(), "names neither a branch nor a commit".to_owned()),
+            None => left.refuse(
+                &"HEAD".into(),
+                "names neither a branch nor a commit".to_owned(),
+            ),
         }
-        let under_way = UNDER_WAY.iter().find(|(name, _)| session.kind(&join(private, name)).is_some());
+        let under_way = UNDER_WAY
+            .iter()
+            .find(|(name, _)| session.kind(&join(private, name)).is_some());
         if let Some((name, what)) = under_way {
-            left.refuse(&BytesPath::from_bytes(*name), format!("{what} was not finished in the session"));
+            left.refuse(
+                &BytesPath::from_bytes(*name),
+                format!("{what} was not finished in the session"),
+            );
         }
         left.is_under_way = under_way.is_some();
         left.refuse_others(session, private, started);
@@ -171,7 +251,10 @@ impl Left {
     }
 
     pub(crate) fn refuse(&mut self, what: &BytesPath, why: String) {
-        self.not_imported.push(NotImported { what: what.clone(), why });
+        self.not_imported.push(NotImported {
+            what: what.clone(),
+            why,
+        });
     }
 
     /// Leaves out what nobody could look through, and what goes with it.
@@ -179,7 +262,10 @@ impl Left {
         if unseen.is_empty() {
             return;
         }
-        let whys: BTreeMap<&str, &str> = unseen.iter().map(|one| (one.object.as_str(), one.why.as_str())).collect();
+        let whys: BTreeMap<&str, &str> = unseen
+            .iter()
+            .map(|one| (one.object.as_str(), one.why.as_str()))
+            .collect();
         let why = |object: &str| whys.get(object).map(|why| (*why).to_owned());
         for (name, object) in std::mem::take(&mut self.names) {
             match why(&object) {
@@ -187,20 +273,35 @@ impl Left {
                 None => drop(self.names.insert(name, object)),
             }
         }
-        let (stay, come): (Vec<Stash>, Vec<Stash>) =
-            std::mem::take(&mut self.stashes).into_iter().partition(|one| why(&one.object).is_some());
+        let (stay, come): (Vec<Stash>, Vec<Stash>) = std::mem::take(&mut self.stashes)
+            .into_iter()
+            .partition(|one| why(&one.object).is_some());
         self.stashes = come;
         for stash in stay {
-            self.refuse(&BytesPath::from_bytes(stash::NAME), why(&stash.object).unwrap_or_default());
+            self.refuse(
+                &BytesPath::from_bytes(stash::NAME),
+                why(&stash.object).unwrap_or_default(),
+            );
         }
-        let commit = self.head.as_ref().and_then(|head| head.commit(&self.bound)).cloned();
+        let commit = self
+            .head
+            .as_ref()
+            .and_then(|head| head.commit(&self.bound))
+            .cloned();
         let commit_why = commit.and_then(|object| why(&object));
-        if let Some(why) = commit_why.clone().filter(|_| matches!(&self.head, Some(head @ Head::Commit { .. }) if head != started)) {
+        if let Some(why) = commit_why
+            .clone()
+            .filter(|_| matches!(&self.head, Some(head @ Head::Commit { .. }) if head != started))
+        {
             self.refuse(&"HEAD".into(), why);
         }
         // It is brought over with the commit that it follows.
-        let staged = unseen.iter().find(|one| one.object.is_empty()).map(|one| one.why.clone());
-        let staged = staged.or_else(|| commit_why.map(|_| "belongs to a commit that stays there".to_owned()));
+        let staged = unseen
+            .iter()
+            .find(|one| one.object.is_empty())
+            .map(|one| one.why.clone());
+        let staged = staged
+            .or_else(|| commit_why.map(|_| "belongs to a commit that stays there".to_owned()));
         if let Some(why) = staged.filter(|_| self.index.take().is_some()) {
             self.lose_index(&why);
         }
@@ -208,8 +309,16 @@ impl Left {
 
     fn compare_names(&mut self, bound: BTreeMap<BytesPath, String>, started: &Started, id: &str) {
         let words = Words::of(&bound, started);
-        let misleading = |name: &BytesPath| if started.refs.contains_key(name) { None } else { words.mislead(name.as_bytes()) };
-        let new = bound.keys().filter(|name| !started.refs.contains_key(name) && misleading(name).is_none());
+        let misleading = |name: &BytesPath| {
+            if started.refs.contains_key(name) {
+                None
+            } else {
+                words.mislead(name.as_bytes())
+            }
+        };
+        let new = bound
+            .keys()
+            .filter(|name| !started.refs.contains_key(name) && misleading(name).is_none());
         let given = GivenNames::of(new, &bound, id);
         for (name, object) in &bound {
             let name = &given.name(name);
@@ -223,7 +332,9 @@ impl Left {
             }
             if let Some(why) = misleading(name) {
                 self.refuse(name, why.to_owned());
-            } else if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {
+            } else if bytes.starts_with(b"refs/heads/")
+                || (bytes.starts_with(b"refs/tags/") && before.is_none())
+            {
                 self.names.insert(name.clone(), object.clone());
             } else if bytes.starts_with(b"refs/tags/") {
                 self.refuse(name, "is a tag that stood for something else before; delete the old one to take it over".to_owned());
@@ -231,44 +342,71 @@ impl Left {
                 self.refuse(name, OTHER.to_owned());
             }
         }
-        self.bound = bound.into_iter().map(|(name, object)| (given.name(&name), object)).collect();
+        self.bound = bound
+            .into_iter()
+            .map(|(name, object)| (given.name(&name), object))
+            .collect();
         self.given = given;
         for name in started.refs.keys() {
-            if is_branch_or_tag(name) && !self.bound.contains_key(name) && self.notes.len() < MAX_TOLD {
-                self.notes.push(format!("{name} was deleted in the session and is kept here"));
+            if is_branch_or_tag(name)
+                && !self.bound.contains_key(name)
+                && self.notes.len() < MAX_TOLD
+            {
+                self.notes.push(format!(
+                    "{name} was deleted in the session and is kept here"
+                ));
             }
         }
     }
 
-    /// Says of all other names, and of what was left without one, that have something of the session's which nothing that is taken over leads
-    /// to: it is in its folder alone.
+    /// Says of all other names, and of what was left without one, that have something of the
+    /// session's which nothing that is taken over leads to: it is in its folder alone.
     fn refuse_others(&mut self, session: &Folder, private: &[u8], started: &Started) {
         let is_other = |name: &BytesPath| {
             let bytes = name.as_bytes();
             !is_branch_or_tag(name) && bytes != stash::NAME && !is_said_in_any_case(bytes)
         };
-        let new = self.bound.iter().filter(|(name, object)| is_other(name) && started.refs.get(*name) != Some(*object));
+        let new = self
+            .bound
+            .iter()
+            .filter(|(name, object)| is_other(name) && started.refs.get(*name) != Some(*object));
         let new = new.map(|(name, object)| (name.clone(), object.clone(), OTHER));
         let added = other_worktrees(session, private);
-        let detached = added.iter().flat_map(|path| of_other_worktree(session, path));
+        let detached = added
+            .iter()
+            .flat_map(|path| of_other_worktree(session, path));
         let detached = detached.map(|(name, object)| (name, object, DETACHED));
         let new: Vec<(BytesPath, String, &str)> = new.chain(detached).collect();
         // Git warns of these when one leaves them, and has them in its log alone.
         let with_head = |path: &[u8]| {
-            let what = if path == private { BytesPath::from("HEAD") } else { BytesPath::from_bytes(join(path, b"HEAD")) };
+            let what = if path == private {
+                BytesPath::from("HEAD")
+            } else {
+                BytesPath::from_bytes(join(path, b"HEAD"))
+            };
             let log = join(path, logs::HEAD);
-            logs::left_behind(session, &log).into_iter().map(move |object| (what.clone(), object))
+            logs::left_behind(session, &log)
+                .into_iter()
+                .map(move |object| (what.clone(), object))
         };
-        let left_behind: Vec<(BytesPath, String)> =
-            std::iter::once(private).chain(added.iter().map(Vec::as_slice)).flat_map(with_head).collect();
+        let left_behind: Vec<(BytesPath, String)> = std::iter::once(private)
+            .chain(added.iter().map(Vec::as_slice))
+            .flat_map(with_head)
+            .collect();
         if new.is_empty() && left_behind.is_empty() {
             return;
         }
         let head = self.head.as_ref().and_then(|head| head.commit(&self.bound));
-        let taken = self.names.values().chain(self.stashes.iter().map(|stash| &stash.object)).chain(head);
+        let taken = self
+            .names
+            .values()
+            .chain(self.stashes.iter().map(|stash| &stash.object))
+            .chain(head);
         let commits = Commits::new(session, started);
         let mut reached = commits.reached(taken.map(String::as_str));
-        let is_lost = |object: &String, reached: &BTreeSet<String>| !reached.contains(object) && commits.may_have(object);
+        let is_lost = |object: &String, reached: &BTreeSet<String>| {
+            !reached.contains(object) && commits.may_have(object)
+        };
         let mut said = Vec::new();
         for (name, object, why) in new {
             if is_lost(&object, &reached) {
@@ -279,7 +417,11 @@ impl Left {
         // One that another one leads to is said with it.
         reached.extend(commits.reached(said.iter().map(String::as_str)));
         let mut n_told = 0;
-        let once = if left_behind.is_empty() { BTreeSet::new() } else { logs::once_on_branches(session) };
+        let once = if left_behind.is_empty() {
+            BTreeSet::new()
+        } else {
+            logs::once_on_branches(session)
+        };
         for (name, object) in left_behind {
             if n_told < MAX_TOLD && !once.contains(&object) && is_lost(&object, &reached) {
                 self.refuse(&name, moved_away(&object));
@@ -294,7 +436,10 @@ impl Left {
         match self.bound.get(&BytesPath::from_bytes(stash::NAME)) {
             // What is not in its log is the last one.
             Some(object) if stashes.last().map(|stash| &stash.object) != Some(object) => {
-                stashes.push(Stash { object: object.clone(), message: String::new() });
+                stashes.push(Stash {
+                    object: object.clone(),
+                    message: String::new(),
+                });
             }
             Some(_) => {}
             None => stashes.clear(),
@@ -303,9 +448,16 @@ impl Left {
         let now: BTreeSet<&String> = stashes.iter().map(|stash| &stash.object).collect();
         let taken_up = before.difference(&now).count();
         if taken_up > 0 {
-            self.notes.push(format!("{taken_up} stash(es) that the session took up or dropped are kept here"));
+            self.notes.push(format!(
+                "{taken_up} stash(es) that the session took up or dropped are kept here"
+            ));
         }
-        let new: Vec<Stash> = stashes.iter().filter(|stash| !before.contains(&stash.object)).take(MAX_TOLD).cloned().collect();
+        let new: Vec<Stash> = stashes
+            .iter()
+            .filter(|stash| !before.contains(&stash.object))
+            .take(MAX_TOLD)
+            .cloned()
+            .collect();
         self.stashes = new;
         Ok(())
     }
@@ -320,7 +472,9 @@ impl Left {
             Err(fault) => return self.lose_index(&fault.to_string()),
         };
         let index = match index {
-            Ok(index) if index.is_unmerged() => return self.lose_index("holds a merge with conflicts"),
+            Ok(index) if index.is_unmerged() => {
+                return self.lose_index("holds a merge with conflicts");
+            }
             Ok(index) => index,
             Err(Unfit::Split) => return self.lose_index("is split in two"),
             Err(Unfit::Sparse) => return self.lose_index("is sparse"),
@@ -328,9 +482,16 @@ impl Left {
         };
         // What belongs to a merge is of no use without it.
         self.is_index_lost = self.is_under_way;
-        let before = start.map(Index::parse).and_then(Result::ok).unwrap_or_default();
+        let before = start
+            .map(Index::parse)
+            .and_then(Result::ok)
+            .unwrap_or_default();
         let is_same = before.entries.len() == index.entries.len()
-            && before.entries.iter().zip(&index.entries).all(|(left, right)| left.name == right.name && left.is_same(right));
+            && before
+                .entries
+                .iter()
+                .zip(&index.entries)
+                .all(|(left, right)| left.name == right.name && left.is_same(right));
         if !is_same && !self.is_under_way {
             self.index = Some(index);
         }
@@ -338,6 +499,9 @@ impl Left {
 
     fn lose_index(&mut self, why: &str) {
         self.is_index_lost = true;
-        self.refuse(&"index".into(), format!("{why}, so what was staged in the session is not taken over"));
+        self.refuse(
+            &"index".into(),
+            format!("{why}, so what was staged in the session is not taken over"),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What an import leaves behind that was killed: objects on their way, and locks that nobody holds any more. The next one takes them away, and no other's.
+//! What an import leaves behind that was killed: objects on their way, and locks that nobody holds
+//! any more. The next one takes them away, and no other's.
 
 use std::time::Duration;
 use std::time::SystemTime;
@@ -14,7 +15,8 @@ use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Git holds a lock on a name for some milliseconds; one that is older than this, and younger than an import that was killed, was that one's.
+/// Git holds a lock on a name for some milliseconds; one that is older than this, and younger than
+/// an import that was killed, was that one's.
 const HELD: Duration = Duration::from_secs(2);
 const MAX_BEGUN: u64 = 256 << 20;
 
@@ -42,9 +44,17 @@ impl Under<'_> {
     }
 
     /// Says which names are about to be moved.
-    pub(crate) fn begin<'a>(&self, names: impl Iterator<Item = &'a BytesPath>) -> Result<(), Fault> {
-        let begun = Begun { names: names.cloned().collect() };
-        let text = serde_json::to_vec(&begun).map_err(|error| Fault::Io { doing: "write a record".into(), problem: error.to_string() })?;
+    pub(crate) fn begin<'a>(
+        &self,
+        names: impl Iterator<Item = &'a BytesPath>,
+    ) -> Result<(), Fault> {
+        let begun = Begun {
+            names: names.cloned().collect(),
+        };
+        let text = serde_json::to_vec(&begun).map_err(|error| Fault::Io {
+            doing: "write a record".into(),
+            problem: error.to_string(),
+        })?;
         self.state.replace(&self.record(), &text)
     }
 
@@ -56,21 +66,41 @@ impl Under<'_> {
     pub(crate) fn clear(&self) -> Result<(), Fault> {
         self.clear_index()?;
         self.real.remove(&place_of_incoming(self.id))?;
-        let Some(text) = self.state.read(&self.record(), MAX_BEGUN)? else { return Ok(()) };
-        let Ok(begun) = serde_json::from_slice::<Begun>(&text) else { return self.done() };
-        let begun_at = self.state.stat(&self.record()).map_or(SystemTime::UNIX_EPOCH, |stat| changed(&stat));
+        let Some(text) = self.state.read(&self.record(), MAX_BEGUN)? else {
+            return Ok(());
+        };
+        let Ok(begun) = serde_json::from_slice::<Begun>(&text) else {
+            return self.done();
+        };
+        let begun_at = self
+            .state
+            .stat(&self.record())
+            .map_or(SystemTime::UNIX_EPOCH, |stat| changed(&stat));
         self.clear_own()?;
-        let fixed = [join(self.private, b"HEAD"), b"HEAD".to_vec(), b"packed-refs".to_vec(), stash::NAME.to_vec()];
-        let names = begun.names.iter().map(|name| name.as_bytes().to_vec()).filter(|name| refs::is_name(name));
+        let fixed = [
+            join(self.private, b"HEAD"),
+            b"HEAD".to_vec(),
+            b"packed-refs".to_vec(),
+            stash::NAME.to_vec(),
+        ];
+        let names = begun
+            .names
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .filter(|name| refs::is_name(name));
         for name in names.chain(fixed) {
             let lock = [name.as_slice(), b".lock"].concat();
             if let Ok(stat) = self.real.stat(&lock)
                 && changed(&stat) >= begun_at
             {
-                let age = SystemTime::now().duration_since(changed(&stat)).unwrap_or_default();
+                let age = SystemTime::now()
+                    .duration_since(changed(&stat))
+                    .unwrap_or_default();
                 std::thread::sleep(HELD.saturating_sub(age));
                 // It may have been another one's, who is done with it.
-                if self.real.stat(&lock).is_ok_and(|again| (again.st_ino, changed(&again)) == (stat.st_ino, changed(&stat))) {
+                if self.real.stat(&lock).is_ok_and(|again| {
+                    (again.st_ino, changed(&again)) == (stat.st_ino, changed(&stat))
+                }) {
                     self.real.remove(&lock)?;
                 }
             }
@@ -109,7 +139,11 @@ pub(crate) fn own_index(index: &[u8], id: &str) -> Vec<u8> {
 }
 
 fn changed(stat: &nix::sys::stat::FileStat) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::new(stat.st_mtime.max(0) as u64, stat.st_mtime_nsec.clamp(0, 999_999_999) as u32)
+    SystemTime::UNIX_EPOCH
+        + Duration::new(
+            stat.st_mtime.max(0) as u64,
+            stat.st_mtime_nsec.clamp(0, 999_999_999) as u32,
+        )
 }
 
 #[cfg(test)]
@@ -126,25 +160,54 @@ mod tests {
         fs::create_dir(&state).expect("made");
         let open = |path: &std::path::Path| Folder::open(path).expect("opens");
         let (real, state) = (open(&sample.path(".git")), open(&state));
-        let under = Under { real: &real, private: b".", state: &state, id: "a", at: 0 };
+        let under = Under {
+            real: &real,
+            private: b".",
+            state: &state,
+            id: "a",
+            at: 0,
+        };
         sample.write(".git/HEAD.lock", "");
         under.clear().expect("nothing to do");
-        let old = fs::File::options().write(true).open(sample.path(".git/HEAD.lock")).expect("opens");
-        old.set_modified(SystemTime::now() - Duration::from_secs(100)).expect("set");
-        under.begin([&BytesPath::from("refs/heads/main")].into_iter()).expect("written");
-        for lock in ["refs/heads/main.lock", "refs/heads/other.lock", "packed-refs.lock", "refs/podbay/a/0.lock", "index.lock"] {
+        let old = fs::File::options()
+            .write(true)
+            .open(sample.path(".git/HEAD.lock"))
+            .expect("opens");
+        old.set_modified(SystemTime::now() - Duration::from_secs(100))
+            .expect("set");
+        under
+            .begin([&BytesPath::from("refs/heads/main")].into_iter())
+            .expect("written");
+        for lock in [
+            "refs/heads/main.lock",
+            "refs/heads/other.lock",
+            "packed-refs.lock",
+            "refs/podbay/a/0.lock",
+            "index.lock",
+        ] {
             sample.write(&format!(".git/{lock}"), "");
         }
         under.clear().expect("cleared");
         let is_there = |path: &str| sample.path(".git").join(path).exists();
         assert!(is_there("HEAD.lock"), "it is older than the import");
-        assert!(is_there("refs/heads/other.lock") && is_there("index.lock"), "they are somebody else's");
-        assert!(!is_there("refs/heads/main.lock") && !is_there("packed-refs.lock") && !is_there("refs/podbay/a/0.lock"));
+        assert!(
+            is_there("refs/heads/other.lock") && is_there("index.lock"),
+            "they are somebody else's"
+        );
+        assert!(
+            !is_there("refs/heads/main.lock")
+                && !is_there("packed-refs.lock")
+                && !is_there("refs/podbay/a/0.lock")
+        );
         fs::remove_file(sample.path(".git/index.lock")).expect("removed");
         sample.write(".git/objects/tmp_objdir-podbay-a/pack/tmp_pack_x", "half");
         sample.write(".git/objects/pack/tmp_pack_y", "somebody else is at it");
         sample.write(".git/index.podbay-a", "half");
-        fs::hard_link(sample.path(".git/index.podbay-a"), sample.path(".git/index.lock")).expect("linked");
+        fs::hard_link(
+            sample.path(".git/index.podbay-a"),
+            sample.path(".git/index.lock"),
+        )
+        .expect("linked");
         under.clear().expect("cleared");
         assert!(!is_there("index.lock") && !is_there("index.podbay-a"));
         assert!(!is_there("objects/tmp_objdir-podbay-a") && is_there("objects/pack/tmp_pack_y"));

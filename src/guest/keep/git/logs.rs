@@ -25,14 +25,30 @@ const MAX_READ: u64 = 4 << 20;
 pub(super) const HEAD: &[u8] = b"logs/HEAD";
 
 /// Takes over what stands in these folders of a repository, each once.
-pub(crate) fn copy(real: &Folder, session: &Folder, tops: &[Vec<u8>; 2], head: &Head) -> Result<(), Fault> {
+pub(crate) fn copy(
+    real: &Folder,
+    session: &Folder,
+    tops: &[Vec<u8>; 2],
+    head: &Head,
+) -> Result<(), Fault> {
     let mut room = MAX_LOGS;
     copy_below(real, session, &tops[0], head, &mut room)?;
-    if tops[0] == tops[1] { Ok(()) } else { copy_below(real, session, &tops[1], head, &mut room) }
+    if tops[0] == tops[1] {
+        Ok(())
+    } else {
+        copy_below(real, session, &tops[1], head, &mut room)
+    }
 }
 
-/// Takes over the ends of logs: what was checked out lately, the stashes, and of the branches all, or of very many the one that is checked out.
-fn copy_below(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &mut usize) -> Result<(), Fault> {
+/// Takes over the ends of logs: what was checked out lately, the stashes, and of the branches all,
+/// or of very many the one that is checked out.
+fn copy_below(
+    real: &Folder,
+    session: &Folder,
+    top: &[u8],
+    head: &Head,
+    room: &mut usize,
+) -> Result<(), Fault> {
     let mut paths = vec![top.to_vec()];
     let mut files = Vec::new();
     while let Some(path) = paths.pop() {
@@ -45,16 +61,31 @@ fn copy_below(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &m
             }
         }
         if files.len() + paths.len() > MAX_LOG_FILES {
-            let branch = if let Head::Branch { name } = head { name.as_bytes() } else { b"HEAD" };
-            files = [b"HEAD", branch, stash::NAME].map(|name| join(top, name)).to_vec();
+            let branch = if let Head::Branch { name } = head {
+                name.as_bytes()
+            } else {
+                b"HEAD"
+            };
+            files = [b"HEAD", branch, stash::NAME]
+                .map(|name| join(top, name))
+                .to_vec();
             files.dedup();
             break;
         }
     }
     for path in files {
         let is_stash = path.ends_with(stash::LOG);
-        let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else { continue };
-        let text = tail(&text, if is_stash { stash::MAX_LOG as usize } else { MAX_LOG });
+        let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else {
+            continue;
+        };
+        let text = tail(
+            &text,
+            if is_stash {
+                stash::MAX_LOG as usize
+            } else {
+                MAX_LOG
+            },
+        );
         if text.len() <= *room || is_stash {
             *room = room.saturating_sub(text.len());
             session.write(&path, text)?;
@@ -63,19 +94,27 @@ fn copy_below(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &m
     Ok(())
 }
 
-/// Returns the commits that were checked out without a branch until something else was, each once, the last first. Of what `git rebase`,
-/// `git commit --amend` and `git reset` put something else in the place of, a log says otherwise.
+/// Returns the commits that were checked out without a branch until something else was, each once,
+/// the last first. Of what `git rebase`, `git commit --amend` and `git reset` put something else in
+/// the place of, a log says otherwise.
 pub(super) fn left_behind(folder: &Folder, log: &[u8]) -> Vec<String> {
     let text = end_of(folder, log).unwrap_or_default();
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-    let amended: BTreeSet<String> =
-        lines.iter().filter(|line| has_message(line, b"commit (amend)")).filter_map(|line| object(line.get(..40)?)).collect();
+    let amended: BTreeSet<String> = lines
+        .iter()
+        .filter(|line| has_message(line, b"commit (amend)"))
+        .filter_map(|line| object(line.get(..40)?))
+        .collect();
     let mut seen = BTreeSet::new();
     let mut left = Vec::new();
     for (at, line) in lines.iter().enumerate().rev() {
         // One that was only looked at was made elsewhere, and left there if it was.
         let is_made = at == 0 || !has_message(lines[at - 1], b"checkout: ");
-        left.extend(left_by(line).filter(|object| is_made && !amended.contains(object) && seen.insert(object.clone())));
+        left.extend(
+            left_by(line).filter(|object| {
+                is_made && !amended.contains(object) && seen.insert(object.clone())
+            }),
+        );
     }
     left
 }
@@ -84,7 +123,8 @@ fn has_message(line: &[u8], begin: &[u8]) -> bool {
     memchr::memchr(b'\t', line).is_some_and(|tab| line[tab + 1..].starts_with(begin))
 }
 
-/// Returns the commits that branches which are there stood for at some time, by their logs: of what one was moved away from git does not warn.
+/// Returns the commits that branches which are there stood for at some time, by their logs: of what
+/// one was moved away from git does not warn.
 pub(super) fn once_on_branches(folder: &Folder) -> BTreeSet<String> {
     let mut waiting = vec![b"logs/refs/heads".to_vec()];
     let mut once = BTreeSet::new();
@@ -97,7 +137,10 @@ pub(super) fn once_on_branches(folder: &Folder) -> BTreeSet<String> {
                 Kind::File => {
                     let text = end_of(folder, &path).unwrap_or_default();
                     (n_files, n_bytes) = (n_files + 1, n_bytes + text.len());
-                    once.extend(text.split(|byte| *byte == b'\n').filter_map(|line| object(line.get(41..81)?)));
+                    once.extend(
+                        text.split(|byte| *byte == b'\n')
+                            .filter_map(|line| object(line.get(41..81)?)),
+                    );
                 }
                 Kind::Link | Kind::Special => {}
             }
@@ -116,7 +159,11 @@ fn end_of(folder: &Folder, log: &[u8]) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(start)).ok()?;
     let mut text = Vec::new();
     file.take(MAX_READ).read_to_end(&mut text).ok()?;
-    let whole = if start == 0 { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |end| end + 1) };
+    let whole = if start == 0 {
+        0
+    } else {
+        memchr::memchr(b'\n', &text).map_or(text.len(), |end| end + 1)
+    };
     text.drain(..whole);
     Some(text)
 }
@@ -133,7 +180,9 @@ fn left_by(line: &[u8]) -> Option<String> {
 
 /// Returns whole lines from the end.
 fn tail(text: &[u8], limit: usize) -> &[u8] {
-    let Some(start) = text.len().checked_sub(limit).filter(|start| *start > 0) else { return text };
+    let Some(start) = text.len().checked_sub(limit).filter(|start| *start > 0) else {
+        return text;
+    };
     match memchr::memchr(b'\n', &text[start..]) {
         Some(end) => &text[start + end + 1..],
         None => b"",
@@ -148,20 +197,45 @@ mod tests {
     fn a_log_says_which_commits_were_left_and_is_read_from_its_end() {
         let (one, two, three) = ("1".repeat(40), "2".repeat(40), "3".repeat(40));
         let who = "A <a@b> 1700000000 +0000";
-        let left = |object: &str| format!("{object} {three} {who}\tcheckout: moving from {object} to main\n");
+        let left = |object: &str| {
+            format!("{object} {three} {who}\tcheckout: moving from {object} to main\n")
+        };
         let other = |words: &str| format!("{one} {three} {who}\t{words}\n");
         let place = tempfile::tempdir().expect("a folder");
         let check = |text: String, expected: &[&String]| {
             std::fs::write(place.path().join("log"), text).expect("written");
             let folder = Folder::open(place.path()).expect("opens");
-            assert_eq!(left_behind(&folder, b"log").iter().collect::<Vec<_>>(), expected);
+            assert_eq!(
+                left_behind(&folder, b"log").iter().collect::<Vec<_>>(),
+                expected
+            );
         };
         check(String::new(), &[]);
         let commit = other("commit: 1");
-        check([left(&one), commit.clone(), left(&two), commit.clone(), left(&one), commit.clone()].concat(), &[&one, &two]);
+        check(
+            [
+                left(&one),
+                commit.clone(),
+                left(&two),
+                commit.clone(),
+                left(&one),
+                commit.clone(),
+            ]
+            .concat(),
+            &[&one, &two],
+        );
         // What was only looked at was not made there, and what was amended is there in other words.
         check([commit.clone(), left(&one), left(&two)].concat(), &[&one]);
-        check([commit.clone(), left(&one), other("checkout: moving from main to x"), other("commit (amend): 1")].concat(), &[]);
+        check(
+            [
+                commit.clone(),
+                left(&one),
+                other("checkout: moving from main to x"),
+                other("commit (amend): 1"),
+            ]
+            .concat(),
+            &[],
+        );
         let nothing = [
             "checkout: moving from main to side".to_owned(),
             format!("rebase (start): checkout {one}"),
@@ -170,8 +244,27 @@ mod tests {
             format!("checkout: moving from {one}x to main"),
             format!("checkout: moving from {}", &one[..39]),
         ];
-        check(format!("{one} {one} {who}\tcheckout: moving from {one} to side\n"), &[]);
-        check(nothing.iter().map(|words| other(words)).chain(["odd".to_owned()]).collect(), &[]);
-        check([left(&one), other(&"x".repeat(MAX_READ as usize)), commit, left(&two)].concat(), &[&two]);
+        check(
+            format!("{one} {one} {who}\tcheckout: moving from {one} to side\n"),
+            &[],
+        );
+        check(
+            nothing
+                .iter()
+                .map(|words| other(words))
+                .chain(["odd".to_owned()])
+                .collect(),
+            &[],
+        );
+        check(
+            [
+                left(&one),
+                other(&"x".repeat(MAX_READ as usize)),
+                commit,
+                left(&two),
+            ]
+            .concat(),
+            &[&two],
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Objects that broke on the disk, the person's or the session's: what comes is whole, and what does not stays where it is.
+//! Objects that broke on the disk, the person's or the session's: what comes is whole, and what
+//! does not stays where it is.
 
 use std::fs;
 use std::path::Path;
@@ -23,9 +24,18 @@ fn session() -> InSession {
 /// The file in which a repository has an object, or the pack; it is made to be written to.
 fn object_file(folder: &Path, object: &str) -> PathBuf {
     let loose = folder.join("objects").join(&object[..2]).join(&object[2..]);
-    let pack = || fs::read_dir(folder.join("objects/pack")).expect("a folder").flatten().map(|entry| entry.path());
+    let pack = || {
+        fs::read_dir(folder.join("objects/pack"))
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.path())
+    };
     let is_pack = |path: &PathBuf| path.extension().is_some_and(|end| end == "pack");
-    let path = if loose.exists() { loose } else { pack().find(is_pack).expect("a pack") };
+    let path = if loose.exists() {
+        loose
+    } else {
+        pack().find(is_pack).expect("a pack")
+    };
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("set");
     path
 }
@@ -40,8 +50,12 @@ fn ways_to_break() -> [Way; 3] {
     };
     [
         ("a cut pack", true, cut),
-        ("a missing object", false, |path| fs::remove_file(path).expect("removed")),
-        ("an empty object", false, |path| fs::write(path, "").expect("written")),
+        ("a missing object", false, |path| {
+            fs::remove_file(path).expect("removed")
+        }),
+        ("an empty object", false, |path| {
+            fs::write(path, "").expect("written")
+        }),
     ]
 }
 
@@ -63,13 +77,33 @@ fn objects_of_a_session_that_broke_are_not_taken_over_and_the_rest_comes() {
             break_it(&object_file(&session.sample.path(".git"), &object));
             let sample = session.end();
             let kept = fingerprint(&sample.beside("session"));
-            let (head, index) = (sample.git(&["rev-parse", "HEAD"]), fs::read(sample.path(".git/index")).expect("read"));
+            let (head, index) = (
+                sample.git(&["rev-parse", "HEAD"]),
+                fs::read(sample.path(".git/index")).expect("read"),
+            );
             let imported = sample.import_one();
-            assert_eq!(moved(&imported), ["refs/heads/side", "refs/tags/v1"], "{way}, {what}: {}", told(&imported));
-            assert!(told(&imported).contains("refs/heads/main: "), "{way}, {what}: {}", told(&imported));
+            assert_eq!(
+                moved(&imported),
+                ["refs/heads/side", "refs/tags/v1"],
+                "{way}, {what}: {}",
+                told(&imported)
+            );
+            assert!(
+                told(&imported).contains("refs/heads/main: "),
+                "{way}, {what}: {}",
+                told(&imported)
+            );
             assert_eq!(sample.git(&["rev-parse", "HEAD"]), head, "{way}, {what}");
-            assert_eq!(fs::read(sample.path(".git/index")).expect("read"), index, "{way}, {what}");
-            assert_eq!(fingerprint(&sample.beside("session")), kept, "{way}, {what}");
+            assert_eq!(
+                fs::read(sample.path(".git/index")).expect("read"),
+                index,
+                "{way}, {what}"
+            );
+            assert_eq!(
+                fingerprint(&sample.beside("session")),
+                kept,
+                "{way}, {what}"
+            );
         }
     }
 }
@@ -97,16 +131,34 @@ fn a_repository_that_lost_objects_gets_no_half_and_the_rest_when_it_is_mended() 
             if moved(&imported).is_empty() {
                 assert!(!told(&imported).is_empty(), "{way}, {what}");
                 let now = fingerprint(&sample.path(".git/refs"));
-                assert!(names.iter().all(|(path, one)| now.get(path) == Some(one)), "{way}, {what}");
+                assert!(
+                    names.iter().all(|(path, one)| now.get(path) == Some(one)),
+                    "{way}, {what}"
+                );
             } else {
                 // What an older commit lacks keeps no new one from coming.
                 assert!(!is_packed && what != "HEAD", "{way}, {what}");
-                assert_eq!((sample.git(&["show", "main:c"]).as_str(), told(&imported).as_str()), ("1\n", ""), "{way}, {what}");
+                assert_eq!(
+                    (
+                        sample.git(&["show", "main:c"]).as_str(),
+                        told(&imported).as_str()
+                    ),
+                    ("1\n", ""),
+                    "{way}, {what}"
+                );
             }
-            assert_eq!(fingerprint(&sample.beside("session")), kept, "{way}, {what}");
+            assert_eq!(
+                fingerprint(&sample.beside("session")),
+                kept,
+                "{way}, {what}"
+            );
             fs::write(&path, whole).expect("written");
             let imported = sample.import_one();
-            assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/main".to_owned()], ""), "{way}, {what}");
+            assert_eq!(
+                (moved(&imported), told(&imported).as_str()),
+                (vec!["refs/heads/main".to_owned()], ""),
+                "{way}, {what}"
+            );
             assert_eq!(sample.git(&["status", "--porcelain"]), "", "{way}, {what}");
         }
     }
@@ -118,9 +170,18 @@ fn an_import_for_which_there_is_no_time_moves_nothing_and_is_done_later() {
     session.sample.commit("c", "1\n");
     let sample = session.end();
     let before = fingerprint(&sample.path(".git"));
-    let imported = import_within(&sample.beside(""), "project/.git", Duration::ZERO).repositories.remove(0);
-    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Kept));
-    assert!(told(&imported).contains("it did not come to an end in time; nothing is lost"), "{}", told(&imported));
+    let imported = import_within(&sample.beside(""), "project/.git", Duration::ZERO)
+        .repositories
+        .remove(0);
+    assert_eq!(
+        (moved(&imported), imported.index),
+        (Vec::new(), IndexImport::Kept)
+    );
+    assert!(
+        told(&imported).contains("it did not come to an end in time; nothing is lost"),
+        "{}",
+        told(&imported)
+    );
     assert_eq!(fingerprint(&sample.path(".git")), before);
     assert_eq!(moved(&sample.import_one()), ["refs/heads/main"]);
 }

@@ -1,9 +1,13 @@
-//! Git that cannot bite: a session has a git folder of its own, which borrows the objects of the real one and takes over none of its
-//! settings that run something; what it left there comes back as checked objects and as names that nobody else moved meanwhile.
+//! Git that cannot bite: a session has a git folder of its own, which borrows the objects of the
+//! real one and takes over none of its settings that run something; what it left there comes back
+//! as checked objects and as names that nobody else moved meanwhile.
 //!
-//! Start with [`carry_out`], which is what the host orders; then [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
-//! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder), and [`aside`](aside()) (repositories that
-//! a session made or put in another's place); [`waiting`](waiting()) says what would come back, where that waits to be accepted. What a session's start was like is kept where it cannot reach ([`Start`]).
+//! Start with [`carry_out`], which is what the host orders; then [`find`](find()) (which
+//! repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
+//! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder),
+//! and [`aside`](aside()) (repositories that a session made or put in another's place);
+//! [`waiting`](waiting()) says what would come back, where that waits to be accepted. What a
+//! session's start was like is kept where it cannot reach ([`Start`]).
 
 #[cfg(test)]
 mod again;

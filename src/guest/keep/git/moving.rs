@@ -1,4 +1,5 @@
-//! Repositories of a session on their way out of the project: first under names that git does not know, then to where they are kept.
+//! Repositories of a session on their way out of the project: first under names that git does not
+//! know, then to where they are kept.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -32,7 +33,8 @@ pub(super) struct Moving<'a> {
     project: &'a Folder,
     /// Whether all was seen that there was at the start.
     has_seen_all: bool,
-    /// What there was: repositories by their place, and names that git knows in folders that are none.
+    /// What there was: repositories by their place, and names that git knows in folders that are
+    /// none.
     before: BTreeMap<&'a BytesPath, &'a GitKind>,
     parts: &'a [BytesPath],
     kept: &'a Folder,
@@ -64,11 +66,21 @@ struct Waiting {
 }
 
 impl<'a> Moving<'a> {
-    pub(super) fn new(project: &'a Folder, start: &'a FoundGit, (kept, id): (&'a Folder, &'a str), room: Room, end: Instant) -> Self {
+    pub(super) fn new(
+        project: &'a Folder,
+        start: &'a FoundGit,
+        (kept, id): (&'a Folder, &'a str),
+        room: Room,
+        end: Instant,
+    ) -> Self {
         Self {
             project,
             has_seen_all: start.whole,
-            before: start.repositories.iter().map(|one| (&one.path, &one.kind)).collect(),
+            before: start
+                .repositories
+                .iter()
+                .map(|one| (&one.path, &one.kind))
+                .collect(),
             parts: &start.parts,
             kept,
             id,
@@ -96,7 +108,8 @@ impl<'a> Moving<'a> {
         self.n_waiting_bytes
     }
 
-    /// Puts something out of the way of git if it is new. Returns the folder that was a repository, where the rest of that stays.
+    /// Puts something out of the way of git if it is new. Returns the folder that was a repository,
+    /// where the rest of that stays.
     pub(super) fn take(&mut self, one: &FoundRepository) -> Option<Vec<u8>> {
         let path = one.path.as_bytes();
         // It may have gone along with one that it lies in.
@@ -105,7 +118,11 @@ impl<'a> Moving<'a> {
         }
         let number = self.n_taken;
         self.n_taken += 1;
-        let taken = if one.kind == GitKind::Bare { self.take_parts(path, number) } else { Ok(false) };
+        let taken = if one.kind == GitKind::Bare {
+            self.take_parts(path, number)
+        } else {
+            Ok(false)
+        };
         let taken = match taken {
             Ok(true) => return Some(path.to_vec()),
             Ok(false) => self.take_whole(one, number),
@@ -114,12 +131,16 @@ impl<'a> Moving<'a> {
         // One that cannot be moved must not keep the others in.
         if let Err(fault) = taken {
             self.stuck.insert(one.path.clone());
-            self.tell(Aside { problem: Some(in_words(&fault)), ..Aside::at(&one.path) });
+            self.tell(Aside {
+                problem: Some(in_words(&fault)),
+                ..Aside::at(&one.path)
+            });
         }
         None
     }
 
-    /// A submodule's repository lies in one that a session could not write to, or goes along with it.
+    /// A submodule's repository lies in one that a session could not write to, or goes along with
+    /// it.
     fn is_new(&self, one: &FoundRepository) -> bool {
         match one.kind {
             GitKind::Module => false,
@@ -133,27 +154,50 @@ impl<'a> Moving<'a> {
         let path = one.path.as_bytes();
         let mut waiting = path.to_vec();
         if one.kind != GitKind::OnItsWay {
-            waiting = free(self.project, &join(split(path).0, &self.name(ON_ITS_WAY, number)));
-            self.project.rename_beside(path, &waiting).map_err(|errno| failed("move aside", path, &errno.into()))?;
+            waiting = free(
+                self.project,
+                &join(split(path).0, &self.name(ON_ITS_WAY, number)),
+            );
+            self.project
+                .rename_beside(path, &waiting)
+                .map_err(|errno| failed("move aside", path, &errno.into()))?;
             self.has_moved = true;
         }
         let mut aside = Aside::at(&one.path);
         aside.problem = self.disarm(&waiting);
         if let Some(GitKind::Pointer { to }) = self.before.get(&one.path) {
-            match self.project.write(path, &[b"gitdir: ", to.as_bytes(), b"\n"].concat()) {
+            match self
+                .project
+                .write(path, &[b"gitdir: ", to.as_bytes(), b"\n"].concat())
+            {
                 Ok(()) => aside.is_restored = true,
-                Err(fault) => aside.problem = Some(format!("what stood there before is not back: {}", in_words(&fault))),
+                Err(fault) => {
+                    aside.problem = Some(format!(
+                        "what stood there before is not back: {}",
+                        in_words(&fault)
+                    ))
+                }
             }
         }
-        self.wait(Waiting { aside, path: waiting, number });
+        self.wait(Waiting {
+            aside,
+            path: waiting,
+            number,
+        });
         Ok(())
     }
 
-    /// Takes out of a folder that is a repository what makes it one, if there is anything else in it; returns whether there is.
+    /// Takes out of a folder that is a repository what makes it one, if there is anything else in
+    /// it; returns whether there is.
     fn take_parts(&mut self, path: &[u8], number: u64) -> Result<bool, Fault> {
-        let Some(parts) = parts_alone(self.project, path, self.parts)? else { return Ok(false) };
+        let Some(parts) = parts_alone(self.project, path, self.parts)? else {
+            return Ok(false);
+        };
         let waiting = free(self.project, &join(path, &self.name(ON_ITS_WAY, number)));
-        let names: Vec<(Vec<u8>, Vec<u8>)> = parts.iter().map(|name| (name.clone(), disarmed(name))).collect();
+        let names: Vec<(Vec<u8>, Vec<u8>)> = parts
+            .iter()
+            .map(|name| (name.clone(), disarmed(name)))
+            .collect();
         let gathered = self.project.gather(path, split(&waiting).1, &names);
         let mut aside = Aside::at(&BytesPath::from_bytes(path));
         if gathered.is_ok() {
@@ -165,12 +209,19 @@ impl<'a> Moving<'a> {
         if self.project.kind(&waiting).is_some() {
             self.has_moved = true;
             self.own.insert(waiting.clone());
-            self.wait(Waiting { aside, path: waiting, number });
+            self.wait(Waiting {
+                aside,
+                path: waiting,
+                number,
+            });
         }
-        gathered.map(|()| true).map_err(|errno| failed("move aside", path, &errno.into()))
+        gathered
+            .map(|()| true)
+            .map_err(|errno| failed("move aside", path, &errno.into()))
     }
 
-    /// Sees to it that what was renamed is no repository, whatever its name is: a folder without a `HEAD` is none.
+    /// Sees to it that what was renamed is no repository, whatever its name is: a folder without a
+    /// `HEAD` is none.
     fn disarm(&self, waiting: &[u8]) -> Option<String> {
         if self.project.kind(waiting) != Some(Kind::Folder) {
             return None;
@@ -179,8 +230,13 @@ impl<'a> Moving<'a> {
         let _ = self.project.unlock(waiting);
         let head = join(waiting, b"HEAD");
         self.project.kind(&head)?;
-        let renamed = self.project.rename(&head, &free(self.project, &join(waiting, &disarmed(b"HEAD"))));
-        renamed.err().map(|errno| in_words(&failed("rename", &head, &errno.into())))
+        let renamed = self.project.rename(
+            &head,
+            &free(self.project, &join(waiting, &disarmed(b"HEAD"))),
+        );
+        renamed
+            .err()
+            .map(|errno| in_words(&failed("rename", &head, &errno.into())))
     }
 
     fn wait(&mut self, waiting: Waiting) {
@@ -188,12 +244,17 @@ impl<'a> Moving<'a> {
         self.waiting.push(waiting);
     }
 
-    /// Copies all that waits to where it is kept, as long as there is time and room. Returns folders that stay, in which there may be more.
+    /// Copies all that waits to where it is kept, as long as there is time and room. Returns
+    /// folders that stay, in which there may be more.
     pub(super) fn copy_all(&mut self) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
         self.n_waiting_bytes = 0;
         for waiting in std::mem::take(&mut self.waiting) {
-            let Waiting { mut aside, path, number } = waiting;
+            let Waiting {
+                mut aside,
+                path,
+                number,
+            } = waiting;
             if Instant::now() > self.end {
                 self.is_late = true;
                 aside.waits = Some(BytesPath::from_bytes(path));
@@ -209,17 +270,22 @@ impl<'a> Moving<'a> {
 
     fn copy(&mut self, aside: &mut Aside, path: &[u8], number: u64) {
         let place = free(self.kept, format!("{}-{number}", self.id).as_bytes());
-        // What a keeper leaves that was killed meanwhile is not taken for all of it, and goes with the next copy.
+        // What a keeper leaves that was killed meanwhile is not taken for all of it, and goes with
+        // the next copy.
         let half = format!("{HALF}{}", self.id).into_bytes();
         let _ = self.kept.remove(&half);
         let (parent, name) = split(path);
         let copied = if self.is_full {
-            Err(Stop::Fault(Fault::NoSpace { path: BytesPath::from_bytes(path) }))
+            Err(Stop::Fault(Fault::NoSpace {
+                path: BytesPath::from_bytes(path),
+            }))
         } else {
-            self.copy.copy(parent, name, &half).and_then(|n_passed_over| match self.kept.rename(&half, &place) {
-                Ok(()) => Ok(n_passed_over),
-                Err(errno) => Err(failed("rename", &half, &errno.into()).into()),
-            })
+            self.copy
+                .copy(parent, name, &half)
+                .and_then(|n_passed_over| match self.kept.rename(&half, &place) {
+                    Ok(()) => Ok(n_passed_over),
+                    Err(errno) => Err(failed("rename", &half, &errno.into()).into()),
+                })
         };
         let problem = match copied {
             Ok(n_passed_over) => {
@@ -245,9 +311,16 @@ impl<'a> Moving<'a> {
         };
         aside.problem = aside.problem.take().or(problem);
         // Under yet another name, so that nobody tries again.
-        let left = free(self.project, &join(parent, &self.name(".podbay-left-", number)));
+        let left = free(
+            self.project,
+            &join(parent, &self.name(".podbay-left-", number)),
+        );
         let is_renamed = self.project.rename_beside(path, &left).is_ok();
-        aside.left = Some(BytesPath::from_bytes(if is_renamed { left } else { path.to_vec() }));
+        aside.left = Some(BytesPath::from_bytes(if is_renamed {
+            left
+        } else {
+            path.to_vec()
+        }));
     }
 
     fn name(&self, prefix: &str, number: u64) -> Vec<u8> {
@@ -271,10 +344,21 @@ impl<'a> Moving<'a> {
     /// Returns what came of it. `is_over`: whether there was time for the whole project.
     pub(super) fn told(self, whole: bool, is_over: bool) -> AsideGit {
         let Named { n, first } = self.done.moved;
-        let first = self.first.into_iter().chain(first).take(MOST_NAMED).collect();
+        let first = self
+            .first
+            .into_iter()
+            .chain(first)
+            .take(MOST_NAMED)
+            .collect();
         // Where nothing could be done in all that time there will be nothing the next time either.
         let is_late = (self.is_late || !is_over) && self.has_moved;
-        AsideGit { is_unsure: n > 0 && !self.has_seen_all, moved: Named { n, first }, whole, is_late, ..self.done }
+        AsideGit {
+            is_unsure: n > 0 && !self.has_seen_all,
+            moved: Named { n, first },
+            whole,
+            is_late,
+            ..self.done
+        }
     }
 }
 
@@ -286,15 +370,31 @@ fn in_words(fault: &Fault) -> String {
     }
 }
 
-/// Returns what alone is moved of a folder that is a repository; `None`: it is, with all that is in it.
+/// Returns what alone is moved of a folder that is a repository; `None`: it is, with all that is in
+/// it.
 ///
-/// Where there is anything else in the folder it may be the person's: it stays, and so does what had its name when the session began, since that
-/// alone made no repository of the folder. Without the rest it makes none now.
-fn parts_alone(project: &Folder, path: &[u8], at_start: &[BytesPath]) -> Result<Option<Vec<Vec<u8>>>, Fault> {
-    let names = project.names_of_locked(path).map_err(|errno| failed("list", path, &errno.into()))?;
-    let is_theirs = |name: &[u8]| at_start.binary_search(&BytesPath::from_bytes(join(path, name))).is_ok();
+/// Where there is anything else in the folder it may be the person's: it stays, and so does what
+/// had its name when the session began, since that alone made no repository of the folder. Without
+/// the rest it makes none now.
+fn parts_alone(
+    project: &Folder,
+    path: &[u8],
+    at_start: &[BytesPath],
+) -> Result<Option<Vec<Vec<u8>>>, Fault> {
+    let names = project
+        .names_of_locked(path)
+        .map_err(|errno| failed("list", path, &errno.into()))?;
+    let is_theirs = |name: &[u8]| {
+        at_start
+            .binary_search(&BytesPath::from_bytes(join(path, name)))
+            .is_ok()
+    };
     let n_all = names.len();
-    let mut parts: Vec<Vec<u8>> = names.into_iter().map(|(name, _)| name).filter(|name| is_part(name) && !is_theirs(name)).collect();
+    let mut parts: Vec<Vec<u8>> = names
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| is_part(name) && !is_theirs(name))
+        .collect();
     // The project's own folder stays in any case. What git looks for first goes first.
     parts.sort_by_key(|name| (!is_head(name), !name.eq_ignore_ascii_case(b"commondir")));
     Ok((path.is_empty() || parts.len() < n_all).then_some(parts))
@@ -307,7 +407,11 @@ fn is_head(name: &[u8]) -> bool {
 
 /// Returns a name under which git does not look for it.
 fn disarmed(name: &[u8]) -> Vec<u8> {
-    if is_head(name) { [name, b".aside"].concat() } else { name.to_vec() }
+    if is_head(name) {
+        [name, b".aside"].concat()
+    } else {
+        name.to_vec()
+    }
 }
 
 /// Returns a name that nothing has.

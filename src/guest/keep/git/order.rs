@@ -75,7 +75,9 @@ impl Folders<'_> {
     fn kept(&self, name: &[u8]) -> Result<Folder, Fault> {
         let state = open(self.state)?;
         state.make(name)?;
-        state.descend(name).map_err(|errno| failed("open", name, &errno.into()))
+        state
+            .descend(name)
+            .map_err(|errno| failed("open", name, &errno.into()))
     }
 }
 
@@ -84,18 +86,36 @@ pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, F
     carry_out_within(folders, order, Bounds::default(), IMPORT)
 }
 
-/// `bounds`: of what is moved out of the project; `import`: how long git may work on what is taken over.
-pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: Bounds, import: Duration) -> Result<GitAnswer, Fault> {
+/// `bounds`: of what is moved out of the project; `import`: how long git may work on what is taken
+/// over.
+pub(super) fn carry_out_within(
+    folders: &Folders<'_>,
+    order: &GitOrder,
+    bounds: Bounds,
+    import: Duration,
+) -> Result<GitAnswer, Fault> {
     let project = open(folders.project)?;
     let starts = folders.kept(b"git")?;
     match order {
-        GitOrder::Prepare { id, sources, hidden, person, review, place, outside } => {
+        GitOrder::Prepare {
+            id,
+            sources,
+            hidden,
+            person,
+            review,
+            place,
+            outside,
+        } => {
             check_id(id)?;
             Start::forget_settled(&starts)?;
             // Where nothing was made for it before, it may be by now.
-            let has_folder =
-                |source: &GitSource| open(source.session.as_path()).is_ok_and(|folder| !folder.names(b"").unwrap_or_default().is_empty());
-            if review.as_ref().is_some_and(|name| review::is_on_record(folders.state, name))
+            let has_folder = |source: &GitSource| {
+                open(source.session.as_path())
+                    .is_ok_and(|folder| !folder.names(b"").unwrap_or_default().is_empty())
+            };
+            if review
+                .as_ref()
+                .is_some_and(|name| review::is_on_record(folders.state, name))
                 && (sources.is_empty() || sources.iter().any(has_folder))
                 && let Some(start) = Start::read(&starts, id)?
             {
@@ -112,22 +132,47 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
                     Ok((real, session)) => opened.push((source, real, session)),
                     Err(fault) if source.path.as_bytes() == TOP => return Err(fault),
                     Err(fault) => {
-                        let broken = GitRefusal::Broken { path: source.path.clone(), problem: fault.to_string() };
+                        let broken = GitRefusal::Broken {
+                            path: source.path.clone(),
+                            problem: fault.to_string(),
+                        };
                         refused.push(PreparedRepository::refused(&source.path, broken));
                     }
                 }
             }
-            let taken: Vec<Source<'_>> = opened.iter().map(|(source, real, session)| taken(source, real, session)).collect();
+            let taken: Vec<Source<'_>> = opened
+                .iter()
+                .map(|(source, real, session)| taken(source, real, session))
+                .collect();
             let found = find(&project, LOOK);
             if !sources.is_empty() {
                 refused.extend(worktrees_below(&found));
             }
-            let mut prepared = prepare(&project, found, &taken, hidden, person, (place.as_bytes(), outside), (&starts, id))?;
+            let mut prepared = prepare(
+                &project,
+                found,
+                &taken,
+                hidden,
+                person,
+                (place.as_bytes(), outside),
+                (&starts, id),
+            )?;
             write_pointers(sources, &prepared)?;
             prepared.repositories.extend(refused);
             Ok(GitAnswer::Prepared(prepared))
         }
-        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review, auto_run, place, file_size } => {
+        GitOrder::Settle {
+            id,
+            top,
+            below,
+            no_import,
+            tries_again,
+            is_top_theirs,
+            review,
+            auto_run,
+            place,
+            file_size,
+        } => {
             let left = Left {
                 id,
                 top: top.as_ref(),
@@ -143,8 +188,13 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
             };
             let mut settled = settle(folders, &project, &starts, &left)?;
             if !settled.imported.is_whole() {
-                let has_come = settled.imported.repositories.iter().any(|one| !one.moved.is_empty() || !one.stashes.is_empty());
-                settled.goes_on = *tries_again || settled.imported.is_late() && Start::tries_again(&starts, id, has_come)?;
+                let has_come = settled
+                    .imported
+                    .repositories
+                    .iter()
+                    .any(|one| !one.moved.is_empty() || !one.stashes.is_empty());
+                settled.goes_on = *tries_again
+                    || settled.imported.is_late() && Start::tries_again(&starts, id, has_come)?;
                 if !settled.goes_on {
                     Start::keep(&starts, id)?;
                 }
@@ -169,13 +219,21 @@ struct Left<'a> {
     import: Duration,
 }
 
-fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<'_>) -> Result<SettledGit, Fault> {
+fn settle(
+    folders: &Folders<'_>,
+    project: &Folder,
+    starts: &Folder,
+    left: &Left<'_>,
+) -> Result<SettledGit, Fault> {
     let id = left.id;
     let Some(start) = Start::read(starts, id)? else {
         return Ok(unknown(left));
     };
     if Start::is_settled(starts, id) {
-        return Ok(SettledGit { is_settled: true, ..SettledGit::default() });
+        return Ok(SettledGit {
+            is_settled: true,
+            ..SettledGit::default()
+        });
     }
     let (is_kept, late) = (Start::is_kept(starts, id), Start::late(starts, id));
     if is_kept && late.is_none() {
@@ -184,18 +242,30 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let places = places(folders, project, &start, left);
     let mut asked_for = Named::default();
     let (mut broken, mut unread) = (Unlooked::default(), Unlooked::default());
-    if let Some(ReviewedGit { auto_run, with_auto_run }) = left.review {
+    if let Some(ReviewedGit {
+        auto_run,
+        with_auto_run,
+    }) = left.review
+    {
         let place = review::place_of(folders.state, name_of_review(id));
-        let held = staged(folders, starts, left, &places, |import| touched(import, project, (auto_run, place.as_bytes()), true)?.holding());
+        let held = staged(folders, starts, left, &places, |import| {
+            touched(import, project, (auto_run, place.as_bytes()), true)?.holding()
+        });
         let held = match held {
-            Err(fault) if *with_auto_run => Holding { may_run: Named::from_iter([unlooked(&fault)]), ..Holding::default() },
+            Err(fault) if *with_auto_run => Holding {
+                may_run: Named::from_iter([unlooked(&fault)]),
+                ..Holding::default()
+            },
             held => held?,
         };
         asked_for = held.may_run;
         if *with_auto_run {
             unread = held.broken;
         } else if !held.held.is_empty() {
-            return Ok(SettledGit { held: held.held, ..SettledGit::default() });
+            return Ok(SettledGit {
+                held: held.held,
+                ..SettledGit::default()
+            });
         } else {
             broken = held.broken;
         }
@@ -204,10 +274,26 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let is_done = is_kept || late == Some(Late::AllTaken);
     let (may_run, mut imported) = match left.review {
         _ if is_done => (Named::default(), ImportedGit::default()),
-        Some(_) => (Named::default(), staged(folders, starts, left, &places, |all| import(&Import { unlooked: &broken, ..*all }))?),
+        Some(_) => (
+            Named::default(),
+            staged(folders, starts, left, &places, |all| {
+                import(&Import {
+                    unlooked: &broken,
+                    ..*all
+                })
+            })?,
+        ),
         None => staged(folders, starts, left, &places, |all| {
-            let Touched { may_run, unlooked, .. } = touched(all, project, (left.auto_run, left.place), false)?;
-            Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
+            let Touched {
+                may_run, unlooked, ..
+            } = touched(all, project, (left.auto_run, left.place), false)?;
+            Ok((
+                may_run,
+                import(&Import {
+                    unlooked: &unlooked,
+                    ..*all
+                })?,
+            ))
         })?,
     };
     let are_all_taken = !is_kept && imported.is_whole();
@@ -217,7 +303,12 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         if are_all_taken {
             Start::settle(starts, id)?;
         }
-        return Ok(SettledGit { imported, is_settled: are_all_taken, may_run: asked_for, ..SettledGit::default() });
+        return Ok(SettledGit {
+            imported,
+            is_settled: are_all_taken,
+            may_run: asked_for,
+            ..SettledGit::default()
+        });
     }
     let mut before = start.found_still(project);
     if let Some(is_theirs) = left.is_top_theirs {
@@ -225,13 +316,28 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         if is_theirs {
             before.repositories.extend(find_top(project));
         } else {
-            before.repositories.extend(start.found.repositories.iter().filter(|one| is_pointer_at_top(one)).cloned());
+            before.repositories.extend(
+                start
+                    .found
+                    .repositories
+                    .iter()
+                    .filter(|one| is_pointer_at_top(one))
+                    .cloned(),
+            );
         }
     }
-    let kept = if folders.aside.is_dir() { open(folders.aside)? } else { folders.kept(b"aside")? };
+    let kept = if folders.aside.is_dir() {
+        open(folders.aside)?
+    } else {
+        folders.kept(b"aside")?
+    };
     // What was taken over is to be told all the same.
     let aside = aside(project, &before, (&kept, id), left.bounds).unwrap_or_default();
-    let late = aside.is_late.then_some(if are_all_taken { Late::AllTaken } else { Late::SomeLeft });
+    let late = aside.is_late.then_some(if are_all_taken {
+        Late::AllTaken
+    } else {
+        Late::SomeLeft
+    });
     Start::note_late(starts, id, late)?;
     let is_settled = are_all_taken && late.is_none();
     if is_settled {
@@ -239,27 +345,53 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     }
     if !aside.whole {
         let warned = warned_of(&closed(project, LOOK));
-        imported.repositories.extend(warned.or_else(|| aside.moved.is_empty().then(|| top_with(UNLOOKED.to_owned()))));
+        imported.repositories.extend(warned.or_else(|| {
+            aside
+                .moved
+                .is_empty()
+                .then(|| top_with(UNLOOKED.to_owned()))
+        }));
     }
-    Ok(SettledGit { imported, aside, is_settled, may_run, ..SettledGit::default() })
+    Ok(SettledGit {
+        imported,
+        aside,
+        is_settled,
+        may_run,
+        ..SettledGit::default()
+    })
 }
 
 /// Says of commits that were asked for why nobody knows what they hold.
 fn unlooked(fault: &Fault) -> MayRun {
     let why = format!("its commits could not be looked through: {fault}");
-    MayRun { path: BytesPath::from_bytes(TOP), why, when: When::ByItself }
+    MayRun {
+        path: BytesPath::from_bytes(TOP),
+        why,
+        when: When::ByItself,
+    }
 }
 
-/// Returns what of that which nobody could read, and which was asked for, came all the same; of the rest it is said that it cannot be read.
+/// Returns what of that which nobody could read, and which was asked for, came all the same; of the
+/// rest it is said that it cannot be read.
 fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
     let mut came = Vec::new();
     for (at, unseen) in unread {
-        let Unseen::Names(names) = unseen else { continue };
+        let Unseen::Names(names) = unseen else {
+            continue;
+        };
         for name in names {
-            let left = imported.repositories.get_mut(at).and_then(|one| one.not_imported.iter_mut().find(|left| left.what == name.what));
+            let left = imported.repositories.get_mut(at).and_then(|one| {
+                one.not_imported
+                    .iter_mut()
+                    .find(|left| left.what == name.what)
+            });
             match left {
                 Some(left) => left.why = format!("{}; {}", left.why, name.why),
-                None => came.push(MayRun { path: name.what, why: name.why, when: When::ByItself }),
+                None => came.push(MayRun {
+                    path: name.what,
+                    why: name.why,
+                    when: When::ByItself,
+                }),
             }
         }
     }
@@ -268,8 +400,16 @@ fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
 
 /// Says which folders may hold a repository that nobody was able to look for.
 pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
-    let named: Vec<String> = closed.iter().take(MOST_CLOSED).map(|path| format!("`{path}`")).collect();
-    let more = closed.len().checked_sub(MOST_CLOSED + 1).map(|n| format!(" and {} more", n + 1)).unwrap_or_default();
+    let named: Vec<String> = closed
+        .iter()
+        .take(MOST_CLOSED)
+        .map(|path| format!("`{path}`"))
+        .collect();
+    let more = closed
+        .len()
+        .checked_sub(MOST_CLOSED + 1)
+        .map(|n| format!(" and {} more", n + 1))
+        .unwrap_or_default();
     let note = format!(
         "{}{more} could not be looked into: if the session made a repository in there, git on your machine runs what its settings say",
         named.join(", ")
@@ -278,33 +418,55 @@ pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
 }
 
 /// What is said where there was not even time to find one.
-const UNLOOKED: &str = "not every folder of the project was looked into for repositories that this session made";
+const UNLOOKED: &str =
+    "not every folder of the project was looked into for repositories that this session made";
 
 /// The repository at the top, of which there is nothing to say but this.
 fn top_with(note: String) -> ImportedRepository {
-    ImportedRepository { path: BytesPath::from_bytes(TOP), notes: vec![note], ..ImportedRepository::default() }
+    ImportedRepository {
+        path: BytesPath::from_bytes(TOP),
+        notes: vec![note],
+        ..ImportedRepository::default()
+    }
 }
 
-/// A session that is not on record was never prepared to its end, or its record is gone, and with it the way to take over what it did.
+/// A session that is not on record was never prepared to its end, or its record is gone, and with
+/// it the way to take over what it did.
 fn unknown(left: &Left<'_>) -> SettledGit {
     let has_work = |folder: &Path| folder.join("HEAD").is_file();
     let why = "how the repository was when the session began is not on record any more";
-    let mut repositories: Vec<ImportedRepository> =
-        left.top.iter().filter(|top| has_work(top.session.as_path())).map(|top| left_out(&top.path, why)).collect();
+    let mut repositories: Vec<ImportedRepository> = left
+        .top
+        .iter()
+        .filter(|top| has_work(top.session.as_path()))
+        .map(|top| left_out(&top.path, why))
+        .collect();
     if let Some(below) = left.below {
-        let folders = std::fs::read_dir(below.as_path()).into_iter().flatten().flatten().map(|entry| entry.path());
-        repositories.extend(folders.filter(|folder| has_work(folder)).map(|folder| left_out(&BytesPath::from(folder), why)));
+        let folders = std::fs::read_dir(below.as_path())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        repositories.extend(
+            folders
+                .filter(|folder| has_work(folder))
+                .map(|folder| left_out(&BytesPath::from(folder), why)),
+        );
     }
     SettledGit {
         is_settled: repositories.is_empty(),
-        imported: ImportedGit { repositories, ..ImportedGit::default() },
+        imported: ImportedGit {
+            repositories,
+            ..ImportedGit::default()
+        },
         ..SettledGit::default()
     }
 }
 
 type Places = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;
 
-/// Says where each repository is that the session had a folder for, or why nothing of it can be taken over.
+/// Says where each repository is that the session had a folder for, or why nothing of it can be
+/// taken over.
 fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_>) -> Places {
     let place = |started: &Started| {
         let git = started.git();
@@ -314,15 +476,29 @@ fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_
         }
         // Below the top also what is a file by now, or lies behind a link.
         if !start.is_still(project, git) || git != TOP && project.descend(git).is_err() {
-            return Err(format!("`{shown}` of the project is another one than when the session began"));
+            return Err(format!(
+                "`{shown}` of the project is another one than when the session began"
+            ));
         }
         if git != TOP {
-            return Ok((folders.project.join(shown.as_path()), started.session.as_path().to_owned()));
+            return Ok((
+                folders.project.join(shown.as_path()),
+                started.session.as_path().to_owned(),
+            ));
         }
-        let top = left.top.ok_or("the project has no `.git` any more that it could go to")?;
-        Ok((top.real.as_path().to_owned(), top.session.as_path().to_owned()))
+        let top = left
+            .top
+            .ok_or("the project has no `.git` any more that it could go to")?;
+        Ok((
+            top.real.as_path().to_owned(),
+            top.session.as_path().to_owned(),
+        ))
     };
-    start.repositories.iter().map(|started| (BytesPath::from_bytes(started.git()), place(started))).collect()
+    start
+        .repositories
+        .iter()
+        .map(|started| (BytesPath::from_bytes(started.git()), place(started)))
+        .collect()
 }
 
 /// Has something done with what a session left, for which there is a folder meanwhile.
@@ -352,11 +528,20 @@ fn staged<T>(
 }
 
 impl Start {
-    /// Returns what a session gets that goes on in its own folders. In another repository's place they are of no use.
+    /// Returns what a session gets that goes on in its own folders. In another repository's place
+    /// they are of no use.
     fn goes_on(&self, project: &Folder, sources: &[GitSource]) -> PreparedGit {
         let mut prepared = self.prepared.clone();
-        let is_another = |path: &BytesPath| sources.iter().any(|source| source.path == *path && !self.is_still(project, path.as_bytes()));
-        for one in prepared.repositories.iter_mut().filter(|one| is_another(&one.path)) {
+        let is_another = |path: &BytesPath| {
+            sources
+                .iter()
+                .any(|source| source.path == *path && !self.is_still(project, path.as_bytes()))
+        };
+        for one in prepared
+            .repositories
+            .iter_mut()
+            .filter(|one| is_another(&one.path))
+        {
             one.refused = Some(GitRefusal::Replaced);
         }
         if !sources.is_empty() {
@@ -368,7 +553,10 @@ impl Start {
 
 /// Returns what stands at the top now.
 fn find_top(project: &Folder) -> impl Iterator<Item = FoundRepository> {
-    find(project, LOOK).repositories.into_iter().filter(|one| one.path.as_bytes() == TOP)
+    find(project, LOOK)
+        .repositories
+        .into_iter()
+        .filter(|one| one.path.as_bytes() == TOP)
 }
 
 /// A file is known by what it says, whoever put it there.
@@ -379,8 +567,14 @@ fn is_pointer_at_top(one: &FoundRepository) -> bool {
 /// Writes what leads linked worktrees to the session's folder.
 fn write_pointers(sources: &[GitSource], prepared: &PreparedGit) -> Result<(), Fault> {
     for source in sources {
-        let repository = prepared.repositories.iter().find(|one| one.path == source.path && one.refused.is_none());
-        if let (Some(pointer), Some(at)) = (repository.and_then(|one| one.pointer.as_ref()), &source.pointer) {
+        let repository = prepared
+            .repositories
+            .iter()
+            .find(|one| one.path == source.path && one.refused.is_none());
+        if let (Some(pointer), Some(at)) = (
+            repository.and_then(|one| one.pointer.as_ref()),
+            &source.pointer,
+        ) {
             let (folder, name) = split(at.as_bytes());
             open(BytesPath::from_bytes(folder).as_path())?.replace(name, pointer.as_bytes())?;
         }
@@ -399,19 +593,28 @@ fn worktrees_below(found: &FoundGit) -> impl Iterator<Item = PreparedRepository>
 
 /// A linked worktree in the project, of whichever repository.
 fn is_worktree_below(one: &FoundRepository) -> bool {
-    one.path.as_bytes() != TOP && matches!(&one.kind, GitKind::Pointer { to } if linked(to).is_some())
+    one.path.as_bytes() != TOP
+        && matches!(&one.kind, GitKind::Pointer { to } if linked(to).is_some())
 }
 
-/// Opens a repository and the session's folder for it. That of one below the top is made; on the way to the real one no link is followed.
+/// Opens a repository and the session's folder for it. That of one below the top is made; on the
+/// way to the real one no link is followed.
 fn open_both(project: &Folder, source: &GitSource) -> Result<(Folder, Folder), Fault> {
     if source.path.as_bytes() == TOP {
-        return Ok((open(source.real.as_path())?, open(source.session.as_path())?));
+        return Ok((
+            open(source.real.as_path())?,
+            open(source.session.as_path())?,
+        ));
     }
-    let real = project.descend(source.path.as_bytes()).map_err(|errno| failed("open", source.path.as_bytes(), &errno.into()))?;
+    let real = project
+        .descend(source.path.as_bytes())
+        .map_err(|errno| failed("open", source.path.as_bytes(), &errno.into()))?;
     let (above, name) = split(source.session.as_bytes());
     let above = open(BytesPath::from_bytes(above).as_path())?;
     above.make(name)?;
-    let session = above.descend(name).map_err(|errno| failed("open", source.session.as_bytes(), &errno.into()))?;
+    let session = above
+        .descend(name)
+        .map_err(|errno| failed("open", source.session.as_bytes(), &errno.into()))?;
     Ok((real, session))
 }
 

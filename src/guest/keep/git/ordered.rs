@@ -35,19 +35,43 @@ fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
     case.sample.git(&["init", "-q", "new"]);
     assert_eq!(case.subjects(), "a\n");
     let settled = case.settle(None, Some(true));
-    assert!(settled.is_settled && settled.aside.moved.n == 1, "{settled:?}");
+    assert!(
+        settled.is_settled && settled.aside.moved.n == 1,
+        "{settled:?}"
+    );
     assert_eq!(settled.imported.repositories[0].moved.len(), 1);
     assert_eq!(case.subjects(), "b\na\n");
     assert!(!case.sample.path("new/.git").exists() && names(&case.sample.beside("aside")) == 1);
     assert_eq!(names(&case.sample.beside("scratch")), 0);
-    assert_eq!(case.settle(None, None), SettledGit { is_settled: true, ..SettledGit::default() });
-    // Its record goes with the next one's preparation, and without a record nobody says that there is nothing.
+    assert_eq!(
+        case.settle(None, None),
+        SettledGit {
+            is_settled: true,
+            ..SettledGit::default()
+        }
+    );
+    // Its record goes with the next one's preparation, and without a record nobody says that there
+    // is nothing.
     let (sources, hidden, person, review, place, outside) = <_>::default();
-    let order = GitOrder::Prepare { id: "s-2".to_owned(), sources, hidden, person, review, place, outside };
+    let order = GitOrder::Prepare {
+        id: "s-2".to_owned(),
+        sources,
+        hidden,
+        person,
+        review,
+        place,
+        outside,
+    };
     case.order(&order);
     assert_eq!(names(&case.sample.beside("state/git")), 1);
     let unknown = case.settle(None, None);
-    assert!(!unknown.is_settled && unknown.imported.repositories[0].not_imported[0].why.contains("not on record"), "{unknown:?}");
+    assert!(
+        !unknown.is_settled
+            && unknown.imported.repositories[0].not_imported[0]
+                .why
+                .contains("not on record"),
+        "{unknown:?}"
+    );
 }
 
 #[test]
@@ -56,7 +80,10 @@ fn what_cannot_be_taken_over_is_told_once_and_stays() {
     case.prepare();
     case.commit("b");
     let settled = case.settle(Some("no git here"), None);
-    assert_eq!(settled.imported.repositories[0].not_imported[0].why, "no git here");
+    assert_eq!(
+        settled.imported.repositories[0].not_imported[0].why,
+        "no git here"
+    );
     assert!(!settled.is_settled);
     assert_eq!(case.settle(None, None), SettledGit::default());
     assert_eq!(case.subjects(), "a\n");
@@ -69,7 +96,10 @@ fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help()
     case.commit("b");
     for _ in 0..2 {
         let settled = case.settle_within(Duration::ZERO);
-        assert!(settled.goes_on && !settled.is_settled && settled.imported.is_late(), "{settled:?}");
+        assert!(
+            settled.goes_on && !settled.is_settled && settled.imported.is_late(),
+            "{settled:?}"
+        );
         assert_eq!(case.subjects(), "a\n");
     }
     assert!(case.settle(None, Some(true)).is_settled);
@@ -78,14 +108,17 @@ fn what_there_was_no_time_to_take_over_is_tried_again_as_long_as_that_may_help()
     let case = Case::of(committed());
     case.prepare();
     case.commit("b");
-    let goes_on: Vec<bool> = (0..3).map(|_| case.settle_within(Duration::ZERO).goes_on).collect();
+    let goes_on: Vec<bool> = (0..3)
+        .map(|_| case.settle_within(Duration::ZERO).goes_on)
+        .collect();
     assert_eq!(goes_on, [true, true, false]);
     assert_eq!(case.settle(None, None), SettledGit::default());
     // What the person moved meanwhile is no question of time.
     let case = Case::of(committed());
     case.prepare();
     case.commit("b");
-    case.sample.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    case.sample
+        .git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
     let settled = case.settle(None, Some(true));
     assert!(!settled.goes_on && !settled.is_settled, "{settled:?}");
 }
@@ -99,7 +132,10 @@ fn what_another_git_has_locked_is_taken_over_when_that_is_done() {
     case.sample.write(".git/index.lock", "");
     let settled = case.settle(None, Some(true));
     let why = &settled.imported.repositories[0].not_imported[0].why;
-    assert!(settled.goes_on && !settled.is_settled && why.contains("locked by another git"), "{settled:?}");
+    assert!(
+        settled.goes_on && !settled.is_settled && why.contains("locked by another git"),
+        "{settled:?}"
+    );
     assert_eq!(case.subjects(), "a\n");
     fs::remove_file(case.sample.path(".git/index.lock")).expect("removed");
     assert!(case.settle(None, Some(true)).is_settled);
@@ -126,8 +162,14 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
         file_size: u64::MAX,
     };
     for _ in 0..2 {
-        let GitAnswer::Settled(settled) = case.order(&order) else { panic!("another answer") };
-        assert!(!settled.is_settled && settled.imported.repositories[0].not_imported[0].why == "no image", "{settled:?}");
+        let GitAnswer::Settled(settled) = case.order(&order) else {
+            panic!("another answer")
+        };
+        assert!(
+            !settled.is_settled
+                && settled.imported.repositories[0].not_imported[0].why == "no image",
+            "{settled:?}"
+        );
     }
     assert!(case.settle(None, None).is_settled);
     assert_eq!(case.subjects(), "b\na\n");
@@ -145,7 +187,10 @@ fn each_repository_below_the_top_gets_what_was_committed_in_it() {
     let settled = case.settle(None, Some(true));
     assert!(settled.is_settled, "{settled:?}");
     let subjects = |folder: &str| case.sample.git_in(folder, &["log", "--format=%s"]);
-    assert_eq!([subjects(""), subjects("one"), subjects("deep/two")], ["b\na\n", "b\na\n", "c\na\n"]);
+    assert_eq!(
+        [subjects(""), subjects("one"), subjects("deep/two")],
+        ["b\na\n", "b\na\n", "c\na\n"]
+    );
     assert_eq!(settled.aside.moved.n, 0);
 }
 
@@ -158,14 +203,39 @@ fn one_repository_below_that_is_another_by_now_keeps_the_others_from_nothing() {
         case.commit_in("deep/two", "below/1", "c");
         // What leads there is followed by nobody.
         fs::rename(case.sample.path(away), case.sample.beside("away")).expect("moved");
-        std::os::unix::fs::symlink(case.sample.beside("away"), case.sample.path(away)).expect("linked");
+        std::os::unix::fs::symlink(case.sample.beside("away"), case.sample.path(away))
+            .expect("linked");
         let settled = case.settle(None, Some(true));
-        let told: Vec<&NotImported> = settled.imported.repositories.iter().flat_map(|one| &one.not_imported).collect();
-        assert!(told.len() == 1 && told[0].why == "`one/.git` of the project is another one than when the session began", "{told:?}");
+        let told: Vec<&NotImported> = settled
+            .imported
+            .repositories
+            .iter()
+            .flat_map(|one| &one.not_imported)
+            .collect();
+        assert!(
+            told.len() == 1
+                && told[0].why
+                    == "`one/.git` of the project is another one than when the session began",
+            "{told:?}"
+        );
         assert!(!settled.is_settled);
-        assert_eq!(case.sample.git_in("deep/two", &["log", "--format=%s"]), "c\na\n");
-        let real = case.sample.beside("away").join(if away == "one" { ".git" } else { "" });
-        let (log, _) = run_git(&case.sample.beside(""), &["--git-dir", &real.display().to_string(), "log", "--format=%s"]);
+        assert_eq!(
+            case.sample.git_in("deep/two", &["log", "--format=%s"]),
+            "c\na\n"
+        );
+        let real = case
+            .sample
+            .beside("away")
+            .join(if away == "one" { ".git" } else { "" });
+        let (log, _) = run_git(
+            &case.sample.beside(""),
+            &[
+                "--git-dir",
+                &real.display().to_string(),
+                "log",
+                "--format=%s",
+            ],
+        );
         assert_eq!(log, "a\n");
     }
 }
@@ -181,16 +251,32 @@ fn what_below_the_top_cannot_have_a_folder_is_named_and_the_rest_has_one() {
     std::os::unix::fs::symlink("other", sample.path("one")).expect("linked");
     let refused = |prepared: PreparedGit| -> Vec<(String, String)> {
         let words = |one: PreparedRepository| Some((one.path.to_text(), one.refused?.to_string()));
-        prepared.repositories.into_iter().filter_map(words).collect()
+        prepared
+            .repositories
+            .into_iter()
+            .filter_map(words)
+            .collect()
     };
     let told = refused(case.prepare_for(None));
     let names: Vec<&str> = told.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(names, ["deep/two/.git", "one/.git", "tree/.git"], "{told:?}");
-    assert!(told[0].1.contains("borrows objects from /elsewhere") && told[2].1.contains("a worktree of another"), "{told:?}");
+    assert_eq!(
+        names,
+        ["deep/two/.git", "one/.git", "tree/.git"],
+        "{told:?}"
+    );
+    assert!(
+        told[0].1.contains("borrows objects from /elsewhere")
+            && told[2].1.contains("a worktree of another"),
+        "{told:?}"
+    );
     fs::remove_file(sample.path("one")).expect("removed");
     fs::rename(sample.path("other"), sample.path("one")).expect("moved");
     let told = refused(case.prepare_for(None));
-    assert!(told.iter().any(|(path, why)| path == "one/.git" && why.contains("commondir")), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|(path, why)| path == "one/.git" && why.contains("commondir")),
+        "{told:?}"
+    );
     case.commit("b");
     assert!(case.settle(None, Some(true)).is_settled);
 }
@@ -204,28 +290,51 @@ fn nothing_goes_to_a_repository_that_took_the_place_of_the_first() {
         fs::remove_dir_all(case.sample.path(".git")).expect("removed");
         case.sample.git(&["init", "-q"]);
         let settled = case.settle(None, is_top_theirs);
-        assert!(settled.imported.repositories[0].not_imported[0].why.contains("another one"), "{settled:?}");
+        assert!(
+            settled.imported.repositories[0].not_imported[0]
+                .why
+                .contains("another one"),
+            "{settled:?}"
+        );
         let is_there = case.sample.path(".git").exists();
-        assert_eq!((is_there, settled.aside.moved.n), if is_top_theirs == Some(true) { (true, 0) } else { (false, 1) });
+        assert_eq!(
+            (is_there, settled.aside.moved.n),
+            if is_top_theirs == Some(true) {
+                (true, 0)
+            } else {
+                (false, 1)
+            }
+        );
     }
 }
 
 #[test]
 fn a_session_goes_on_in_its_folders_as_long_as_its_review_waits() {
     let case = Case::of(committed());
-    case.sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
+    case.sample
+        .git(&["worktree", "add", "-q", "--detach", "tree"]);
     let first = case.prepare_for(Some("s"));
-    assert_eq!(first.repositories[1].refused, Some(GitRefusal::WorktreeBelow));
+    assert_eq!(
+        first.repositories[1].refused,
+        Some(GitRefusal::WorktreeBelow)
+    );
     case.commit("b");
     let reviews = case.sample.beside("state/reviews");
     fs::create_dir(&reviews).expect("made");
     fs::write(reviews.join("s.json"), "{}").expect("written");
-    assert_eq!(case.prepare_for(Some("s")), first, "what it was told before, it is told again");
+    assert_eq!(
+        case.prepare_for(Some("s")),
+        first,
+        "what it was told before, it is told again"
+    );
     case.commit("c");
     // The project's own repository is another one: what the session borrows is not there.
     fs::rename(case.sample.path(".git"), case.sample.beside("away")).expect("moved");
     case.sample.git(&["init", "-q"]);
-    assert_eq!(case.prepare_for(Some("s")).repositories[0].refused, Some(GitRefusal::Replaced));
+    assert_eq!(
+        case.prepare_for(Some("s")).repositories[0].refused,
+        Some(GitRefusal::Replaced)
+    );
     fs::remove_dir_all(case.sample.path(".git")).expect("removed");
     fs::rename(case.sample.beside("away"), case.sample.path(".git")).expect("moved");
     assert!(case.accept(None).is_settled);
@@ -235,7 +344,10 @@ fn a_session_goes_on_in_its_folders_as_long_as_its_review_waits() {
     case.commit("d");
     fs::remove_file(reviews.join("s.json")).expect("removed");
     case.prepare_for(Some("s"));
-    assert!(case.accept(None).imported.repositories[0].moved.is_empty(), "nothing ran in what was begun without a review");
+    assert!(
+        case.accept(None).imported.repositories[0].moved.is_empty(),
+        "nothing ran in what was begun without a review"
+    );
 }
 
 #[test]
@@ -245,7 +357,10 @@ fn what_waited_in_a_review_moves_no_repository_of_the_persons() {
     case.commit("b");
     case.sample.git(&["init", "-q", "theirs"]);
     let settled = case.accept(Some(&[]));
-    assert!(settled.is_settled && settled.aside.moved.is_empty(), "{settled:?}");
+    assert!(
+        settled.is_settled && settled.aside.moved.is_empty(),
+        "{settled:?}"
+    );
     assert!(case.sample.path("theirs/.git/HEAD").exists());
     assert_eq!(case.subjects(), "b\na\n");
     assert!(case.accept(Some(&[])).is_settled, "again is no harm");
@@ -257,10 +372,17 @@ fn what_cannot_be_taken_over_is_tried_again_as_long_as_its_review_waits() {
     case.prepare();
     case.commit("b");
     let before = case.sample.git(&["rev-parse", "HEAD"]);
-    case.sample.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    case.sample
+        .git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
     for _ in 0..2 {
         let settled = case.accept(None);
-        assert!(!settled.is_settled && settled.imported.repositories[0].not_imported[0].why.contains("was moved here"), "{settled:?}");
+        assert!(
+            !settled.is_settled
+                && settled.imported.repositories[0].not_imported[0]
+                    .why
+                    .contains("was moved here"),
+            "{settled:?}"
+        );
     }
     case.sample.git(&["reset", "-q", "--soft", before.trim()]);
     assert!(case.accept(None).is_settled);
@@ -277,31 +399,55 @@ fn commits_of_a_review_whose_ground_was_pruned_are_said_to_stand_on_nothing_and_
     case.commit("b");
     case.in_session(&["branch", "side", "keep"]);
     case.sample.git(&["reset", "-q", "--hard", "keep"]);
-    case.sample.git(&["reflog", "expire", "--expire=now", "--all"]);
+    case.sample
+        .git(&["reflog", "expire", "--expire=now", "--all"]);
     case.sample.git(&["gc", "-q", "--prune=now"]);
     for unless_it_may_run in [Some(&[][..]), None] {
         let settled = case.accept(unless_it_may_run);
-        assert!(!settled.is_settled && settled.held.is_empty() && settled.may_run.is_empty(), "nothing of it runs: {settled:?}");
-        let told: Vec<String> =
-            settled.imported.repositories[0].not_imported.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
-        let main = told.iter().find(|one| one.starts_with("refs/heads/main: ")).expect("it is said");
+        assert!(
+            !settled.is_settled && settled.held.is_empty() && settled.may_run.is_empty(),
+            "nothing of it runs: {settled:?}"
+        );
+        let told: Vec<String> = settled.imported.repositories[0]
+            .not_imported
+            .iter()
+            .map(|one| format!("{}: {}", one.what, one.why))
+            .collect();
+        let main = told
+            .iter()
+            .find(|one| one.starts_with("refs/heads/main: "))
+            .expect("it is said");
         assert!(main.contains(&lost), "{told:?}");
-        assert!(main.contains("it cannot be read; if what it stands on is gone from the repository"), "{told:?}");
+        assert!(
+            main.contains("it cannot be read; if what it stands on is gone from the repository"),
+            "{told:?}"
+        );
     }
-    assert_eq!(case.sample.git(&["log", "-1", "--format=%s", "side"]), "a\n");
+    assert_eq!(
+        case.sample.git(&["log", "-1", "--format=%s", "side"]),
+        "a\n"
+    );
 }
 
 #[test]
 fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
     let case = Case::of(committed());
     case.prepare();
-    let names: String = (0..230).map(|n| format!("create refs/tags/{n:03} HEAD\n")).collect();
+    let names: String = (0..230)
+        .map(|n| format!("create refs/tags/{n:03} HEAD\n"))
+        .collect();
     fs::write(case.sample.beside("names"), names).expect("written");
-    let script = format!("!git update-ref --stdin < {}", case.sample.beside("names").display());
+    let script = format!(
+        "!git update-ref --stdin < {}",
+        case.sample.beside("names").display()
+    );
     case.in_session(&["-c", &format!("alias.make={script}"), "make"]);
     let settled = case.settle(None, None);
     let one = &settled.imported.repositories[0];
-    assert_eq!((one.moved.len(), one.n_more.moved, settled.is_settled), (200, 30, true));
+    assert_eq!(
+        (one.moved.len(), one.n_more.moved, settled.is_settled),
+        (200, 30, true)
+    );
     assert_eq!(case.sample.git(&["tag"]).lines().count(), 230);
 }
 
@@ -315,9 +461,22 @@ fn a_name_that_stands_for_another_one_is_said_and_the_persons_own_is_not() {
     case.in_session(&["branch", "side"]);
     let settled = case.settle(None, None);
     let one = &settled.imported.repositories[0];
-    let told: Vec<String> = one.not_imported.iter().map(|one| format!("{} {}", one.what, one.why)).collect();
-    assert!(told.len() == 1 && told[0].starts_with("refs/heads/sym stands for refs/heads/main"), "{told:?}");
-    assert_eq!(one.moved.iter().map(|moved| moved.name.to_text()).collect::<Vec<_>>(), ["refs/heads/side"]);
+    let told: Vec<String> = one
+        .not_imported
+        .iter()
+        .map(|one| format!("{} {}", one.what, one.why))
+        .collect();
+    assert!(
+        told.len() == 1 && told[0].starts_with("refs/heads/sym stands for refs/heads/main"),
+        "{told:?}"
+    );
+    assert_eq!(
+        one.moved
+            .iter()
+            .map(|moved| moved.name.to_text())
+            .collect::<Vec<_>>(),
+        ["refs/heads/side"]
+    );
 }
 
 #[test]
@@ -325,27 +484,69 @@ fn a_name_that_git_would_take_for_another_thing_is_said_and_stays() {
     let sample = committed();
     let id = sample.git(&["rev-parse", "HEAD"]).trim().to_owned();
     sample.git(&["update-ref", "refs/remotes/origin/main", &id]);
-    sample.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
+    sample.git(&[
+        "symbolic-ref",
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/main",
+    ]);
     let case = Case::of(sample);
     case.prepare();
-    let odd = ["tags/origin", "tags/heads/main", "tags/remotes/origin/main", "tags/0123abc", "heads/tags/v1"];
-    for name in odd.iter().map(|name| format!("refs/{name}")).chain([format!("refs/tags/{}", &id[..7])]) {
+    let odd = [
+        "tags/origin",
+        "tags/heads/main",
+        "tags/remotes/origin/main",
+        "tags/0123abc",
+        "heads/tags/v1",
+    ];
+    for name in odd
+        .iter()
+        .map(|name| format!("refs/{name}"))
+        .chain([format!("refs/tags/{}", &id[..7])])
+    {
         case.in_session(&["update-ref", &name, &id]);
     }
-    for name in ["tags/v1.0", "tags/20261125", "heads/fix/a1", "tags/original", "heads/deadbeef"] {
+    for name in [
+        "tags/v1.0",
+        "tags/20261125",
+        "heads/fix/a1",
+        "tags/original",
+        "heads/deadbeef",
+    ] {
         case.in_session(&["update-ref", &format!("refs/{name}"), &id]);
     }
     let settled = case.settle(None, None);
     let one = &settled.imported.repositories[0];
-    assert_eq!(one.not_imported.len(), odd.len() + 1, "{:?}", one.not_imported);
-    assert!(one.not_imported.iter().all(|one| one.why.contains("takes for something else")), "{:?}", one.not_imported);
+    assert_eq!(
+        one.not_imported.len(),
+        odd.len() + 1,
+        "{:?}",
+        one.not_imported
+    );
+    assert!(
+        one.not_imported
+            .iter()
+            .all(|one| one.why.contains("takes for something else")),
+        "{:?}",
+        one.not_imported
+    );
     let moved: Vec<String> = one.moved.iter().map(|moved| moved.name.to_text()).collect();
-    assert_eq!(moved, ["refs/heads/deadbeef", "refs/heads/fix/a1", "refs/tags/20261125", "refs/tags/original", "refs/tags/v1.0"]);
+    assert_eq!(
+        moved,
+        [
+            "refs/heads/deadbeef",
+            "refs/heads/fix/a1",
+            "refs/tags/20261125",
+            "refs/tags/original",
+            "refs/tags/v1.0"
+        ]
+    );
 }
 
 #[test]
 fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_done_then() {
-    let late = |case: &Case, text: &str| fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written");
+    let late = |case: &Case, text: &str| {
+        fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written")
+    };
     // All else was taken over: of what is in the session's folder nothing comes again.
     let case = Case::of(committed());
     case.prepare();
@@ -353,7 +554,10 @@ fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_don
     late(&case, "all taken");
     case.sample.git(&["init", "-q", "new"]);
     let settled = case.settle(None, Some(true));
-    assert_eq!((settled.aside.moved.n, settled.imported, settled.is_settled), (1, ImportedGit::default(), true));
+    assert_eq!(
+        (settled.aside.moved.n, settled.imported, settled.is_settled),
+        (1, ImportedGit::default(), true)
+    );
     assert_eq!(case.subjects(), "a\n");
     // Something stays, and was told.
     let case = Case::of(committed());
@@ -363,7 +567,10 @@ fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_don
     late(&case, "");
     case.sample.git(&["init", "-q", "new"]);
     let settled = case.settle(None, Some(true));
-    assert_eq!((settled.aside.moved.n, settled.imported, settled.is_settled), (1, ImportedGit::default(), false));
+    assert_eq!(
+        (settled.aside.moved.n, settled.imported, settled.is_settled),
+        (1, ImportedGit::default(), false)
+    );
     assert_eq!(case.settle(None, None), SettledGit::default());
     assert!(!case.sample.path("new/.git").exists() && case.subjects() == "a\n");
 }
@@ -372,20 +579,54 @@ fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_don
 fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
     let case = Case::of(committed());
     case.prepare();
-    let bounds = Bounds { time: Duration::ZERO, ..Bounds::default() };
+    let bounds = Bounds {
+        time: Duration::ZERO,
+        ..Bounds::default()
+    };
     let settled = case
-        .in_folders(|folders| carry_out_within(folders, &case.settling(None, Some(true)), bounds, Duration::from_mins(1)))
+        .in_folders(|folders| {
+            carry_out_within(
+                folders,
+                &case.settling(None, Some(true)),
+                bounds,
+                Duration::from_mins(1),
+            )
+        })
         .expect("done");
-    let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
-    let notes: Vec<&String> = settled.imported.repositories.iter().flat_map(|one| &one.notes).collect();
-    assert!(settled.is_settled && !settled.aside.whole && notes.len() == 1 && notes[0].contains("not every folder"), "{settled:?}");
+    let GitAnswer::Settled(settled) = settled else {
+        panic!("another answer")
+    };
+    let notes: Vec<&String> = settled
+        .imported
+        .repositories
+        .iter()
+        .flat_map(|one| &one.notes)
+        .collect();
+    assert!(
+        settled.is_settled
+            && !settled.aside.whole
+            && notes.len() == 1
+            && notes[0].contains("not every folder"),
+        "{settled:?}"
+    );
 }
 
 #[test]
 fn folders_that_nobody_could_look_into_are_named() {
     assert_eq!(warned_of(&[]), None);
-    let closed: Vec<BytesPath> = (10..32).map(|n| BytesPath::from_bytes(format!("deep/{n}"))).collect();
+    let closed: Vec<BytesPath> = (10..32)
+        .map(|n| BytesPath::from_bytes(format!("deep/{n}")))
+        .collect();
     let note = |n: usize| warned_of(&closed[..n]).expect("told").notes[0].clone();
-    assert!(note(2).starts_with("`deep/10`, `deep/11` could not be looked into: "), "{}", note(2));
-    assert!(note(20).contains("`deep/29` could not") && note(22).contains("`deep/29` and 2 more could not"), "{}", note(22));
+    assert!(
+        note(2).starts_with("`deep/10`, `deep/11` could not be looked into: "),
+        "{}",
+        note(2)
+    );
+    assert!(
+        note(20).contains("`deep/29` could not")
+            && note(22).contains("`deep/29` and 2 more could not"),
+        "{}",
+        note(22)
+    );
 }

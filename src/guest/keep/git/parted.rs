@@ -1,4 +1,5 @@
-//! A repository that a session makes of a folder in which something else is: only what makes it one leaves the project.
+//! A repository that a session makes of a folder in which something else is: only what makes it one
+//! leaves the project.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +26,12 @@ impl Case {
     /// A project whose folder `lib` has files of the person's, some with names that git knows.
     fn new() -> Self {
         let sample = Sample::without_git();
-        for path in ["lib/a.txt", "lib/deep/b.txt", "lib/config", "lib/objects/sprite"] {
+        for path in [
+            "lib/a.txt",
+            "lib/deep/b.txt",
+            "lib/config",
+            "lib/objects/sprite",
+        ] {
             sample.write(path, "theirs\n");
         }
         Self::of(sample)
@@ -39,9 +45,18 @@ impl Case {
 
     fn aside(&self) -> Vec<Aside> {
         let open = |path| Folder::open(path).expect("opens");
-        let (project, kept) = (open(&self.sample.path("")), open(&self.sample.beside("kept")));
+        let (project, kept) = (
+            open(&self.sample.path("")),
+            open(&self.sample.beside("kept")),
+        );
         let all = aside(&project, &self.start, (&kept, "s"), Bounds::default()).expect("moved");
-        assert_eq!(aside(&project, &self.start, (&kept, "s"), Bounds::default()).expect("moved").moved.n, 0);
+        assert_eq!(
+            aside(&project, &self.start, (&kept, "s"), Bounds::default())
+                .expect("moved")
+                .moved
+                .n,
+            0
+        );
         all.moved.first
     }
 
@@ -52,8 +67,12 @@ impl Case {
 
     /// What there is in a folder, without what is in the folders in it.
     fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.sample.path(folder)).expect("a folder").flatten();
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let entries = fs::read_dir(self.sample.path(folder))
+            .expect("a folder")
+            .flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -74,21 +93,52 @@ fn the_files_that_were_there_before_stay_where_they_are() {
     sample.write("lib/hooks/pre-commit", "evil");
     sample.write("lib/made.txt", "by the session");
     symlink("/etc/passwd", sample.path("lib/index")).expect("linked");
-    // The person's own file, which is as it would be without all that: changed in place, as a command may.
+    // The person's own file, which is as it would be without all that: changed in place, as a
+    // command may.
     sample.write("lib/config", "[core]\n\tbare = true\n");
     assert!(case.is_repository("lib"), "git takes it for one");
     let moved = case.aside();
-    assert_eq!(moved.iter().map(told).collect::<Vec<_>>(), ["lib: HEAD hooks index refs"]);
+    assert_eq!(
+        moved.iter().map(told).collect::<Vec<_>>(),
+        ["lib: HEAD hooks index refs"]
+    );
     assert!(!case.is_repository("lib"));
-    assert_eq!(case.names("lib"), ["a.txt", "config", "deep", "made.txt", "objects"]);
-    assert_eq!(fs::read_to_string(sample.path("lib/deep/b.txt")).expect("read"), "theirs\n");
-    assert_eq!(fs::read_to_string(sample.path("lib/config")).expect("read"), "[core]\n\tbare = true\n");
-    let kept = sample.beside("kept").join(moved[0].kept.as_ref().expect("kept").as_path());
-    assert!(kept.join("hooks/pre-commit").exists() && kept.join("HEAD.aside").exists() && !kept.join("a.txt").exists());
-    assert_eq!(fs::read_link(kept.join("index")).expect("a link, still").as_os_str(), "/etc/passwd");
+    assert_eq!(
+        case.names("lib"),
+        ["a.txt", "config", "deep", "made.txt", "objects"]
+    );
+    assert_eq!(
+        fs::read_to_string(sample.path("lib/deep/b.txt")).expect("read"),
+        "theirs\n"
+    );
+    assert_eq!(
+        fs::read_to_string(sample.path("lib/config")).expect("read"),
+        "[core]\n\tbare = true\n"
+    );
+    let kept = sample
+        .beside("kept")
+        .join(moved[0].kept.as_ref().expect("kept").as_path());
+    assert!(
+        kept.join("hooks/pre-commit").exists()
+            && kept.join("HEAD.aside").exists()
+            && !kept.join("a.txt").exists()
+    );
+    assert_eq!(
+        fs::read_link(kept.join("index"))
+            .expect("a link, still")
+            .as_os_str(),
+        "/etc/passwd"
+    );
     // Only what is gone runs nowhere by now.
     let has = |path: &str| moved[0].has(path.as_bytes());
-    assert!(has("lib/hooks/pre-commit") && has("lib/HEAD") && !has("lib/made.txt") && !has("lib") && !has("library/HEAD") && !has("HEAD"));
+    assert!(
+        has("lib/hooks/pre-commit")
+            && has("lib/HEAD")
+            && !has("lib/made.txt")
+            && !has("lib")
+            && !has("library/HEAD")
+            && !has("HEAD")
+    );
 }
 
 #[test]
@@ -107,9 +157,19 @@ fn a_file_of_the_persons_that_git_would_obey_stays_without_what_makes_git_look_a
     sample.git(&["init", "-q", "--bare", "vendor"]);
     assert!(case.is_repository("notes") && case.is_repository("other"));
     let moved: Vec<String> = case.aside().iter().map(told).collect();
-    assert_eq!(moved, ["notes: config objects", "other: commondir", "vendor: "]);
-    assert_eq!((case.names("notes").join(" "), case.names("other").join(" ")), ("HEAD refs".to_owned(), "HEAD".to_owned()));
-    assert!(!case.is_repository("notes") && !case.is_repository("other") && !sample.path("vendor").exists());
+    assert_eq!(
+        moved,
+        ["notes: config objects", "other: commondir", "vendor: "]
+    );
+    assert_eq!(
+        (case.names("notes").join(" "), case.names("other").join(" ")),
+        ("HEAD refs".to_owned(), "HEAD".to_owned())
+    );
+    assert!(
+        !case.is_repository("notes")
+            && !case.is_repository("other")
+            && !sample.path("vendor").exists()
+    );
 }
 
 #[test]
@@ -117,7 +177,11 @@ fn what_was_a_repository_and_is_another_one_now_keeps_nothing_that_makes_it_one(
     let sample = Sample::without_git();
     sample.git(&["init", "-q", "--bare", "vendor"]);
     let mut case = Case::of(sample);
-    assert!(case.start.parts.is_empty(), "they are no files of the person's: {:?}", case.start.parts);
+    assert!(
+        case.start.parts.is_empty(),
+        "they are no files of the person's: {:?}",
+        case.start.parts
+    );
     // As it is told of one that another folder stands in the place of.
     case.start.repositories.clear();
     case.sample.write("vendor/read me", "x");
@@ -139,7 +203,12 @@ fn a_folder_that_nobody_may_change_keeps_nothing_in_and_its_mode() {
         && is_root
     {
         nix::unistd::chown(&path, Some(somebody), None).expect("owned by somebody");
-        folders.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+        folders.extend(
+            fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .map(|entry| entry.expect("an entry").path()),
+        );
     }
     for path in ["lib/refs", "lib"] {
         fs::set_permissions(sample.path(path), fs::Permissions::from_mode(0o555)).expect("set");
@@ -148,10 +217,23 @@ fn a_folder_that_nobody_may_change_keeps_nothing_in_and_its_mode() {
     let before = is_root.then(|| nix::unistd::setfsuid(somebody));
     let moved = case.aside();
     before.map(nix::unistd::setfsuid);
-    assert_eq!(moved.iter().map(told).collect::<Vec<_>>(), ["lib: HEAD refs"]);
-    assert!(moved[0].problem.is_none() && moved[0].kept.is_some(), "{moved:?}");
+    assert_eq!(
+        moved.iter().map(told).collect::<Vec<_>>(),
+        ["lib: HEAD refs"]
+    );
+    assert!(
+        moved[0].problem.is_none() && moved[0].kept.is_some(),
+        "{moved:?}"
+    );
     assert_eq!(case.names("lib"), ["a.txt", "config", "deep", "objects"]);
-    assert_eq!(fs::metadata(sample.path("lib")).expect("facts").permissions().mode() & 0o777, 0o555);
+    assert_eq!(
+        fs::metadata(sample.path("lib"))
+            .expect("facts")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o555
+    );
 }
 
 #[test]
@@ -159,6 +241,9 @@ fn what_was_cut_off_in_such_a_folder_goes_on() {
     let case = Case::new();
     case.sample.write("lib/.podbay-aside-s-0/HEAD.aside", "x");
     let moved = case.aside();
-    assert_eq!(moved.iter().map(told).collect::<Vec<_>>(), ["lib/.podbay-aside-s-0: "]);
+    assert_eq!(
+        moved.iter().map(told).collect::<Vec<_>>(),
+        ["lib/.podbay-aside-s-0: "]
+    );
     assert_eq!(case.names("lib"), ["a.txt", "config", "deep", "objects"]);
 }

@@ -52,9 +52,11 @@ pub struct Source<'a> {
     pub path: BytesPath,
     /// The real repository; of a linked worktree, the one that it belongs to.
     pub real: &'a Folder,
-    /// The linked worktree that the project is, by its name in the repository, and the place of its `.git` file as the repository knows it.
+    /// The linked worktree that the project is, by its name in the repository, and the place of its
+    /// `.git` file as the repository knows it.
     pub worktree: Option<(BytesPath, BytesPath)>,
-    /// The folder to make, which is empty, or was left by a preparation that did not come to its end.
+    /// The folder to make, which is empty, or was left by a preparation that did not come to its
+    /// end.
     pub session: &'a Folder,
     /// Where that is for whoever takes over what is in it.
     pub session_at: BytesPath,
@@ -65,9 +67,10 @@ pub struct Source<'a> {
 
 /// Makes a session's git folders, without running git.
 ///
-/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are files and folders of the project that the
-/// box masks, `place` is where the project is on the person's machine, and `outside` what was read there. Each repository that git cannot write to is named with why, and has no
-/// folder; the others do not wait for it.
+/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are
+/// files and folders of the project that the box masks, `place` is where the project is on the
+/// person's machine, and `outside` what was read there. Each repository that git cannot write to is
+/// named with why, and has no folder; the others do not wait for it.
 pub fn prepare(
     project: &Folder,
     found: FoundGit,
@@ -81,26 +84,57 @@ pub fn prepare(
     if Start::read(state, id)?.is_some_and(|start| !start.repositories.is_empty()) {
         // What it left there is nowhere else.
         let problem = "has a git folder already; import what is in it, or forget it, before another one is made".to_owned();
-        return Err(Fault::Invalid { field: format!("session {id}"), problem });
+        return Err(Fault::Invalid {
+            field: format!("session {id}"),
+            problem,
+        });
     }
     Start::forget(state, id)?;
-    let mut all = All { project, place, hidden, person, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
+    let mut all = All {
+        project,
+        place,
+        hidden,
+        person,
+        prepared: Vec::new(),
+        started: Vec::new(),
+        indexes: Vec::new(),
+    };
     for source in sources {
-        for (name, _) in source.session.names(b"").map_err(|errno| super::folder::failed("list", b"", &errno.into()))? {
+        for (name, _) in source
+            .session
+            .names(b"")
+            .map_err(|errno| super::folder::failed("list", b"", &errno.into()))?
+        {
             source.session.remove(&name)?;
         }
-        all.prepare(&Place { source, inside: Vec::new(), is_module: false })?;
+        all.prepare(&Place {
+            source,
+            inside: Vec::new(),
+            is_module: false,
+        })?;
     }
-    let gits = found.repositories.iter().filter(|one| matches!(one.kind, GitKind::Folder | GitKind::Pointer { .. } | GitKind::Link { .. }));
+    let gits = found.repositories.iter().filter(|one| {
+        matches!(
+            one.kind,
+            GitKind::Folder | GitKind::Pointer { .. } | GitKind::Link { .. }
+        )
+    });
     let mut obeyed = obeyed(project, gits.map(|one| &one.path), place);
-    for (source, (name, _)) in sources.iter().filter_map(|source| Some((source, source.worktree.as_ref()?))) {
+    for (source, (name, _)) in sources
+        .iter()
+        .filter_map(|source| Some((source, source.worktree.as_ref()?)))
+    {
         let there = obeyed_in_worktree(project, source.real, name.as_bytes(), place);
         obeyed.paths.extend(there.paths);
         obeyed.unread.extend(there.unread);
         obeyed.said.extend(there.said);
     }
     outside.add_to(&mut obeyed);
-    let prepared = PreparedGit { repositories: all.prepared, n_more: 0, obeyed };
+    let prepared = PreparedGit {
+        repositories: all.prepared,
+        n_more: 0,
+        obeyed,
+    };
     let mut start = Start::new(project, found, all.started);
     start.prepared.clone_from(&prepared);
     start.write(state, id, &all.indexes)?;
@@ -146,14 +180,23 @@ impl Place<'_> {
 
     /// Where objects are borrowed from, as git reads it.
     fn borrowed(&self) -> Vec<u8> {
-        [join_both(self.source.real_in_box.as_bytes(), &self.common(b"objects")).as_slice(), b"\n"].concat()
+        [
+            join_both(self.source.real_in_box.as_bytes(), &self.common(b"objects")).as_slice(),
+            b"\n",
+        ]
+        .concat()
     }
 
     fn read(&self, path: &[u8], limit: u64) -> Result<Option<Vec<u8>>, GitRefusal> {
-        self.source.real.read(path, limit).map_err(|fault| match fault {
-            Fault::NotRegular { path, kind } if kind == "symbolic link" => GitRefusal::Linked { path },
-            fault => broken(path, &fault),
-        })
+        self.source
+            .real
+            .read(path, limit)
+            .map_err(|fault| match fault {
+                Fault::NotRegular { path, kind } if kind == "symbolic link" => {
+                    GitRefusal::Linked { path }
+                }
+                fault => broken(path, &fault),
+            })
     }
 
     fn kind(&self, path: &[u8]) -> Option<Kind> {
@@ -174,13 +217,18 @@ impl All<'_> {
         };
         match self.look(place) {
             Ok(contents) => {
-                // A submodule that cannot be shown: git would die of it in every question about the files around it.
+                // A submodule that cannot be shown: git would die of it in every question about the
+                // files around it.
                 let mut passed_over = Vec::new();
                 let inside = place.private(b"");
                 let inside = inside.strip_suffix(b"/").unwrap_or(&inside);
                 for module in modules(place.source.real, inside).unwrap_or_default() {
                     let name = module[join(inside, b"modules").len() + 1..].to_vec();
-                    let inner = Place { source: place.source, inside: module, is_module: true };
+                    let inner = Place {
+                        source: place.source,
+                        inside: module,
+                        is_module: true,
+                    };
                     if !self.prepare(&inner)? {
                         passed_over.push(name);
                     }
@@ -207,10 +255,22 @@ impl All<'_> {
         passed_over: &[Vec<u8>],
         prepared: &mut PreparedRepository,
     ) -> Result<(), Fault> {
-        let Contents { mut settings, work_tree, head, refs, index } = contents;
+        let Contents {
+            mut settings,
+            work_tree,
+            head,
+            refs,
+            index,
+        } = contents;
         let (real, session) = (place.source.real, place.source.session);
         let mut exclude = self.own_rules(&mut settings, &work_tree);
-        for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads", b"refs/tags", b"info"] {
+        for folder in [
+            &b"objects/pack"[..],
+            b"objects/info",
+            b"refs/heads",
+            b"refs/tags",
+            b"info",
+        ] {
             session.make(&place.common(folder))?;
         }
         let mut kept = settings.kept;
@@ -220,13 +280,24 @@ impl All<'_> {
             kept.push(config::Entry::new("core", None, "worktree", said));
         }
         for name in passed_over {
-            kept.push(config::Entry::new("submodule", Some(name), "ignore", b"all"));
+            kept.push(config::Entry::new(
+                "submodule",
+                Some(name),
+                "ignore",
+                b"all",
+            ));
         }
         session.write(&place.common(b"config"), &config::write(&kept))?;
         session.write(&place.common(b"objects/info/alternates"), &place.borrowed())?;
-        session.write(&place.common(b"packed-refs"), &refs::packed_text(&refs.bound))?;
+        session.write(
+            &place.common(b"packed-refs"),
+            &refs::packed_text(&refs.bound),
+        )?;
         for (name, to) in &refs.symbolic {
-            session.write(&place.common(name.as_bytes()), &[b"ref: ", to.as_bytes(), b"\n"].concat())?;
+            session.write(
+                &place.common(name.as_bytes()),
+                &[b"ref: ", to.as_bytes(), b"\n"].concat(),
+            )?;
         }
         for name in [&b"shallow"[..], b"info/attributes"] {
             if let Ok(Some(bytes)) = real.read(&place.common(name), MAX_SMALL) {
@@ -234,35 +305,65 @@ impl All<'_> {
             }
         }
         let hidden = hide::below(self.hidden, &work_tree);
-        exclude.extend(real.read(&place.common(b"info/exclude"), MAX_SMALL).ok().flatten().unwrap_or_default());
+        exclude.extend(
+            real.read(&place.common(b"info/exclude"), MAX_SMALL)
+                .ok()
+                .flatten()
+                .unwrap_or_default(),
+        );
         hide::in_exclude(&mut exclude, &hidden);
         session.write(&place.common(b"info/exclude"), &exclude)?;
         session.write(&place.private(b"HEAD"), &head.to_text())?;
         if let Ok(Some(bytes)) = real.read(&place.private(b"info/sparse-checkout"), MAX_SMALL) {
             session.write(&place.private(b"info/sparse-checkout"), &bytes)?;
         }
-        logs::copy(real, session, &[place.common(b"logs"), place.private(b"logs")], &head)?;
+        logs::copy(
+            real,
+            session,
+            &[place.common(b"logs"), place.private(b"logs")],
+            &head,
+        )?;
         if let Some((worktree, _)) = &place.source.worktree {
             // Its own folder needs to be one, too.
-            let main = Head::read(real, b"HEAD").ok().flatten().unwrap_or_else(|| head.clone());
-            // Where a bare repository's names a branch, git would take that for checked out there, and let no worktree have it.
+            let main = Head::read(real, b"HEAD")
+                .ok()
+                .flatten()
+                .unwrap_or_else(|| head.clone());
+            // Where a bare repository's names a branch, git would take that for checked out there,
+            // and let no worktree have it.
             let commit = head.commit(&refs.bound).filter(|_| is_bare(real)).cloned();
             let main = commit.map_or(main, |object| Head::Commit { object });
             session.write(b"HEAD", &main.to_text())?;
             session.write(&place.private(b"commondir"), b"../..\n")?;
-            session.write(&place.private(b"gitdir"), &[b"/workspace/", place.source.path.as_bytes(), b"\n"].concat())?;
+            session.write(
+                &place.private(b"gitdir"),
+                &[b"/workspace/", place.source.path.as_bytes(), b"\n"].concat(),
+            )?;
             let at = join_both(place.source.session_in_box.as_bytes(), b"worktrees");
-            prepared.pointer = Some(BytesPath::from_bytes([b"gitdir: ", at.as_slice(), b"/", worktree.as_bytes(), b"\n"].concat()));
+            prepared.pointer = Some(BytesPath::from_bytes(
+                [b"gitdir: ", at.as_slice(), b"/", worktree.as_bytes(), b"\n"].concat(),
+            ));
         }
         if let Some((bytes, mut index)) = index.clone() {
             prepared.hidden = hide::in_index(&mut index, &hidden);
-            let bytes = if prepared.hidden.is_empty() { bytes } else { index.write() };
+            let bytes = if prepared.hidden.is_empty() {
+                bytes
+            } else {
+                index.write()
+            };
             session.write(&place.private(b"index"), &bytes)?;
         }
         prepared.n_refs = refs.bound.len() as u64;
         prepared.notes = settings.notes;
-        prepared.notes.extend(refs.odd.iter().take(20).map(|(name, why)| format!("{name} {why}, and is not there in the session")));
-        let folder = real.descend(&place.common(b".")).map_err(|errno| super::folder::failed("open", &place.inside, &errno.into()))?;
+        prepared.notes.extend(
+            refs.odd
+                .iter()
+                .take(20)
+                .map(|(name, why)| format!("{name} {why}, and is not there in the session")),
+        );
+        let folder = real
+            .descend(&place.common(b"."))
+            .map_err(|errno| super::folder::failed("open", &place.inside, &errno.into()))?;
         self.started.push(Started {
             session: place.source.session_at.clone(),
             inside: BytesPath::from_bytes(place.inside.clone()),
@@ -272,7 +373,9 @@ impl All<'_> {
             refs: refs.bound,
             symbolic: refs.symbolic,
             stashes: stash::read(&folder).unwrap_or_default(),
-            left_behind: logs::left_behind(session, &place.private(logs::HEAD)).into_iter().collect(),
+            left_behind: logs::left_behind(session, &place.private(logs::HEAD))
+                .into_iter()
+                .collect(),
             has_index: index.is_some(),
         });
         self.indexes.push(index.map(|(bytes, _)| bytes));
@@ -281,15 +384,23 @@ impl All<'_> {
 }
 
 impl All<'_> {
-    /// Returns the person's own rules of what git leaves alone, which count less than those of the repository: these come after them.
+    /// Returns the person's own rules of what git leaves alone, which count less than those of the
+    /// repository: these come after them.
     fn own_rules(&self, settings: &mut Settings, work_tree: &[u8]) -> Vec<u8> {
         let mut rules = match &settings.excludes {
             None => self.person.ignored.as_bytes().to_vec(),
             Some(said) => {
                 // What the session may not read it does not read here either.
-                let is_hidden = |path: &[u8]| self.hidden.iter().any(|hidden| is_at_or_below(path, hidden.as_bytes()));
-                let inside = self.in_project(said, work_tree).filter(|path| !is_hidden(path));
-                let read = inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
+                let is_hidden = |path: &[u8]| {
+                    self.hidden
+                        .iter()
+                        .any(|hidden| is_at_or_below(path, hidden.as_bytes()))
+                };
+                let inside = self
+                    .in_project(said, work_tree)
+                    .filter(|path| !is_hidden(path));
+                let read =
+                    inside.and_then(|path| self.project.read(&path, MAX_CONFIG).ok().flatten());
                 if read.is_none() && !said.is_empty() {
                     let said = BytesPath::from_bytes(said.as_slice());
                     settings.notes.push(format!("what {said} (core.excludesFile) has git ignore is not ignored in the session"));
@@ -303,9 +414,13 @@ impl All<'_> {
         rules
     }
 
-    /// Returns where in the project a file is that a repository's settings name; `None`: nowhere in it.
+    /// Returns where in the project a file is that a repository's settings name; `None`: nowhere in
+    /// it.
     fn in_project(&self, said: &[u8], folder: &[u8]) -> Option<Vec<u8>> {
-        match said.strip_prefix(self.place).and_then(|rest| rest.strip_prefix(b"/")) {
+        match said
+            .strip_prefix(self.place)
+            .and_then(|rest| rest.strip_prefix(b"/"))
+        {
             Some(inside) if !self.place.is_empty() => work_tree(b"", inside),
             _ if said.is_empty() || said.starts_with(b"/") || said.starts_with(b"~") => None,
             _ => work_tree(folder, said),
@@ -314,19 +429,33 @@ impl All<'_> {
 }
 
 fn is_at_or_below(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// Makes the folder of a submodule that cannot be worked in: as little as git needs not to die when it works around it.
+/// Makes the folder of a submodule that cannot be worked in: as little as git needs not to die when
+/// it works around it.
 fn write_view(place: &Place<'_>) -> Result<(), Fault> {
     let (real, session) = (place.source.real, place.source.session);
     for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads"] {
         session.make(&place.common(folder))?;
     }
-    let refs = real.descend(&place.common(b".")).ok().and_then(|folder| refs::read(&folder).ok()).unwrap_or_default();
+    let refs = real
+        .descend(&place.common(b"."))
+        .ok()
+        .and_then(|folder| refs::read(&folder).ok())
+        .unwrap_or_default();
     let head = Head::read(real, &place.common(b"HEAD")).ok().flatten();
-    let commit = head.as_ref().and_then(|head| head.commit(&refs.bound)).cloned();
-    let head = commit.map_or(Head::Branch { name: "refs/heads/main".into() }, |object| Head::Commit { object });
+    let commit = head
+        .as_ref()
+        .and_then(|head| head.commit(&refs.bound))
+        .cloned();
+    let head = commit.map_or(
+        Head::Branch {
+            name: "refs/heads/main".into(),
+        },
+        |object| Head::Commit { object },
+    );
     session.write(&place.common(b"HEAD"), &head.to_text())?;
     let bare = config::Entry::new("core", None, "bare", b"false");
     session.write(&place.common(b"config"), &config::write(&[bare]))?;
@@ -335,9 +464,16 @@ fn write_view(place: &Place<'_>) -> Result<(), Fault> {
 
 /// Joins two paths of which either may be empty.
 fn join_both(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if name.is_empty() { folder.to_vec() } else { join(folder, name) }
+    if name.is_empty() {
+        folder.to_vec()
+    } else {
+        join(folder, name)
+    }
 }
 
 fn broken(path: &[u8], fault: &Fault) -> GitRefusal {
-    GitRefusal::Broken { path: BytesPath::from_bytes(path), problem: fault.to_string() }
+    GitRefusal::Broken {
+        path: BytesPath::from_bytes(path),
+        problem: fault.to_string(),
+    }
 }

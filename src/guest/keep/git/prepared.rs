@@ -54,15 +54,27 @@ fn a_submodule_that_was_given_up_is_refused_with_what_brings_it_back() {
     let sample = Sample::with_submodules();
     sample.git(&["submodule", "--quiet", "deinit", "-f", "sub"]);
     let refused = InSession::of(sample).refused();
-    let why = |path: &str| refused.iter().find(|(found, _)| found == path).and_then(|(_, why)| why.clone());
-    assert_eq!(why(".git/modules/sub"), Some(GitRefusal::Nowhere), "{refused:?}");
+    let why = |path: &str| {
+        refused
+            .iter()
+            .find(|(found, _)| found == path)
+            .and_then(|(_, why)| why.clone())
+    };
+    assert_eq!(
+        why(".git/modules/sub"),
+        Some(GitRefusal::Nowhere),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn everything_works_inside_and_nothing_of_it_is_seen_outside() {
     let session = InSession::of(sample());
     assert_eq!(session.git(&["status", "--porcelain"]), "");
-    assert_eq!(session.git(&["branch", "--format=%(refname:short)"]), "feature/gr\u{fc}n\nmain\n");
+    assert_eq!(
+        session.git(&["branch", "--format=%(refname:short)"]),
+        "feature/gr\u{fc}n\nmain\n"
+    );
     assert_eq!(session.git(&["describe"]), "v1\n");
     assert!(session.git(&["reflog"]).contains("commit: b"));
     day(&session, "");
@@ -76,7 +88,11 @@ fn packed_names_and_objects_are_there_too() {
     sample.git(&["gc", "-q"]);
     let newer = sample.commit("c", "1");
     let session = InSession::of(sample);
-    assert_eq!(session.git(&["rev-parse", "main"]).trim(), newer, "what is loose counts more");
+    assert_eq!(
+        session.git(&["rev-parse", "main"]).trim(),
+        newer,
+        "what is loose counts more"
+    );
     day(&session, "");
     session.check_untouched();
 }
@@ -97,7 +113,10 @@ fn what_is_staged_and_stashed_is_there() {
     assert_eq!(session.git(&["stash", "list"]).lines().count(), 2);
     session.git(&["checkout", "-q", "-f"]);
     session.git(&["stash", "pop", "-q", "stash@{1}"]);
-    assert_eq!(fs::read_to_string(session.sample.path("b")).expect("read"), "stashed\n");
+    assert_eq!(
+        fs::read_to_string(session.sample.path("b")).expect("read"),
+        "stashed\n"
+    );
     session.check_untouched();
 }
 
@@ -108,14 +127,25 @@ fn a_shallow_clone_stays_shallow_and_works() {
     let from = format!("file://{}", origin.path("").display());
     sample.git(&["clone", "-q", "--depth=1", &from, "."]);
     let session = InSession::of(sample);
-    assert_eq!(session.git(&["rev-parse", "--is-shallow-repository"]), "true\n");
+    assert_eq!(
+        session.git(&["rev-parse", "--is-shallow-repository"]),
+        "true\n"
+    );
     session.sample.write("c", "1");
     session.git(&["add", "c"]);
     session.git(&["commit", "-q", "-m", "c"]);
     session.git(&["gc", "-q"]);
     assert_eq!(session.git(&["log", "--oneline"]).lines().count(), 2);
-    assert!(session.git(&["status", "--branch", "--porcelain"]).contains("## main...origin/main [ahead 1]"));
-    assert!(!fs::read_to_string(session.sample.path(".git/config")).expect("read").contains("file://"));
+    assert!(
+        session
+            .git(&["status", "--branch", "--porcelain"])
+            .contains("## main...origin/main [ahead 1]")
+    );
+    assert!(
+        !fs::read_to_string(session.sample.path(".git/config"))
+            .expect("read")
+            .contains("file://")
+    );
     session.check_untouched();
 }
 
@@ -139,9 +169,23 @@ fn a_head_without_a_branch_and_a_branch_without_a_commit_are_fine() {
 fn submodules_work_in_one_another() {
     let session = InSession::of(Sample::with_submodules());
     let none = |path: &str| (path.to_owned(), None);
-    assert_eq!(session.refused(), [none(".git/modules/sub/modules/deeper"), none(".git/modules/sub"), none(".git")]);
+    assert_eq!(
+        session.refused(),
+        [
+            none(".git/modules/sub/modules/deeper"),
+            none(".git/modules/sub"),
+            none(".git")
+        ]
+    );
     assert_eq!(session.git(&["status", "--porcelain"]), "");
-    assert_eq!(session.git(&["submodule", "status", "--recursive"]).lines().filter(|line| line.starts_with(' ')).count(), 2);
+    assert_eq!(
+        session
+            .git(&["submodule", "status", "--recursive"])
+            .lines()
+            .filter(|line| line.starts_with(' '))
+            .count(),
+        2
+    );
     day(&session, "sub/deeper");
     day(&session, "sub");
     assert!(session.git(&["status", "--porcelain"]).contains(" M sub"));
@@ -154,7 +198,13 @@ fn a_submodule_that_cannot_be_shown_does_not_stop_git_around_it() {
     let sample = Sample::with_submodules();
     sample.git_in("sub", &["config", "extensions.partialClone", "origin"]);
     let session = InSession::of(sample);
-    assert_eq!(session.refused(), [(".git/modules/sub".into(), Some(GitRefusal::Partial)), (".git".into(), None)]);
+    assert_eq!(
+        session.refused(),
+        [
+            (".git/modules/sub".into(), Some(GitRefusal::Partial)),
+            (".git".into(), None)
+        ]
+    );
     assert_eq!(session.git(&["status", "--porcelain"]), "");
     session.sample.write("file", "2");
     session.git(&["commit", "-q", "-a", "-m", "two"]);
@@ -173,15 +223,30 @@ fn a_submodule_that_cannot_be_shown_does_not_stop_git_around_it() {
 fn a_linked_worktree_works() {
     let linked = Linked::new();
     let before = fingerprint(&linked.main);
-    assert_eq!(linked.prepare("/some/other/.git").refused, Some(GitRefusal::NotOurs));
+    assert_eq!(
+        linked.prepare("/some/other/.git").refused,
+        Some(GitRefusal::NotOurs)
+    );
     let sample = &linked.sample;
     let prepared = linked.prepare(&sample.path(".git").display().to_string());
     assert_eq!(prepared.refused, None);
-    fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
-    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## side\n");
+    fs::write(
+        sample.path(".git"),
+        prepared.pointer.expect("a pointer").as_bytes(),
+    )
+    .expect("written");
+    assert_eq!(
+        sample.git(&["status", "--porcelain", "--branch"]),
+        "## side\n"
+    );
     let side = sample.commit("a", "1");
-    let fault = linked.try_prepare(&sample.path(".git").display().to_string()).expect_err("it would take the commit along");
-    assert!(fault.to_string().contains("has a git folder already"), "{fault}");
+    let fault = linked
+        .try_prepare(&sample.path(".git").display().to_string())
+        .expect_err("it would take the commit along");
+    assert!(
+        fault.to_string().contains("has a git folder already"),
+        "{fault}"
+    );
     assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
     sample.git(&["checkout", "-q", "-b", "other"]);
     sample.write("a", "2");
@@ -194,30 +259,68 @@ fn check_refused(make: impl FnOnce(&Sample), expected: &GitRefusal) {
     let sample = sample();
     make(&sample);
     let session = InSession::of(sample);
-    assert_eq!(session.refused(), [(".git".to_owned(), Some(expected.clone()))]);
-    assert_eq!(fs::read_dir(session.sample.path(".git")).expect("a folder").count(), 0, "nothing is made then");
+    assert_eq!(
+        session.refused(),
+        [(".git".to_owned(), Some(expected.clone()))]
+    );
+    assert_eq!(
+        fs::read_dir(session.sample.path(".git"))
+            .expect("a folder")
+            .count(),
+        0,
+        "nothing is made then"
+    );
     session.check_untouched();
 }
 
 #[test]
 fn what_a_session_cannot_have_is_refused_with_words() {
-    check_refused(|sample| drop(sample.git(&["config", "extensions.objectFormat", "sha256"])), &GitRefusal::Sha256);
+    check_refused(
+        |sample| drop(sample.git(&["config", "extensions.objectFormat", "sha256"])),
+        &GitRefusal::Sha256,
+    );
     check_refused(
         |sample| sample.write(".git/objects/info/alternates", "/elsewhere\n"),
-        &GitRefusal::Alternates { from: "/elsewhere".into() },
+        &GitRefusal::Alternates {
+            from: "/elsewhere".into(),
+        },
     );
-    check_refused(|sample| sample.write(".git/objects/pack/pack-1.promisor", ""), &GitRefusal::Partial);
-    check_refused(|sample| sample.write(".gitattributes", "*.bin filter=lfs diff=lfs\n"), &GitRefusal::LargeFiles);
-    check_refused(|sample| drop(sample.commit("deep/.gitattributes", "*.bin filter=lfs\n")), &GitRefusal::LargeFiles);
-    check_refused(|sample| drop(sample.git(&["update-index", "--split-index"])), &GitRefusal::SplitIndex);
-    check_refused(|sample| drop(sample.git(&["config", "core.worktree", "/tmp"])), &GitRefusal::Elsewhere { path: "/tmp".into() });
-    check_refused(|sample| sample.write(".git/MERGE_HEAD", "x"), &GitRefusal::UnderWay { what: "a merge".into() });
+    check_refused(
+        |sample| sample.write(".git/objects/pack/pack-1.promisor", ""),
+        &GitRefusal::Partial,
+    );
+    check_refused(
+        |sample| sample.write(".gitattributes", "*.bin filter=lfs diff=lfs\n"),
+        &GitRefusal::LargeFiles,
+    );
+    check_refused(
+        |sample| drop(sample.commit("deep/.gitattributes", "*.bin filter=lfs\n")),
+        &GitRefusal::LargeFiles,
+    );
+    check_refused(
+        |sample| drop(sample.git(&["update-index", "--split-index"])),
+        &GitRefusal::SplitIndex,
+    );
+    check_refused(
+        |sample| drop(sample.git(&["config", "core.worktree", "/tmp"])),
+        &GitRefusal::Elsewhere {
+            path: "/tmp".into(),
+        },
+    );
+    check_refused(
+        |sample| sample.write(".git/MERGE_HEAD", "x"),
+        &GitRefusal::UnderWay {
+            what: "a merge".into(),
+        },
+    );
     check_refused(
         |sample| {
             fs::rename(sample.path(".git/objects"), sample.beside("objects")).expect("moved");
             symlink(sample.beside("objects"), sample.path(".git/objects")).expect("linked");
         },
-        &GitRefusal::Linked { path: "objects".into() },
+        &GitRefusal::Linked {
+            path: "objects".into(),
+        },
     );
     check_refused(
         |sample| {
@@ -225,14 +328,20 @@ fn what_a_session_cannot_have_is_refused_with_words() {
             sample.commit("b", "2");
             sample.git(&["checkout", "-q", "main"]);
             sample.commit("b", "3");
-            assert!(!run_git(&sample.path(""), &["merge", "-q", "other"]).1, "there is a conflict");
+            assert!(
+                !run_git(&sample.path(""), &["merge", "-q", "other"]).1,
+                "there is a conflict"
+            );
             fs::remove_file(sample.path(".git/MERGE_HEAD")).expect("removed");
         },
         &GitRefusal::Unmerged,
     );
     check_refused(
         |sample| sample.write(".git/HEAD", "nonsense"),
-        &GitRefusal::Broken { path: "HEAD".into(), problem: "it names neither a branch nor a commit".into() },
+        &GitRefusal::Broken {
+            path: "HEAD".into(),
+            problem: "it names neither a branch nor a commit".into(),
+        },
     );
 }
 
@@ -241,7 +350,10 @@ fn many_attributes(sample: &Sample, n: usize) {
     let blob = sample.git(&["rev-parse", "HEAD:b"]);
     let line = |n: usize| format!("100644 {}\td/{n}/.gitattributes\n", blob.trim());
     fs::write(sample.beside("lines"), (0..n).map(line).collect::<String>()).expect("written");
-    let script = format!("!git update-index --add --index-info < {}", sample.beside("lines").display());
+    let script = format!(
+        "!git update-index --add --index-info < {}",
+        sample.beside("lines").display()
+    );
     sample.git(&["-c", &format!("alias.make={script}"), "make"]);
 }
 
@@ -255,19 +367,35 @@ fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_s
         }
     };
     check_refused(last("*.bin filter=lfs\n", 300), &GitRefusal::LargeFiles);
-    check_refused(last("*.bin filter=lfs\n", MAX_ATTRIBUTES - 1), &GitRefusal::LargeFiles);
+    check_refused(
+        last("*.bin filter=lfs\n", MAX_ATTRIBUTES - 1),
+        &GitRefusal::LargeFiles,
+    );
     let problem = format!("there are more than {MAX_ATTRIBUTES} such files");
-    check_refused(last("*.bin text\n", MAX_ATTRIBUTES), &GitRefusal::LargeFilesUnknown { path: "z/.gitattributes".into(), problem });
+    check_refused(
+        last("*.bin text\n", MAX_ATTRIBUTES),
+        &GitRefusal::LargeFilesUnknown {
+            path: "z/.gitattributes".into(),
+            problem,
+        },
+    );
     let fill = |n: usize, end: &str| "#".repeat(n - end.len()) + end;
     let most = MAX_CONFIG as usize;
-    check_refused(|sample| sample.write(".gitattributes", &fill(most, "\n*.bin filter=lfs\n")), &GitRefusal::LargeFiles);
+    check_refused(
+        |sample| sample.write(".gitattributes", &fill(most, "\n*.bin filter=lfs\n")),
+        &GitRefusal::LargeFiles,
+    );
     for text in [fill(most + 1, "\n"), fill(most, "\n")] {
         let sample = sample();
         sample.write(".gitattributes", &text);
         let session = InSession::of(sample);
-        let is_unknown =
-            matches!(&session.refused()[0].1, Some(GitRefusal::LargeFilesUnknown { path, .. }) if path.to_text() == ".gitattributes");
-        assert_eq!((is_unknown, session.refused()[0].1.is_none()), (text.len() > most, text.len() <= most), "{:?}", session.refused());
+        let is_unknown = matches!(&session.refused()[0].1, Some(GitRefusal::LargeFilesUnknown { path, .. }) if path.to_text() == ".gitattributes");
+        assert_eq!(
+            (is_unknown, session.refused()[0].1.is_none()),
+            (text.len() > most, text.len() <= most),
+            "{:?}",
+            session.refused()
+        );
     }
     // One that is a link says nothing to git.
     let sample = sample();
@@ -289,11 +417,25 @@ fn what_the_person_ignores_everywhere_is_ignored_inside() {
         for file in files.iter().chain(&["keep.log"]) {
             sample.write(file, "x");
         }
-        let session = InSession::of_person(sample, Person { ignored: "*.log".into(), ..Person::default() });
+        let session = InSession::of_person(
+            sample,
+            Person {
+                ignored: "*.log".into(),
+                ..Person::default()
+            },
+        );
         let status = session.git(&["status", "--porcelain"]);
-        let found: Vec<&str> = status.lines().filter_map(|line| line.strip_prefix("?? ")).collect();
+        let found: Vec<&str> = status
+            .lines()
+            .filter_map(|line| line.strip_prefix("?? "))
+            .collect();
         assert_eq!(found, shown, "{settings:?}");
-        assert_eq!(session.prepared.repositories[0].notes.len(), n_notes, "{:?}", session.prepared.repositories[0].notes);
+        assert_eq!(
+            session.prepared.repositories[0].notes.len(),
+            n_notes,
+            "{:?}",
+            session.prepared.repositories[0].notes
+        );
     };
     check(None, &["b.tmp", "keep.log"], 0);
     check(Some("rules"), &["a.log", "keep.log"], 0);
@@ -314,22 +456,44 @@ fn one_line_that_is_changed_is_one_line_where_the_persons_settings_have_lines_en
         // As it is checked out for somebody who has `core.autocrlf` set.
         sample.write("text", "1\r\n2\r\n3\r\n");
         let line_ends = [("autocrlf".to_owned(), "true".to_owned())].into();
-        let session = InSession::of_person(sample, Person { line_ends, ..Person::default() });
+        let session = InSession::of_person(
+            sample,
+            Person {
+                line_ends,
+                ..Person::default()
+            },
+        );
         session.sample.write("text", "1\r\nx\r\n3\r\n");
         session.git(&["commit", "-q", "-m", "change", "text"]);
-        assert_eq!(session.git(&["show", "--numstat", "--format=", "HEAD"]).trim(), expected, "{own:?}");
+        assert_eq!(
+            session
+                .git(&["show", "--numstat", "--format=", "HEAD"])
+                .trim(),
+            expected,
+            "{own:?}"
+        );
     };
     check(None, "1\t1\ttext");
     check(Some("false"), "3\t3\ttext");
 }
 
-/// The settings of a repository may have come with it: they would have anything of the person's told in the session.
+/// The settings of a repository may have come with it: they would have anything of the person's
+/// told in the session.
 #[test]
 fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_hidden() {
     let outside = tempfile::NamedTempFile::new().expect("a file");
     fs::write(outside.path(), "token").expect("written");
     let outside = outside.path().display().to_string();
-    for said in [".env", "./deep/../.env", "/the/project/.env", "/the/project//./.env", "keys/one", "link", "../beside", &outside] {
+    for said in [
+        ".env",
+        "./deep/../.env",
+        "/the/project/.env",
+        "/the/project//./.env",
+        "keys/one",
+        "link",
+        "../beside",
+        &outside,
+    ] {
         let sample = sample();
         sample.write(".env", "token");
         sample.write("keys/one", "token");
@@ -341,13 +505,21 @@ fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_
         let excluded = fs::read_to_string(session.sample.path(".git/info/exclude")).expect("read");
         assert!(!excluded.contains("token"), "{said}: {excluded}");
         let notes = &session.prepared.repositories[0].notes;
-        assert!(notes.len() == 1 && notes[0].contains("core.excludesFile"), "{said}: {notes:?}");
+        assert!(
+            notes.len() == 1 && notes[0].contains("core.excludesFile"),
+            "{said}: {notes:?}"
+        );
     }
 }
 
 #[test]
 fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
-    let filtered = |path: &str| Some(GitRefusal::Filtered { name: "crypt".into(), path: path.into() });
+    let filtered = |path: &str| {
+        Some(GitRefusal::Filtered {
+            name: "crypt".into(),
+            path: path.into(),
+        })
+    };
     let set = |sample: &Sample| drop(sample.git(&["config", "filter.crypt.clean", "enc"]));
     check_refused(
         |sample| {
@@ -358,23 +530,50 @@ fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
     );
     check_refused(
         |sample| {
-            sample.write(".git/info/attributes", "[attr]secret filter=crypt -diff\n*.yml secret\n");
+            sample.write(
+                ".git/info/attributes",
+                "[attr]secret filter=crypt -diff\n*.yml secret\n",
+            );
             set(sample);
         },
         &filtered("info/attributes").expect("one"),
     );
     // Only the person's own settings have it, or what they include may.
     for (person, refused) in [
-        (Person { filters: vec!["books".into(), "crypt".into()], ..Person::default() }, true),
-        (Person { has_more: true, ..Person::default() }, true),
-        (Person { filters: vec!["books".into()], ..Person::default() }, false),
+        (
+            Person {
+                filters: vec!["books".into(), "crypt".into()],
+                ..Person::default()
+            },
+            true,
+        ),
+        (
+            Person {
+                has_more: true,
+                ..Person::default()
+            },
+            true,
+        ),
+        (
+            Person {
+                filters: vec!["books".into()],
+                ..Person::default()
+            },
+            false,
+        ),
         (Person::default(), false),
     ] {
         let sample = sample();
-        sample.write(".gitattributes", "*.yml filter=crypt\n#* filter=books\n* filter=\n* -filter\n");
+        sample.write(
+            ".gitattributes",
+            "*.yml filter=crypt\n#* filter=books\n* filter=\n* -filter\n",
+        );
         sample.git(&["config", "filter.crypt.required", "true"]);
         let session = InSession::of_person(sample, person);
-        assert_eq!(session.refused()[0].1, filtered(".gitattributes").filter(|_| refused));
+        assert_eq!(
+            session.refused()[0].1,
+            filtered(".gitattributes").filter(|_| refused)
+        );
     }
     check_refused(
         |sample| {
@@ -385,21 +584,51 @@ fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
     );
     // What names it may lie in no repository, or be named for all of them.
     let theirs = |path: &str, is_of_machine| {
-        let named = if path.starts_with('/') { vec!["crypt".into()] } else { Vec::new() };
-        Person { attributes: vec![Attributes { path: path.into(), filters: named, is_of_machine }], ..Person::default() }
+        let named = if path.starts_with('/') {
+            vec!["crypt".into()]
+        } else {
+            Vec::new()
+        };
+        Person {
+            attributes: vec![Attributes {
+                path: path.into(),
+                filters: named,
+                is_of_machine,
+            }],
+            ..Person::default()
+        }
     };
     for (person, said, refused) in [
-        (theirs("/home/ann/.config/git/attributes", false), None, filtered("/home/ann/.config/git/attributes")),
-        (theirs("/home/ann/.config/git/attributes", false), Some("b"), None),
-        (theirs("/etc/gitattributes", true), Some("b"), filtered("/etc/gitattributes")),
+        (
+            theirs("/home/ann/.config/git/attributes", false),
+            None,
+            filtered("/home/ann/.config/git/attributes"),
+        ),
+        (
+            theirs("/home/ann/.config/git/attributes", false),
+            Some("b"),
+            None,
+        ),
+        (
+            theirs("/etc/gitattributes", true),
+            Some("b"),
+            filtered("/etc/gitattributes"),
+        ),
         (theirs("in/each", false), None, filtered("in/each")),
         (theirs("not/there", false), None, None),
         (Person::default(), Some("in/each"), filtered("in/each")),
-        (Person::default(), Some("/the/project/in/each"), filtered("/the/project/in/each")),
+        (
+            Person::default(),
+            Some("/the/project/in/each"),
+            filtered("/the/project/in/each"),
+        ),
         (
             Person::default(),
             Some("~/attributes"),
-            Some(GitRefusal::LargeFilesUnknown { path: "~/attributes".into(), problem: "it is not in the project".to_owned() }),
+            Some(GitRefusal::LargeFilesUnknown {
+                path: "~/attributes".into(),
+                problem: "it is not in the project".to_owned(),
+            }),
         ),
         (Person::default(), Some(""), None),
     ] {
@@ -430,7 +659,15 @@ fn a_real_reftable_is_refused() {
     let sample = Sample::without_git();
     sample.git(&["init", "-q", "--ref-format=reftable"]);
     let session = InSession::of(sample);
-    assert_eq!(session.refused(), [(".git".to_owned(), Some(GitRefusal::RefStorage { storage: "reftable".into() }))]);
+    assert_eq!(
+        session.refused(),
+        [(
+            ".git".to_owned(),
+            Some(GitRefusal::RefStorage {
+                storage: "reftable".into()
+            })
+        )]
+    );
 }
 
 #[test]
@@ -441,7 +678,12 @@ fn a_hidden_file_of_a_submodule_is_hidden_in_its_own_index() {
     sample.git_in("sub", &["commit", "-q", "-m", "env"]);
     sample.commit(".env", "secret");
     let session = InSession::hiding(sample, &["sub/.env", ".env", "sub/new.pem"]);
-    let hidden: Vec<Vec<BytesPath>> = session.prepared.repositories.iter().map(|one| one.hidden.clone()).collect();
+    let hidden: Vec<Vec<BytesPath>> = session
+        .prepared
+        .repositories
+        .iter()
+        .map(|one| one.hidden.clone())
+        .collect();
     assert_eq!(hidden, [vec![], vec![".env".into()], vec![".env".into()]]);
     for path in [".env", "sub/.env", "sub/new.pem"] {
         session.sample.write(path, "");

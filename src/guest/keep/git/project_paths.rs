@@ -31,10 +31,15 @@ pub(super) struct ProjectPaths<'a> {
 
 impl<'a> ProjectPaths<'a> {
     pub(super) fn new(project: &'a Folder, place: &'a [u8]) -> Self {
-        Self { project, place, n_looks: Cell::default() }
+        Self {
+            project,
+            place,
+            n_looks: Cell::default(),
+        }
     }
 
-    /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`: out of it.
+    /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`:
+    /// out of it.
     pub(super) fn inside(&self, from: &[u8], said: &[u8], in_project: bool) -> Option<Vec<u8>> {
         if said.starts_with(b"~") || said.starts_with(b"%(") {
             return None;
@@ -42,12 +47,15 @@ impl<'a> ProjectPaths<'a> {
         if !said.starts_with(b"/") {
             return work_tree(from, said);
         }
-        let rest = said.strip_prefix(self.place).filter(|_| in_project && !self.place.is_empty())?;
-        rest.strip_prefix(b"/").and_then(|rest| work_tree(b"", rest))
+        let rest = said
+            .strip_prefix(self.place)
+            .filter(|_| in_project && !self.place.is_empty())?;
+        rest.strip_prefix(b"/")
+            .and_then(|rest| work_tree(b"", rest))
     }
 
-    /// Returns where a path leads in the project, however it is spelled, also out of the project and in again. A person's own folder is taken
-    /// for any folder above the project.
+    /// Returns where a path leads in the project, however it is spelled, also out of the project
+    /// and in again. A person's own folder is taken for any folder above the project.
     pub(super) fn meant(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         if said.starts_with(b"%(") || said.starts_with(b"~") && !said.starts_with(b"~/") {
             return None;
@@ -58,11 +66,21 @@ impl<'a> ProjectPaths<'a> {
         let place = self.place.strip_prefix(b"/")?;
         let in_place = |whole: Vec<u8>| {
             let rest = whole.strip_prefix(place)?;
-            if rest.is_empty() { Some(Vec::new()) } else { rest.strip_prefix(b"/").map(<[u8]>::to_vec) }
+            if rest.is_empty() {
+                Some(Vec::new())
+            } else {
+                rest.strip_prefix(b"/").map(<[u8]>::to_vec)
+            }
         };
         if let Some(rest) = said.strip_prefix(b"~/") {
-            let homes = place.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &place[..at]);
-            return homes.filter_map(|home| work_tree(home, rest)).find_map(in_place);
+            let homes = place
+                .iter()
+                .enumerate()
+                .filter(|(_, byte)| **byte == b'/')
+                .map(|(at, _)| &place[..at]);
+            return homes
+                .filter_map(|home| work_tree(home, rest))
+                .find_map(in_place);
         }
         if said.starts_with(b"/") {
             let start = said.iter().position(|byte| *byte != b'/')?;
@@ -71,16 +89,22 @@ impl<'a> ProjectPaths<'a> {
         work_tree(&join(place, from), said).and_then(in_place)
     }
 
-    /// Returns where in the project a path may lead that by its letters does not, as over a symbolic link to the project or to a folder above it,
-    /// which cannot be seen from here: the longest end of it that is something in the project, else what stands behind the name of the project's
-    /// folder.
+    /// Returns where in the project a path may lead that by its letters does not, as over a
+    /// symbolic link to the project or to a folder above it, which cannot be seen from here: the
+    /// longest end of it that is something in the project, else what stands behind the name of the
+    /// project's folder.
     pub(super) fn by_another_way(&self, said: &[u8]) -> Option<Vec<u8>> {
-        let is_out = said.starts_with(b"/") || said.starts_with(b"~") || said.split(|byte| *byte == b'/').any(|part| part == b"..");
+        let is_out = said.starts_with(b"/")
+            || said.starts_with(b"~")
+            || said.split(|byte| *byte == b'/').any(|part| part == b"..");
         if !is_out {
             return None;
         }
         let mut parts: Vec<&[u8]> = Vec::new();
-        for part in said.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
+        for part in said
+            .split(|byte| *byte == b'/')
+            .filter(|part| !matches!(*part, b"" | b"."))
+        {
             match part {
                 b".." => drop(parts.pop()),
                 part => parts.push(part),
@@ -89,21 +113,38 @@ impl<'a> ProjectPaths<'a> {
         let ends = (1..parts.len()).map(|at| parts[at..].join(&b'/'));
         // The names are a command's to write, and each look is one of the kernel's.
         self.n_looks.set(self.n_looks.get() + 1);
-        let n_ends = if self.n_looks.get() > MAX_LOOKS { 0 } else { MAX_PARTS };
-        let known = ends.take(n_ends).find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
+        let n_ends = if self.n_looks.get() > MAX_LOOKS {
+            0
+        } else {
+            MAX_PARTS
+        };
+        let known = ends
+            .take(n_ends)
+            .find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
         let (_, name) = split(self.place);
-        let behind = || parts.iter().rposition(|part| *part == name).map(|at| parts[at + 1..].join(&b'/'));
+        let behind = || {
+            parts
+                .iter()
+                .rposition(|part| *part == name)
+                .map(|at| parts[at + 1..].join(&b'/'))
+        };
         known.or_else(behind)
     }
 
-    /// Returns where the settings are of the repository outside of the project that a file `.git` leads to, by its letters.
+    /// Returns where the settings are of the repository outside of the project that a file `.git`
+    /// leads to, by its letters.
     pub(super) fn outside(&self, tree: &[u8], to: &[u8]) -> Vec<u8> {
-        let common = if split(split(to).0).1 == b"worktrees" { split(split(to).0).0 } else { to };
+        let common = if split(split(to).0).1 == b"worktrees" {
+            split(split(to).0).0
+        } else {
+            to
+        };
         let config = join(common, b"config");
         self.whole(tree, &config).unwrap_or(config)
     }
 
-    /// Returns a path that is said in the project, as a whole one by its letters; `None`: nobody knows where the project is.
+    /// Returns a path that is said in the project, as a whole one by its letters; `None`: nobody
+    /// knows where the project is.
     pub(super) fn whole(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         let whole = if said.starts_with(b"/") {
             work_tree(b"", &said[1..])?
@@ -113,21 +154,30 @@ impl<'a> ProjectPaths<'a> {
         Some([b"/", whole.as_slice()].concat())
     }
 
-    /// Returns where a repository says that its files are, as far as that is in the project: what counts for git last. It is in a file of its
-    /// own once the working tree has settings of its own.
+    /// Returns where a repository says that its files are, as far as that is in the project: what
+    /// counts for git last. It is in a file of its own once the working tree has settings of its
+    /// own.
     pub(super) fn said_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
         let mut trees = Vec::new();
         for name in [&b"config"[..], b"config.worktree"] {
             let entries = self.entries(&join(git, name));
-            let said = entries.iter().filter(|entry| entry.is("core", "worktree")).filter_map(|entry| entry.value.as_deref());
-            trees.extend(said.filter_map(|said| self.meant(git, said).or_else(|| self.by_another_way(said))));
+            let said = entries
+                .iter()
+                .filter(|entry| entry.is("core", "worktree"))
+                .filter_map(|entry| entry.value.as_deref());
+            trees.extend(
+                said.filter_map(|said| self.meant(git, said).or_else(|| self.by_another_way(said))),
+            );
         }
         trees
     }
 
     pub(super) fn entries(&self, file: &[u8]) -> Vec<Entry> {
-        let End::Inside(file) = Way::of(self.project, self.place, file).end else { return Vec::new() };
+        let End::Inside(file) = Way::of(self.project, self.place, file).end else {
+            return Vec::new();
+        };
         let text = self.project.read(&file, MAX_CONFIG).ok().flatten();
-        text.and_then(|text| config::parse(&text).ok()).unwrap_or_default()
+        text.and_then(|text| config::parse(&text).ok())
+            .unwrap_or_default()
     }
 }

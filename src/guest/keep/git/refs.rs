@@ -1,4 +1,5 @@
-//! Names of commits, read from the files that git keeps them in. Only what looks exactly like what git writes counts.
+//! Names of commits, read from the files that git keeps them in. Only what looks exactly like what
+//! git writes counts.
 
 use std::collections::BTreeMap;
 
@@ -46,14 +47,18 @@ impl Head {
         match text.strip_prefix(b"ref:") {
             Some(name) => {
                 let name = name.trim_ascii_start();
-                (name.starts_with(b"refs/") && is_name(name)).then(|| Self::Branch { name: BytesPath::from_bytes(name) })
+                (name.starts_with(b"refs/") && is_name(name)).then(|| Self::Branch {
+                    name: BytesPath::from_bytes(name),
+                })
             }
             None => object(text).map(|object| Self::Commit { object }),
         }
     }
 
     pub(crate) fn read(folder: &Folder, path: &[u8]) -> Result<Option<Self>, Fault> {
-        Ok(folder.read(path, MAX_SYMBOLIC)?.and_then(|text| Self::parse(&text)))
+        Ok(folder
+            .read(path, MAX_SYMBOLIC)?
+            .and_then(|text| Self::parse(&text)))
     }
 
     pub(crate) fn to_text(&self) -> Vec<u8> {
@@ -64,7 +69,10 @@ impl Head {
     }
 
     /// Returns the commit, where there is one.
-    pub(crate) fn commit<'a>(&'a self, bound: &'a BTreeMap<BytesPath, String>) -> Option<&'a String> {
+    pub(crate) fn commit<'a>(
+        &'a self,
+        bound: &'a BTreeMap<BytesPath, String>,
+    ) -> Option<&'a String> {
         match self {
             Self::Branch { name } => bound.get(name),
             Self::Commit { object } => Some(object),
@@ -79,7 +87,10 @@ pub(crate) fn read(folder: &Folder) -> Result<Refs, Fault> {
 
 /// Reads the names below one part of `refs/`.
 pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
-    let is_below = |name: &[u8]| name.strip_prefix(top).is_some_and(|rest| rest.starts_with(b"/"));
+    let is_below = |name: &[u8]| {
+        name.strip_prefix(top)
+            .is_some_and(|rest| rest.starts_with(b"/"))
+    };
     let mut refs = Refs::default();
     if let Some(text) = folder.read(b"packed-refs", MAX_PACKED)? {
         for line in text.split(|byte| *byte == b'\n') {
@@ -89,13 +100,18 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
                     refs.bound.insert(BytesPath::from_bytes(name), object);
                 }
                 _ if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"^") => {}
-                _ => refs.odd.push((BytesPath::from_bytes("packed-refs"), "a line in it is none that git writes".to_owned())),
+                _ => refs.odd.push((
+                    BytesPath::from_bytes("packed-refs"),
+                    "a line in it is none that git writes".to_owned(),
+                )),
             }
         }
     }
     let mut folders = vec![(top.to_vec(), 0)];
     while let Some((path, depth)) = folders.pop() {
-        let names = folder.names(&path).map_err(|errno| super::folder::failed("list", &path, &errno.into()))?;
+        let names = folder
+            .names(&path)
+            .map_err(|errno| super::folder::failed("list", &path, &errno.into()))?;
         for (name, kind) in names {
             let path = join(&path, &name);
             let odd = |why: &str| (BytesPath::from_bytes(path.clone()), why.to_owned());
@@ -104,13 +120,20 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
                 continue;
             }
             if refs.bound.len() + folders.len() + refs.odd.len() > MAX_REFS {
-                return Err(Fault::TooLarge { path: "refs".into(), bytes: MAX_REFS as u64, limit: MAX_REFS as u64 });
+                return Err(Fault::TooLarge {
+                    path: "refs".into(),
+                    bytes: MAX_REFS as u64,
+                    limit: MAX_REFS as u64,
+                });
             }
             match kind {
                 Kind::Folder if depth < MAX_DEPTH => folders.push((path, depth + 1)),
                 Kind::Folder => refs.odd.push(odd("lies too deep")),
                 Kind::File if is_name(&path) => match folder.read(&path, MAX_SYMBOLIC) {
-                    Ok(Some(text)) if text.len() as u64 <= MAX_LOOSE && object(text.trim_ascii_end()).is_some() => {
+                    Ok(Some(text))
+                        if text.len() as u64 <= MAX_LOOSE
+                            && object(text.trim_ascii_end()).is_some() =>
+                    {
                         let object = object(text.trim_ascii_end()).unwrap_or_default();
                         refs.bound.insert(BytesPath::from_bytes(path), object);
                     }
@@ -122,7 +145,9 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
                         _ => refs.odd.push(odd("holds no name of an object")),
                     },
                     Ok(None) => {}
-                    Err(fault) => refs.odd.push((BytesPath::from_bytes(path), fault.to_string())),
+                    Err(fault) => refs
+                        .odd
+                        .push((BytesPath::from_bytes(path), fault.to_string())),
                 },
                 Kind::File => refs.odd.push(odd("is no name that git allows")),
                 Kind::Link => refs.odd.push(odd("is a symbolic link")),
@@ -137,7 +162,8 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
     Ok(refs)
 }
 
-/// Writes names as one `packed-refs`. It does not say of tags what they lead to, so that git looks itself.
+/// Writes names as one `packed-refs`. It does not say of tags what they lead to, so that git looks
+/// itself.
 pub(crate) fn packed_text(bound: &BTreeMap<BytesPath, String>) -> Vec<u8> {
     let mut text = b"# pack-refs with: sorted \n".to_vec();
     for (name, object) in bound {
@@ -156,7 +182,10 @@ fn packed(line: &[u8]) -> Option<(&[u8], String)> {
 
 /// Returns the name of an object, if it is one: 40 lower-case digits, not all of them 0.
 pub(crate) fn object(text: &[u8]) -> Option<String> {
-    let is_hex = text.len() == 40 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_hex = text.len() == 40
+        && text
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !is_hex || text.iter().all(|byte| *byte == b'0') {
         return None;
     }
@@ -166,7 +195,10 @@ pub(crate) fn object(text: &[u8]) -> Option<String> {
 /// Returns whether this is a name that git itself allows, below `refs/`.
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let is_part = |part: &[u8]| {
-        !part.is_empty() && !part.starts_with(b".") && !part.ends_with(b".lock") && !part.windows(2).any(|pair| pair == b"..")
+        !part.is_empty()
+            && !part.starts_with(b".")
+            && !part.ends_with(b".lock")
+            && !part.windows(2).any(|pair| pair == b"..")
     };
     let is_bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"~^:?*[\\".contains(byte);
     name.starts_with(b"refs/")
@@ -189,7 +221,14 @@ mod tests {
 
     #[test]
     fn names_are_those_that_git_allows() {
-        for name in ["refs/heads/main", "refs/heads/a/b", "refs/heads/gr\u{fc}n", "refs/heads/a-b_c.d", "refs/stash", "refs/heads/@"] {
+        for name in [
+            "refs/heads/main",
+            "refs/heads/a/b",
+            "refs/heads/gr\u{fc}n",
+            "refs/heads/a-b_c.d",
+            "refs/stash",
+            "refs/heads/@",
+        ] {
             assert!(is_name(name.as_bytes()), "{name}");
         }
         for name in [
@@ -230,24 +269,68 @@ mod tests {
         fs::write(path.join("refs/heads/main.lock"), "").expect("written");
         fs::write(path.join("refs/heads/huge"), vec![b'1'; 1 << 20]).expect("written");
         fs::write(path.join("refs/heads/words"), format!("{TWO} and more")).expect("written");
-        fs::write(path.join("refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/main\n").expect("written");
+        fs::write(
+            path.join("refs/remotes/origin/HEAD"),
+            "ref: refs/remotes/origin/main\n",
+        )
+        .expect("written");
         fs::write(path.join("secret"), format!("{TWO}\n")).expect("written");
         symlink("../../secret", path.join("refs/heads/linked")).expect("linked");
-        nix::unistd::mkfifo(&path.join("refs/heads/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
+        nix::unistd::mkfifo(
+            &path.join("refs/heads/pipe"),
+            nix::sys::stat::Mode::from_bits_truncate(0o600),
+        )
+        .expect("made");
         let refs = read(&Folder::open(path).expect("opens")).expect("read");
-        let bound: Vec<(String, &str)> = refs.bound.iter().map(|(name, object)| (name.to_text(), object.as_str())).collect();
-        let expected = [("refs/heads/deep/er", TWO), ("refs/heads/main", TWO), ("refs/heads/old", ONE), ("refs/tags/v1", ONE)];
-        assert_eq!(bound, expected.map(|(name, object)| (name.to_owned(), object)));
-        assert_eq!(refs.symbolic, BTreeMap::from([("refs/remotes/origin/HEAD".into(), "refs/remotes/origin/main".into())]));
+        let bound: Vec<(String, &str)> = refs
+            .bound
+            .iter()
+            .map(|(name, object)| (name.to_text(), object.as_str()))
+            .collect();
+        let expected = [
+            ("refs/heads/deep/er", TWO),
+            ("refs/heads/main", TWO),
+            ("refs/heads/old", ONE),
+            ("refs/tags/v1", ONE),
+        ];
+        assert_eq!(
+            bound,
+            expected.map(|(name, object)| (name.to_owned(), object))
+        );
+        assert_eq!(
+            refs.symbolic,
+            BTreeMap::from([(
+                "refs/remotes/origin/HEAD".into(),
+                "refs/remotes/origin/main".into()
+            )])
+        );
         let mut odd: Vec<String> = refs.odd.iter().map(|(name, _)| name.to_text()).collect();
         odd.sort();
-        assert_eq!(odd, ["packed-refs", "packed-refs", "refs/heads/huge", "refs/heads/linked", "refs/heads/pipe", "refs/heads/words"]);
+        assert_eq!(
+            odd,
+            [
+                "packed-refs",
+                "packed-refs",
+                "refs/heads/huge",
+                "refs/heads/linked",
+                "refs/heads/pipe",
+                "refs/heads/words"
+            ]
+        );
     }
 
     #[test]
     fn head_is_a_branch_or_a_commit() {
-        assert_eq!(Head::parse(b"ref: refs/heads/main\n"), Some(Head::Branch { name: "refs/heads/main".into() }));
-        assert_eq!(Head::parse(format!("{ONE}\n").as_bytes()), Some(Head::Commit { object: ONE.into() }));
+        assert_eq!(
+            Head::parse(b"ref: refs/heads/main\n"),
+            Some(Head::Branch {
+                name: "refs/heads/main".into()
+            })
+        );
+        assert_eq!(
+            Head::parse(format!("{ONE}\n").as_bytes()),
+            Some(Head::Commit { object: ONE.into() })
+        );
         for text in ["", "ref: /etc/passwd", "ref: refs/../../x", "x"] {
             assert_eq!(Head::parse(text.as_bytes()), None, "{text}");
         }

@@ -1,5 +1,5 @@
-//! Which repositories a project has, however git finds them, and which working trees each of them has there: the paths in its settings count
-//! from those.
+//! Which repositories a project has, however git finds them, and which working trees each of them
+//! has there: the paths in its settings count from those.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ pub(super) const TOP: &[u8] = b".git";
 pub(super) struct Repository {
     /// Files of settings, in the folder that was looked at.
     pub(super) settings: [Vec<u8>; 2],
-    /// The folder of hooks that it has where nothing names another one; `None`: its hooks are not looked at here.
+    /// The folder of hooks that it has where nothing names another one; `None`: its hooks are not
+    /// looked at here.
     pub(super) hooks: Option<Vec<u8>>,
     pub(super) tree: Vec<u8>,
 }
@@ -53,16 +54,26 @@ impl<'a> Repositories<'a> {
         all
     }
 
-    /// Finds a repository elsewhere whose working tree is in the project, and those of the submodules there. `own` is where it has what is the
-    /// working tree's own.
-    pub(super) fn elsewhere(paths: &'a ProjectPaths<'a>, real: &Folder, own: &[u8], tree: &[u8]) -> Self {
+    /// Finds a repository elsewhere whose working tree is in the project, and those of the
+    /// submodules there. `own` is where it has what is the working tree's own.
+    pub(super) fn elsewhere(
+        paths: &'a ProjectPaths<'a>,
+        real: &Folder,
+        own: &[u8],
+        tree: &[u8],
+    ) -> Self {
         let mut all = Self::new(paths);
         all.add_elsewhere(real, b"", own, tree);
         all
     }
 
     fn new(paths: &'a ProjectPaths<'a>) -> Self {
-        Self { paths, found: Vec::new(), outside: BTreeSet::new(), seen: BTreeSet::new() }
+        Self {
+            paths,
+            found: Vec::new(),
+            outside: BTreeSet::new(),
+            seen: BTreeSet::new(),
+        }
     }
 
     /// Adds the repositories that each `.git` is or leads to.
@@ -76,7 +87,13 @@ impl<'a> Repositories<'a> {
             match self.paths.project.kind(&end) {
                 Some(Kind::Folder) => folders.push((end, tree)),
                 Some(Kind::File) => {
-                    let text = self.paths.project.read(&end, MAX_POINTER).ok().flatten().unwrap_or_default();
+                    let text = self
+                        .paths
+                        .project
+                        .read(&end, MAX_POINTER)
+                        .ok()
+                        .flatten()
+                        .unwrap_or_default();
                     pointers.extend(pointed(&text).map(|to| (to.to_vec(), tree)));
                 }
                 _ => {}
@@ -121,10 +138,15 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Whether a repository is that of a submodule of one that the host reads unasked: of one around the project, or of the project's own, where
-    /// that lies elsewhere.
+    /// Whether a repository is that of a submodule of one that the host reads unasked: of one
+    /// around the project, or of the project's own, where that lies elsewhere.
     fn is_known_to_the_host(&self, tree: &[u8], to: &[u8]) -> bool {
-        let (Some(to), false) = (self.paths.whole(tree, to), split(split(to).0).1 == b"worktrees") else { return false };
+        let (Some(to), false) = (
+            self.paths.whole(tree, to),
+            split(split(to).0).1 == b"worktrees",
+        ) else {
+            return false;
+        };
         let around = self
             .paths
             .place
@@ -132,9 +154,17 @@ impl<'a> Repositories<'a> {
             .enumerate()
             .filter(|(_, byte)| **byte == b'/')
             .map(|(at, _)| [&self.paths.place[..at], b"/.git"].concat());
-        let text = self.paths.project.read(TOP, MAX_POINTER).ok().flatten().unwrap_or_default();
+        let text = self
+            .paths
+            .project
+            .read(TOP, MAX_POINTER)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let own = pointed(&text).and_then(|to| self.paths.whole(b"", to));
-        around.chain(own).any(|git| to.starts_with(&[&git, b"/modules/".as_slice()].concat()))
+        around
+            .chain(own)
+            .any(|git| to.starts_with(&[&git, b"/modules/".as_slice()].concat()))
     }
 
     /// Adds a repository as a linked worktree has it.
@@ -147,9 +177,13 @@ impl<'a> Repositories<'a> {
         self.modules(&own, tree);
     }
 
-    /// Adds a repository with a working tree that it has by where it lies, and with those that it names.
+    /// Adds a repository with a working tree that it has by where it lies, and with those that it
+    /// names.
     fn repository(&mut self, git: &[u8], tree: &[u8]) {
-        for tree in [tree.to_vec()].into_iter().chain(self.paths.said_trees(git)) {
+        for tree in [tree.to_vec()]
+            .into_iter()
+            .chain(self.paths.said_trees(git))
+        {
             if self.is_new(git, &tree) {
                 self.add(git, git, &tree);
                 self.modules(git, &tree);
@@ -159,7 +193,11 @@ impl<'a> Repositories<'a> {
 
     fn add(&mut self, git: &[u8], own: &[u8], tree: &[u8]) {
         let settings = [join(git, b"config"), join(own, b"config.worktree")];
-        self.found.push(Repository { settings, hooks: Some(join(git, b"hooks")), tree: tree.to_vec() });
+        self.found.push(Repository {
+            settings,
+            hooks: Some(join(git, b"hooks")),
+            tree: tree.to_vec(),
+        });
     }
 
     fn is_new(&mut self, git: &[u8], tree: &[u8]) -> bool {
@@ -172,7 +210,8 @@ impl<'a> Repositories<'a> {
         let trees = self.module_trees(tree, git, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
             let mut trees = self.paths.said_trees(module);
-            // Git takes what it says out when the submodule is given up, and writes it again from these.
+            // Git takes what it says out when the submodule is given up, and writes it again from
+            // these.
             trees.extend(named);
             for tree in trees {
                 self.repository(module, &tree);
@@ -186,7 +225,11 @@ impl<'a> Repositories<'a> {
             return;
         }
         let settings = [join(git, b"config"), join(own, b"config.worktree")];
-        self.found.push(Repository { settings, hooks: None, tree: tree.to_vec() });
+        self.found.push(Repository {
+            settings,
+            hooks: None,
+            tree: tree.to_vec(),
+        });
         let found = modules(real, own).unwrap_or_default();
         let trees = self.module_trees(tree, own, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
@@ -196,15 +239,30 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Returns for each submodule where the files of the one around it say that it is, or where its name says so.
+    /// Returns for each submodule where the files of the one around it say that it is, or where its
+    /// name says so.
     fn module_trees(&self, tree: &[u8], git: &[u8], modules: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
-        let entries = if modules.is_empty() { Vec::new() } else { self.paths.entries(&join(tree, b".gitmodules")) };
+        let entries = if modules.is_empty() {
+            Vec::new()
+        } else {
+            self.paths.entries(&join(tree, b".gitmodules"))
+        };
         let within = join(git, b"modules/");
         let trees = modules.iter().map(|module| {
             let name = module.strip_prefix(within.as_slice()).unwrap_or_default();
-            let is_its = |entry: &&Entry| entry.section == "submodule" && entry.subsection.as_deref() == Some(name) && entry.key == "path";
-            let paths = entries.iter().filter(is_its).filter_map(|entry| entry.value.as_deref());
-            let found: BTreeSet<Vec<u8>> = paths.chain([name]).filter_map(|path| self.paths.meant(tree, path)).collect();
+            let is_its = |entry: &&Entry| {
+                entry.section == "submodule"
+                    && entry.subsection.as_deref() == Some(name)
+                    && entry.key == "path"
+            };
+            let paths = entries
+                .iter()
+                .filter(is_its)
+                .filter_map(|entry| entry.value.as_deref());
+            let found: BTreeSet<Vec<u8>> = paths
+                .chain([name])
+                .filter_map(|path| self.paths.meant(tree, path))
+                .collect();
             found.into_iter().filter(|path| path != tree).collect()
         });
         trees.collect()
@@ -228,7 +286,10 @@ mod tests {
     fn check(sample: &Sample, gits: &[&str], hooks: &str) {
         let found = look(sample, gits);
         assert!(found.said.contains(&hooks.into()), "{hooks}: {found:?}");
-        assert!(found.paths.contains(&hooks.into()) == sample.path(hooks).exists(), "{hooks}: {found:?}");
+        assert!(
+            found.paths.contains(&hooks.into()) == sample.path(hooks).exists(),
+            "{hooks}: {found:?}"
+        );
         assert_eq!(found.unread, [], "{hooks}");
     }
 
@@ -242,8 +303,13 @@ mod tests {
         // Git moves what says it to another file.
         sample.git_in("moved", &["sparse-checkout", "set", "--no-cone", "/*"]);
         sample.git_in("moved", &["sparse-checkout", "disable"]);
-        let read = |name: &str| fs::read_to_string(sample.path(&format!(".git/modules/sub/{name}"))).expect("read");
-        assert!(read("config.worktree").contains("worktree =") && !read("config").contains("worktree ="));
+        let read = |name: &str| {
+            fs::read_to_string(sample.path(&format!(".git/modules/sub/{name}"))).expect("read")
+        };
+        assert!(
+            read("config.worktree").contains("worktree =")
+                && !read("config").contains("worktree =")
+        );
         fs::rename(sample.path(".gitmodules"), sample.path("kept")).expect("moved");
         check(&sample, &[], "moved/hk");
         fs::remove_file(sample.path(".git/modules/sub/config.worktree")).expect("removed");
@@ -268,12 +334,19 @@ mod tests {
         let sample = Sample::new();
         sample.commit("file", "1");
         sample.git(&["clone", "-q", "--bare", ".", "repo.git"]);
-        sample.git_in("repo.git", &["worktree", "add", "-q", "../tree", "-b", "tree"]);
+        sample.git_in(
+            "repo.git",
+            &["worktree", "add", "-q", "../tree", "-b", "tree"],
+        );
         sample.git_in("repo.git", &["config", "core.hooksPath", "hk"]);
         sample.git_in("repo.git", &["config", "filter.f.clean", "tools/clean"]);
         sample.write("tree/hk/pre-commit", "x");
         check(&sample, &["tree/.git"], "tree/hk");
-        assert!(look(&sample, &["tree/.git"]).said.contains(&"tree/tools/clean".into()));
+        assert!(
+            look(&sample, &["tree/.git"])
+                .said
+                .contains(&"tree/tools/clean".into())
+        );
     }
 
     #[test]
@@ -304,11 +377,34 @@ mod tests {
         sample.write("b/.git", "gitdir: ../../.git/modules/../b/modules/c\n");
         sample.write("around/.git", "gitdir: ../../.git/modules/around\n");
         sample.write("w/.git", "gitdir: ../../.git/modules/around/worktrees/w\n");
-        let gits = ["a/.git", "absent/.git", "apart/.git", "around/.git", "b/.git", "sub/.git", "tree/.git", "w/.git"];
-        let unread: Vec<String> = look(&sample, &gits).unread.iter().map(BytesPath::to_text).collect();
-        let above = sample.path("").parent().expect("a folder").display().to_string();
-        let beside = [".git/b/modules/c", ".git/modules/around", "beside"].map(|path| format!("{above}/{path}/config"));
-        let elsewhere = ["/elsewhere/.git/modules/a/config", "/elsewhere/main/.git/config"].map(str::to_owned);
+        let gits = [
+            "a/.git",
+            "absent/.git",
+            "apart/.git",
+            "around/.git",
+            "b/.git",
+            "sub/.git",
+            "tree/.git",
+            "w/.git",
+        ];
+        let unread: Vec<String> = look(&sample, &gits)
+            .unread
+            .iter()
+            .map(BytesPath::to_text)
+            .collect();
+        let above = sample
+            .path("")
+            .parent()
+            .expect("a folder")
+            .display()
+            .to_string();
+        let beside = [".git/b/modules/c", ".git/modules/around", "beside"]
+            .map(|path| format!("{above}/{path}/config"));
+        let elsewhere = [
+            "/elsewhere/.git/modules/a/config",
+            "/elsewhere/main/.git/config",
+        ]
+        .map(str::to_owned);
         let mut expected = [elsewhere.to_vec(), beside.to_vec()].concat();
         expected.sort();
         assert_eq!(unread, expected);
@@ -317,7 +413,11 @@ mod tests {
         sample.write(".git", "gitdir: /elsewhere/.git/modules/a\n");
         sample.write("b/.git", "gitdir: /elsewhere/.git/modules/a/modules/b\n");
         sample.write("c/.git", "gitdir: /elsewhere/.git/modules/b/modules/c\n");
-        let unread: Vec<String> = look(&sample, &["b/.git", "c/.git"]).unread.iter().map(BytesPath::to_text).collect();
+        let unread: Vec<String> = look(&sample, &["b/.git", "c/.git"])
+            .unread
+            .iter()
+            .map(BytesPath::to_text)
+            .collect();
         assert_eq!(unread, ["/elsewhere/.git/modules/b/modules/c/config"]);
         let linked = Linked::new();
         assert_eq!(look(&linked.sample, &[]), Obeyed::default());
@@ -329,8 +429,12 @@ mod tests {
         fs::write(module.join("HEAD"), "ref: refs/heads/main\n").expect("written");
         fs::write(module.join("config"), "[core]\nhooksPath = hk\n").expect("written");
         let real = Folder::open(&linked.main.join(".git")).expect("opens");
-        let found =
-            obeyed_in_worktree(&Folder::open(&linked.sample.path("")).expect("opens"), &real, b"project", place(&linked.sample).as_bytes());
+        let found = obeyed_in_worktree(
+            &Folder::open(&linked.sample.path("")).expect("opens"),
+            &real,
+            b"project",
+            place(&linked.sample).as_bytes(),
+        );
         assert_eq!(found.said, ["sub/hk".into()]);
     }
 }

@@ -19,7 +19,11 @@ const MAX_MODULES: usize = 1000;
 ///
 /// Links count like what they lead to, and a file `commondir` like all that it stands for.
 pub fn is_repository(names: &[(Vec<u8>, Kind)]) -> bool {
-    let has = |name: &[u8]| names.iter().any(|(found, kind)| found.eq_ignore_ascii_case(name) && *kind != Kind::Special);
+    let has = |name: &[u8]| {
+        names
+            .iter()
+            .any(|(found, kind)| found.eq_ignore_ascii_case(name) && *kind != Kind::Special)
+    };
     has(b"HEAD") && (has(b"commondir") || (has(b"objects") && has(b"refs")))
 }
 
@@ -54,12 +58,24 @@ pub(crate) fn is_part(name: &[u8]) -> bool {
 
 /// Whether a repository says that it has no files of its own, only those of its worktrees.
 pub(crate) fn is_bare(git: &Folder) -> bool {
-    let read = |path: &[u8]| git.read(path, MAX_CONFIG).ok().flatten().and_then(|text| config::parse(&text).ok()).unwrap_or_default();
+    let read = |path: &[u8]| {
+        git.read(path, MAX_CONFIG)
+            .ok()
+            .flatten()
+            .and_then(|text| config::parse(&text).ok())
+            .unwrap_or_default()
+    };
     let mut entries = read(b"config");
-    if entries.iter().any(|entry| entry.is("extensions", "worktreeconfig") && entry.is_true()) {
+    if entries
+        .iter()
+        .any(|entry| entry.is("extensions", "worktreeconfig") && entry.is_true())
+    {
         entries.extend(read(b"config.worktree"));
     }
-    entries.iter().rfind(|entry| entry.is("core", "bare")).is_some_and(Entry::is_true)
+    entries
+        .iter()
+        .rfind(|entry| entry.is("core", "bare"))
+        .is_some_and(Entry::is_true)
 }
 
 /// Returns the submodules' repositories that lie directly in one, as `modules/NAME`.
@@ -89,7 +105,8 @@ pub(crate) fn pointed(text: &[u8]) -> Option<&[u8]> {
     (!to.is_empty()).then_some(to)
 }
 
-/// Returns the repository of a linked worktree and the worktree's name in it, from what its `.git` file says.
+/// Returns the repository of a linked worktree and the worktree's name in it, from what its `.git`
+/// file says.
 pub fn linked(to: &BytesPath) -> Option<(BytesPath, BytesPath)> {
     let (above, name) = split(to.as_bytes());
     let common = above.strip_suffix(b"/worktrees")?;
@@ -97,14 +114,18 @@ pub fn linked(to: &BytesPath) -> Option<(BytesPath, BytesPath)> {
     is_plain.then(|| (BytesPath::from_bytes(common), BytesPath::from_bytes(name)))
 }
 
-/// Returns where a repository says that its files are, from the project's folder; `None`: not in the project.
+/// Returns where a repository says that its files are, from the project's folder; `None`: not in
+/// the project.
 ///
 /// `git` is the repository's own folder, from there as well.
 pub(crate) fn work_tree(git: &[u8], said: &[u8]) -> Option<Vec<u8>> {
     if said.starts_with(b"/") {
         return None;
     }
-    let mut parts: Vec<&[u8]> = git.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+    let mut parts: Vec<&[u8]> = git
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+        .collect();
     for part in said.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
@@ -123,9 +144,15 @@ mod tests {
 
     #[test]
     fn work_trees_are_in_the_project_or_nowhere() {
-        let tree = |git: &str, said: &str| work_tree(git.as_bytes(), said.as_bytes()).map(|path| String::from_utf8(path).expect("text"));
+        let tree = |git: &str, said: &str| {
+            work_tree(git.as_bytes(), said.as_bytes())
+                .map(|path| String::from_utf8(path).expect("text"))
+        };
         assert_eq!(tree(".git/modules/sub", "../../../sub"), Some("sub".into()));
-        assert_eq!(tree(".git/modules/a/modules/b", "../../../../../a/./b"), Some("a/b".into()));
+        assert_eq!(
+            tree(".git/modules/a/modules/b", "../../../../../a/./b"),
+            Some("a/b".into())
+        );
         assert_eq!(tree(".git", ".."), Some(String::new()));
         assert_eq!(tree(".git", "../.."), None);
         assert_eq!(tree(".git", "/home"), None);
@@ -133,12 +160,25 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_names_its_repository() {
-        let of = |to: &str| linked(&to.into()).map(|(common, name)| (common.to_text(), name.to_text()));
-        assert_eq!(of("/a/.git/worktrees/b"), Some(("/a/.git".into(), "b".into())));
-        for to in ["/a/.git/modules/b", "/worktrees/b", "/a/.git/worktrees/..", "x", ""] {
+        let of =
+            |to: &str| linked(&to.into()).map(|(common, name)| (common.to_text(), name.to_text()));
+        assert_eq!(
+            of("/a/.git/worktrees/b"),
+            Some(("/a/.git".into(), "b".into()))
+        );
+        for to in [
+            "/a/.git/modules/b",
+            "/worktrees/b",
+            "/a/.git/worktrees/..",
+            "x",
+            "",
+        ] {
             assert_eq!(of(to), None, "{to}");
         }
-        assert_eq!(pointed(b"gitdir: ../.git/modules/x\n"), Some(b"../.git/modules/x".as_slice()));
+        assert_eq!(
+            pointed(b"gitdir: ../.git/modules/x\n"),
+            Some(b"../.git/modules/x".as_slice())
+        );
         assert_eq!(pointed(b"x"), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Running git on the real repository: with settings of ours over its own, so that nothing is started, fetched or tidied up on the way.
+//! Running git on the real repository: with settings of ours over its own, so that nothing is
+//! started, fetched or tidied up on the way.
 
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -120,10 +121,21 @@ impl Answer {
     pub(crate) fn problem(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let shown = |line: &str| {
-            line.chars().filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character)).take(300).collect()
+            line.chars()
+                .filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character))
+                .take(300)
+                .collect()
         };
-        let lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(shown).collect();
-        if lines.is_empty() { "git gave no reason".to_owned() } else { lines[lines.len().saturating_sub(3)..].join("; ") }
+        let lines: Vec<String> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(shown)
+            .collect();
+        if lines.is_empty() {
+            "git gave no reason".to_owned()
+        } else {
+            lines[lines.len().saturating_sub(3)..].join("; ")
+        }
     }
 }
 
@@ -142,31 +154,51 @@ impl Git {
     }
 
     pub(crate) fn with_index(&self, index: &Path) -> Self {
-        Self { index: Some(index.to_owned()), ..self.clone() }
+        Self {
+            index: Some(index.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The same with the objects of another repository.
     pub(crate) fn with_objects(&self, objects: &Path) -> Self {
-        Self { objects: Some(objects.to_owned()), ..self.clone() }
+        Self {
+            objects: Some(objects.to_owned()),
+            ..self.clone()
+        }
     }
 
     pub(crate) fn timeless(&self) -> Self {
-        Self { is_timeless: true, ..self.clone() }
+        Self {
+            is_timeless: true,
+            ..self.clone()
+        }
     }
 
-    /// The same for names that are soon removed: to have each of very many on the disk takes longer than all else.
+    /// The same for names that are soon removed: to have each of very many on the disk takes longer
+    /// than all else.
     pub(crate) fn passing(&self) -> Self {
-        Self { is_passing: true, ..self.clone() }
+        Self {
+            is_passing: true,
+            ..self.clone()
+        }
     }
 
     /// The same with no more than this time, for what may turn out to be endless.
     pub(crate) fn bounded(&self, time: Duration) -> Self {
-        Self { is_bounded: true, end: self.end.min(Instant::now() + time), ..self.clone() }
+        Self {
+            is_bounded: true,
+            end: self.end.min(Instant::now() + time),
+            ..self.clone()
+        }
     }
 
     /// The same until then, if its own time is not over before.
     pub(crate) fn until(&self, end: Instant) -> Self {
-        Self { end: self.end.min(end), ..self.clone() }
+        Self {
+            end: self.end.min(end),
+            ..self.clone()
+        }
     }
 
     /// Whether its time is over.
@@ -176,25 +208,41 @@ impl Git {
 
     /// Runs git to its end; that it says no is an answer.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, words: &[S], stdin: &[u8]) -> Result<Answer, Fault> {
-        let failed = |problem: String| Fault::Io { doing: format!("run git {}", words[0].as_ref().to_string_lossy()), problem };
-        let mut child = self.command(words).spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Fault::NotStarted { problem: "this image has no git".to_owned() },
-            _ => failed(error.to_string()),
-        })?;
+        let failed = |problem: String| Fault::Io {
+            doing: format!("run git {}", words[0].as_ref().to_string_lossy()),
+            problem,
+        };
+        let mut child = self
+            .command(words)
+            .spawn()
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Fault::NotStarted {
+                    problem: "this image has no git".to_owned(),
+                },
+                _ => failed(error.to_string()),
+            })?;
         let (ended, told) = mpsc::channel();
-        let (stdout, stderr, input) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
+        let (stdout, stderr, input) =
+            (child.stdout.take(), child.stderr.take(), child.stdin.take());
         // Each has its own thread: git may say much before it has read all.
         let given = stdin.to_vec();
         std::thread::spawn(move || input.map(|mut input| input.write_all(&given)));
-        for (is_stdout, pipe) in
-            [(true, stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)), (false, stderr.map(|pipe| Box::new(pipe) as _))]
-        {
+        for (is_stdout, pipe) in [
+            (
+                true,
+                stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+            ),
+            (false, stderr.map(|pipe| Box::new(pipe) as _)),
+        ] {
             let ended = ended.clone();
             let is_list = is_stdout && self.is_bounded;
             std::thread::spawn(move || {
                 let mut said = Vec::new();
                 if let Some(mut pipe) = pipe {
-                    let _ = pipe.by_ref().take(if is_list { MAX_LISTED } else { MAX_SAID }).read_to_end(&mut said);
+                    let _ = pipe
+                        .by_ref()
+                        .take(if is_list { MAX_LISTED } else { MAX_SAID })
+                        .read_to_end(&mut said);
                     // A pipe that nobody reads ends whoever writes on.
                     if !is_list {
                         let _ = std::io::copy(&mut pipe, &mut std::io::sink());
@@ -216,15 +264,25 @@ impl Git {
             }
         }
         let status = wait(&mut child, self.end).map_err(|error| failed(error.to_string()))?;
-        Ok(Answer { is_good: status, stdout, stderr })
+        Ok(Answer {
+            is_good: status,
+            stdout,
+            stderr,
+        })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "no command of a model ever runs here, and no spawner with its filter is there to ask")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no command of a model ever runs here, and no spawner with its filter is there to ask"
+    )]
     fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(&self.folder);
         let mut command = Command::new("git");
-        command.env_clear().envs(ENVIRONMENT).env("GIT_WORK_TREE", &self.work_tree);
+        command
+            .env_clear()
+            .envs(ENVIRONMENT)
+            .env("GIT_WORK_TREE", &self.work_tree);
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
         }
@@ -232,12 +290,29 @@ impl Git {
             command.env("GIT_OBJECT_DIRECTORY", objects);
         }
         if self.is_timeless {
-            // Later than all that it follows: git walks through commits by date, and through the whole history for one that seems older.
-            command.envs([("GIT_AUTHOR_DATE", "@4000000000 +0000"), ("GIT_COMMITTER_DATE", "@4000000000 +0000")]);
+            // Later than all that it follows: git walks through commits by date, and through the
+            // whole history for one that seems older.
+            command.envs([
+                ("GIT_AUTHOR_DATE", "@4000000000 +0000"),
+                ("GIT_COMMITTER_DATE", "@4000000000 +0000"),
+            ]);
         }
         let passing = self.is_passing.then_some("core.fsync=-reference");
-        command.arg(git_dir).args(SETTINGS.iter().copied().chain(passing).flat_map(|setting| ["-c", setting])).args(words);
-        command.current_dir(&self.work_tree).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg(git_dir)
+            .args(
+                SETTINGS
+                    .iter()
+                    .copied()
+                    .chain(passing)
+                    .flat_map(|setting| ["-c", setting]),
+            )
+            .args(words);
+        command
+            .current_dir(&self.work_tree)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // What it starts ends with it.
         command.process_group(0);
         command
@@ -275,28 +350,60 @@ mod tests {
         let sample = Sample::new();
         sample.commit("a", "1");
         let hook = sample.path(".git/hooks/reference-transaction");
-        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", sample.beside("PWN").display())).expect("written");
-        fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+        fs::write(
+            &hook,
+            format!("#!/bin/sh\ntouch {}\n", sample.beside("PWN").display()),
+        )
+        .expect("written");
+        fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("set");
         let config = fs::read_to_string(sample.path(".git/config")).expect("read");
         sample.git(&["config", "core.worktree", "/nonexistent/elsewhere"]);
-        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_secs(20));
-        let answer = git.run(&["update-ref", "refs/heads/new", "HEAD"], b"").expect("runs");
+        let git = Git::new(
+            &sample.path(".git"),
+            &sample.path(""),
+            Instant::now() + Duration::from_secs(20),
+        );
+        let answer = git
+            .run(&["update-ref", "refs/heads/new", "HEAD"], b"")
+            .expect("runs");
         assert!(answer.is_good, "{}", answer.problem());
         assert!(!sample.beside("PWN").exists());
         sample.write(".git/config", &config);
         sample.git(&["update-ref", "refs/heads/newer", "HEAD"]);
-        assert!(sample.beside("PWN").exists(), "without our settings the hook runs");
+        assert!(
+            sample.beside("PWN").exists(),
+            "without our settings the hook runs"
+        );
     }
 
     #[test]
     fn what_does_not_end_is_ended() {
         let sample = Sample::new();
-        nix::unistd::mkfifo(&sample.path(".git/index"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
-        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_millis(300));
-        let fault = git.run(&["ls-files"], b"").expect_err("it waits for the pipe");
+        nix::unistd::mkfifo(
+            &sample.path(".git/index"),
+            nix::sys::stat::Mode::from_bits_truncate(0o600),
+        )
+        .expect("made");
+        let git = Git::new(
+            &sample.path(".git"),
+            &sample.path(""),
+            Instant::now() + Duration::from_millis(300),
+        );
+        let fault = git
+            .run(&["ls-files"], b"")
+            .expect_err("it waits for the pipe");
         assert!(fault.to_string().contains("in time"), "{fault}");
-        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_secs(20));
+        let git = Git::new(
+            &sample.path(".git"),
+            &sample.path(""),
+            Instant::now() + Duration::from_secs(20),
+        );
         let answer = git.run(&["cat-file", "-e", "nothing"], b"").expect("runs");
-        assert!(!answer.is_good && answer.problem().contains("nothing"), "{}", answer.problem());
+        assert!(
+            !answer.is_good && answer.problem().contains("nothing"),
+            "{}",
+            answer.problem()
+        );
     }
 }

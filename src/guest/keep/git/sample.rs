@@ -88,7 +88,10 @@ impl Sample {
 
     /// A path in the project.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.place.path().join("project").join(path.trim_start_matches('/'))
+        self.place
+            .path()
+            .join("project")
+            .join(path.trim_start_matches('/'))
     }
 
     /// A path beside the project.
@@ -127,7 +130,10 @@ impl Sample {
 }
 
 /// Runs git as a person does whose own settings are empty; says whether it succeeded.
-#[expect(clippy::disallowed_methods, reason = "a test is the person who runs git")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test is the person who runs git"
+)]
 pub(crate) fn run_git(folder: &Path, words: &[&str]) -> (String, bool) {
     let output = std::process::Command::new("git")
         .args(words)
@@ -147,12 +153,23 @@ pub(crate) fn run_git(folder: &Path, words: &[&str]) -> (String, bool) {
         .env("GIT_ALLOW_PROTOCOL", "file")
         .output()
         .expect("git is there");
-    let text = [output.stdout, if output.status.success() { Vec::new() } else { output.stderr }].concat();
-    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+    let text = [
+        output.stdout,
+        if output.status.success() {
+            Vec::new()
+        } else {
+            output.stderr
+        },
+    ]
+    .concat();
+    (
+        String::from_utf8_lossy(&text).into_owned(),
+        output.status.success(),
+    )
 }
 
-/// Everything below a folder: names, kinds, modes and contents. No times: git renews those of objects that it would write again, which it
-/// cannot in a box, where they are mounted read-only.
+/// Everything below a folder: names, kinds, modes and contents. No times: git renews those of
+/// objects that it would write again, which it cannot in a box, where they are mounted read-only.
 pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -186,7 +203,14 @@ pub(crate) fn import_within(place: &Path, real: &str, budget: Duration) -> Impor
 
 /// The same of the only repository, where files may be this large.
 pub(crate) fn import_limited(sample: &Sample, file_size: u64) -> ImportedRepository {
-    import_bounded(sample.place.path(), "project/.git", Duration::from_secs(60), file_size).repositories.remove(0)
+    import_bounded(
+        sample.place.path(),
+        "project/.git",
+        Duration::from_secs(60),
+        file_size,
+    )
+    .repositories
+    .remove(0)
 }
 
 fn import_bounded(place: &Path, real: &str, budget: Duration, file_size: u64) -> ImportedGit {
@@ -205,7 +229,8 @@ fn import_bounded(place: &Path, real: &str, budget: Duration, file_size: u64) ->
     .expect("imported")
 }
 
-/// A sample whose project has a session's folder in the place of its `.git`, as in a box; the real one lies beside it.
+/// A sample whose project has a session's folder in the place of its `.git`, as in a box; the real
+/// one lies beside it.
 pub(crate) struct InSession {
     pub(crate) sample: Sample,
     pub(crate) prepared: PreparedGit,
@@ -214,12 +239,20 @@ pub(crate) struct InSession {
 
 /// Returns the names that were moved by taking over.
 pub(super) fn moved(imported: &ImportedRepository) -> Vec<String> {
-    imported.moved.iter().map(|moved| moved.name.to_text()).collect()
+    imported
+        .moved
+        .iter()
+        .map(|moved| moved.name.to_text())
+        .collect()
 }
 
 /// Returns what was not taken over, and why.
 pub(super) fn told(imported: &ImportedRepository) -> String {
-    imported.not_imported.iter().map(|one| format!("{}: {}\n", one.what, one.why)).collect()
+    imported
+        .not_imported
+        .iter()
+        .map(|one| format!("{}: {}\n", one.what, one.why))
+        .collect()
 }
 
 pub(crate) const ID: &str = "session-1";
@@ -239,7 +272,11 @@ impl InSession {
     }
 
     fn made(sample: Sample, hidden: &[&str], person: Person) -> Self {
-        let (real, session, state) = (sample.beside("real"), sample.path(".git"), sample.beside("state"));
+        let (real, session, state) = (
+            sample.beside("real"),
+            sample.path(".git"),
+            sample.beside("state"),
+        );
         // Git looks at files anew whose times are those of the index.
         fs::rename(&session, &real).expect("moved");
         let before = fingerprint(&real);
@@ -258,24 +295,52 @@ impl InSession {
         let hidden: Vec<BytesPath> = hidden.iter().copied().map(BytesPath::from).collect();
         let found = find(&project, Duration::from_secs(20));
         let state = Folder::open(&state).expect("opens");
-        let identity = Some(Identity { name: "Ann".into(), email: "ann@example.org".into() });
+        let identity = Some(Identity {
+            name: "Ann".into(),
+            email: "ann@example.org".into(),
+        });
         let person = Person { identity, ..person };
-        let prepared =
-            prepare(&project, found, &[source], &hidden, &person, (b"/the/project", &Outside::default()), (&state, ID)).expect("prepared");
-        Self { sample, prepared, before }
+        let prepared = prepare(
+            &project,
+            found,
+            &[source],
+            &hidden,
+            &person,
+            (b"/the/project", &Outside::default()),
+            (&state, ID),
+        )
+        .expect("prepared");
+        Self {
+            sample,
+            prepared,
+            before,
+        }
     }
 
     /// Checks that the real repository is what it was, to the byte.
     #[track_caller]
     pub(crate) fn check_untouched(&self) {
         let now = fingerprint(&self.sample.beside("real"));
-        let changed: Vec<_> = self.before.iter().filter(|(path, one)| now.get(*path) != Some(one)).collect();
-        assert!(changed.is_empty() && now.len() == self.before.len(), "{changed:?}, {} files of {}", now.len(), self.before.len());
+        let changed: Vec<_> = self
+            .before
+            .iter()
+            .filter(|(path, one)| now.get(*path) != Some(one))
+            .collect();
+        assert!(
+            changed.is_empty() && now.len() == self.before.len(),
+            "{changed:?}, {} files of {}",
+            now.len(),
+            self.before.len()
+        );
     }
 
     /// What the session is refused for, of each repository.
     pub(crate) fn refused(&self) -> Vec<(String, Option<GitRefusal>)> {
-        self.prepared.repositories.iter().map(|one| (one.path.to_text(), one.refused.clone())).collect()
+        self.prepared
+            .repositories
+            .iter()
+            .map(|one| (one.path.to_text(), one.refused.clone()))
+            .collect()
     }
 
     #[track_caller]
@@ -309,7 +374,14 @@ impl Linked {
         for words in [
             &["init", "-q", "-b", "main"][..],
             &["commit", "-q", "--allow-empty", "-m", "one"],
-            &["worktree", "add", "-q", project.trim_end_matches('/'), "-b", "side"],
+            &[
+                "worktree",
+                "add",
+                "-q",
+                project.trim_end_matches('/'),
+                "-b",
+                "side",
+            ],
         ] {
             let (text, is_good) = run_git(&main, words);
             assert!(is_good, "{words:?}: {text}");
@@ -319,7 +391,10 @@ impl Linked {
 
     /// Prepares a session; `git_file` is where the project's `.git` file is said to be.
     pub(crate) fn prepare(&self, git_file: &str) -> PreparedRepository {
-        self.try_prepare(git_file).expect("prepared").repositories.remove(0)
+        self.try_prepare(git_file)
+            .expect("prepared")
+            .repositories
+            .remove(0)
     }
 
     pub(crate) fn try_prepare(&self, git_file: &str) -> Result<PreparedGit, Fault> {
@@ -336,6 +411,14 @@ impl Linked {
         };
         let state = open(&self.sample.beside("state"));
         let project = open(&self.sample.path(""));
-        prepare(&project, FoundGit::default(), &[source], &[], &Person::default(), (b"", &Outside::default()), (&state, ID))
+        prepare(
+            &project,
+            FoundGit::default(),
+            &[source],
+            &[],
+            &Person::default(),
+            (b"", &Outside::default()),
+            (&state, ID),
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! What of a repository's settings a session gets: nothing that names a program, a place elsewhere, or how to get in somewhere.
+//! What of a repository's settings a session gets: nothing that names a program, a place elsewhere,
+//! or how to get in somewhere.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +28,21 @@ const CORE: [&str; 15] = [
 ];
 
 /// Those of them that say how lines end, and what they may be set to.
-const LINE_ENDS: [(&str, &[&str]); 3] =
-    [("autocrlf", &["true", "false", "input"]), ("eol", &["lf", "crlf", "native"]), ("safecrlf", &["true", "false", "warn"])];
+const LINE_ENDS: [(&str, &[&str]); 3] = [
+    ("autocrlf", &["true", "false", "input"]),
+    ("eol", &["lf", "crlf", "native"]),
+    ("safecrlf", &["true", "false", "warn"]),
+];
 
 /// Extensions that need nothing of what is left out.
-const EXTENSIONS: [&str; 6] = ["noop", "noop-v1", "objectformat", "preciousobjects", "refstorage", "worktreeconfig"];
+const EXTENSIONS: [&str; 6] = [
+    "noop",
+    "noop-v1",
+    "objectformat",
+    "preciousobjects",
+    "refstorage",
+    "worktreeconfig",
+];
 
 /// What the settings of a repository come to.
 #[derive(Debug, Default)]
@@ -51,12 +62,19 @@ pub(crate) struct Settings {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads who a person is to git from settings of theirs: name and address. What cannot be read says nothing.
+/// Reads who a person is to git from settings of theirs: name and address. What cannot be read says
+/// nothing.
 pub fn identity_in(text: &[u8]) -> (Option<String>, Option<String>) {
     let entries = super::config::parse(text).unwrap_or_default();
     let last = |key: &str| {
-        let value = entries.iter().rfind(|entry| entry.is("user", key))?.value.clone()?;
-        String::from_utf8(value).ok().filter(|value| !value.trim().is_empty() && !value.chars().any(char::is_control))
+        let value = entries
+            .iter()
+            .rfind(|entry| entry.is("user", key))?
+            .value
+            .clone()?;
+        String::from_utf8(value)
+            .ok()
+            .filter(|value| !value.trim().is_empty() && !value.chars().any(char::is_control))
     };
     (last("name"), last("email"))
 }
@@ -74,7 +92,9 @@ pub fn line_ends_in(text: &[u8]) -> BTreeMap<String, String> {
                 word => word.to_owned(),
             },
         };
-        known.contains(&word.as_str()).then(|| (key.to_owned(), word))
+        known
+            .contains(&word.as_str())
+            .then(|| (key.to_owned(), word))
     };
     LINE_ENDS.into_iter().filter_map(said).collect()
 }
@@ -92,13 +112,18 @@ pub struct Filtering {
 
 impl Filtering {
     pub fn of(text: &[u8]) -> Self {
-        // What cannot be read to its end is not settings to git either, which then does nothing at all.
+        // What cannot be read to its end is not settings to git either, which then does nothing at
+        // all.
         let entries = super::config::parse(text).unwrap_or_default();
         let mut filtering = Self::default();
         for entry in entries {
             match entry.section.as_str() {
-                "filter" if is_program(&entry) => filtering.filters.extend(entry.subsection.map(BytesPath::from_bytes)),
-                "include" | "includeif" if entry.key == "path" => filtering.includes.extend(entry.value),
+                "filter" if is_program(&entry) => filtering
+                    .filters
+                    .extend(entry.subsection.map(BytesPath::from_bytes)),
+                "include" | "includeif" if entry.key == "path" => {
+                    filtering.includes.extend(entry.value)
+                }
                 "core" if entry.is("core", "attributesfile") => filtering.attributes = entry.value,
                 _ => {}
             }
@@ -107,9 +132,12 @@ impl Filtering {
     }
 }
 
-/// Returns the filters that attributes name, whatever for: another line may take one back, which is not looked at.
+/// Returns the filters that attributes name, whatever for: another line may take one back, which is
+/// not looked at.
 pub fn filters_named(attributes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let lines = attributes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
+    let lines = attributes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii_start().starts_with(b"#"));
     lines
         .flat_map(|line| line.split(u8::is_ascii_whitespace))
         .filter_map(|word| word.strip_prefix(b"filter="))
@@ -119,15 +147,20 @@ pub fn filters_named(attributes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns where settings say that rules are of what git leaves alone.
 pub fn excludes_in(text: &[u8]) -> Option<Vec<u8>> {
     let entries = super::config::parse(text).unwrap_or_default();
-    entries.into_iter().rfind(|entry| entry.is("core", "excludesfile"))?.value
+    entries
+        .into_iter()
+        .rfind(|entry| entry.is("core", "excludesfile"))?
+        .value
 }
 
 /// Whether this setting of a filter has files go through a program.
 fn is_program(entry: &Entry) -> bool {
-    matches!(entry.key.as_str(), "clean" | "smudge" | "process") && entry.value.as_ref().is_some_and(|value| !value.is_empty())
+    matches!(entry.key.as_str(), "clean" | "smudge" | "process")
+        && entry.value.as_ref().is_some_and(|value| !value.is_empty())
 }
 
-/// Picks what a session gets, or says why it gets none. Where the repository does not say, the person's own settings do.
+/// Picks what a session gets, or says why it gets none. Where the repository does not say, the
+/// person's own settings do.
 pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRefusal> {
     let mut settings = Settings::default();
     let mut kept = Vec::new();
@@ -135,29 +168,54 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
     let mut unknown: Option<String> = None;
     for entry in entries {
         match (entry.section.as_str(), entry.subsection.as_deref()) {
-            ("core", None) if entry.key == "repositoryformatversion" => version = entry.value.clone().unwrap_or_default(),
-            ("core", None) if entry.key == "worktree" => settings.work_tree.clone_from(&entry.value),
-            ("core", None) if entry.key == "excludesfile" => settings.excludes.clone_from(&entry.value),
-            ("core", None) if entry.key == "attributesfile" => settings.attributes.clone_from(&entry.value),
+            ("core", None) if entry.key == "repositoryformatversion" => {
+                version = entry.value.clone().unwrap_or_default()
+            }
+            ("core", None) if entry.key == "worktree" => {
+                settings.work_tree.clone_from(&entry.value)
+            }
+            ("core", None) if entry.key == "excludesfile" => {
+                settings.excludes.clone_from(&entry.value)
+            }
+            ("core", None) if entry.key == "attributesfile" => {
+                settings.attributes.clone_from(&entry.value)
+            }
             ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
             ("extensions", None) => match check_extension(entry) {
-                Err(GitRefusal::Extension { name }) if !EXTENSIONS.contains(&entry.key.as_str()) => unknown = unknown.or(Some(name)),
+                Err(GitRefusal::Extension { name })
+                    if !EXTENSIONS.contains(&entry.key.as_str()) =>
+                {
+                    unknown = unknown.or(Some(name))
+                }
                 checked => checked?,
             },
-            ("user", None) if matches!(entry.key.as_str(), "name" | "email") => kept.push(entry.clone()),
+            ("user", None) if matches!(entry.key.as_str(), "name" | "email") => {
+                kept.push(entry.clone())
+            }
             ("branch", Some(_)) if keeps_branch(entry) => kept.push(entry.clone()),
             ("remote", Some(name)) => {
-                if matches!(entry.key.as_str(), "promisor" | "partialclonefilter") && (entry.key != "promisor" || entry.is_true()) {
+                if matches!(entry.key.as_str(), "promisor" | "partialclonefilter")
+                    && (entry.key != "promisor" || entry.is_true())
+                {
                     return Err(GitRefusal::Partial);
                 }
-                // Which of the remote's branches stand where: `git status` needs it to say how far apart they are. No place to reach it.
-                if entry.key == "fetch" && is_plain_name(name) && entry.value.as_deref().is_some_and(is_refspec) {
+                // Which of the remote's branches stand where: `git status` needs it to say how far
+                // apart they are. No place to reach it.
+                if entry.key == "fetch"
+                    && is_plain_name(name)
+                    && entry.value.as_deref().is_some_and(is_refspec)
+                {
                     kept.push(entry.clone());
                 }
             }
             ("submodule", Some(name)) => match entry.key.as_str() {
                 "url" => kept.push(Entry::new("submodule", Some(name), "active", b"true")),
-                "active" => kept.push(Entry::new("submodule", Some(name), "active", if entry.is_true() { b"true" } else { b"false" })),
+                "active" => kept.push(Entry::new(
+                    "submodule",
+                    Some(name),
+                    "active",
+                    if entry.is_true() { b"true" } else { b"false" },
+                )),
                 _ => {}
             },
             ("filter", Some(b"lfs")) | ("lfs", _) => return Err(GitRefusal::LargeFiles),
@@ -167,27 +225,52 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
         }
     }
     if !matches!(version.as_slice(), b"0" | b"1") {
-        return Err(GitRefusal::Extension { name: format!("core.repositoryFormatVersion = {}", BytesPath::from_bytes(version)) });
+        return Err(GitRefusal::Extension {
+            name: format!(
+                "core.repositoryFormatVersion = {}",
+                BytesPath::from_bytes(version)
+            ),
+        });
     }
     // Without version 1 git passes over extensions that it does not know.
     if let Some(name) = unknown.filter(|_| version == b"1") {
         return Err(GitRefusal::Extension { name });
     }
     if settings.has_include {
-        settings.notes.push("settings that its config includes from other files are not there in the session".to_owned());
+        settings.notes.push(
+            "settings that its config includes from other files are not there in the session"
+                .to_owned(),
+        );
     }
-    let identity = person.identity.iter().flat_map(|one| [("user", "name", &one.name), ("user", "email", &one.email)]);
-    let line_ends = person.line_ends.iter().map(|(key, value)| ("core", key.as_str(), value));
+    let identity = person
+        .identity
+        .iter()
+        .flat_map(|one| [("user", "name", &one.name), ("user", "email", &one.email)]);
+    let line_ends = person
+        .line_ends
+        .iter()
+        .map(|(key, value)| ("core", key.as_str(), value));
     for (section, key, value) in identity.chain(line_ends) {
         if !kept.iter().any(|entry| entry.is(section, key)) {
             kept.push(Entry::new(section, None, key, value.as_bytes()));
         }
     }
     // What a value could break out of its line with is nothing that any of these needs.
-    kept.retain(|entry| !entry.value.iter().flatten().chain(entry.subsection.iter().flatten()).any(|&byte| byte < b' ' || byte == 0x7f));
+    kept.retain(|entry| {
+        !entry
+            .value
+            .iter()
+            .flatten()
+            .chain(entry.subsection.iter().flatten())
+            .any(|&byte| byte < b' ' || byte == 0x7f)
+    });
     // Version 1 with no extension says the same as 0 and is read by every git.
-    settings.kept.push(Entry::new("core", None, "repositoryformatversion", b"0"));
-    settings.kept.push(Entry::new("core", None, "bare", b"false"));
+    settings
+        .kept
+        .push(Entry::new("core", None, "repositoryformatversion", b"0"));
+    settings
+        .kept
+        .push(Entry::new("core", None, "bare", b"false"));
     settings.kept.extend(kept);
     for (section, key, value) in [
         ("core", "logallrefupdates", "true"),
@@ -204,7 +287,9 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
         ("commit", "gpgsign", "false"),
         ("tag", "gpgsign", "false"),
     ] {
-        settings.kept.push(Entry::new(section, None, key, value.as_bytes()));
+        settings
+            .kept
+            .push(Entry::new(section, None, key, value.as_bytes()));
     }
     Ok(settings)
 }
@@ -214,12 +299,16 @@ fn check_extension(entry: &Entry) -> Result<(), GitRefusal> {
     match entry.key.as_str() {
         "partialclone" => Err(GitRefusal::Partial),
         "objectformat" if value.eq_ignore_ascii_case(b"sha256") => Err(GitRefusal::Sha256),
-        "objectformat" if !value.eq_ignore_ascii_case(b"sha1") => Err(GitRefusal::Extension { name: "objectFormat".to_owned() }),
-        "refstorage" if !value.eq_ignore_ascii_case(b"files") => {
-            Err(GitRefusal::RefStorage { storage: BytesPath::from_bytes(value).to_string() })
-        }
+        "objectformat" if !value.eq_ignore_ascii_case(b"sha1") => Err(GitRefusal::Extension {
+            name: "objectFormat".to_owned(),
+        }),
+        "refstorage" if !value.eq_ignore_ascii_case(b"files") => Err(GitRefusal::RefStorage {
+            storage: BytesPath::from_bytes(value).to_string(),
+        }),
         key if EXTENSIONS.contains(&key) => Ok(()),
-        key => Err(GitRefusal::Extension { name: key.to_owned() }),
+        key => Err(GitRefusal::Extension {
+            name: key.to_owned(),
+        }),
     }
 }
 
@@ -235,13 +324,21 @@ fn keeps_branch(entry: &Entry) -> bool {
 }
 
 fn is_plain_name(name: &[u8]) -> bool {
-    !name.is_empty() && !name.contains(&b':') && !name.contains(&b'/') && !name.contains(&b'\\') && !name.contains(&b'@')
+    !name.is_empty()
+        && !name.contains(&b':')
+        && !name.contains(&b'/')
+        && !name.contains(&b'\\')
+        && !name.contains(&b'@')
 }
 
 fn is_refspec(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"+").unwrap_or(value);
     match value.iter().position(|byte| *byte == b':') {
-        Some(at) => value.starts_with(b"refs/") && value[at + 1..].starts_with(b"refs/") && !value[at + 1..].contains(&b':'),
+        Some(at) => {
+            value.starts_with(b"refs/")
+                && value[at + 1..].starts_with(b"refs/")
+                && !value[at + 1..].contains(&b':')
+        }
         None => false,
     }
 }
@@ -298,44 +395,121 @@ mod tests {
     #[test]
     fn what_cannot_be_shown_in_a_session_is_refused_by_name() {
         check_refused("[extensions]\nobjectFormat = sha256", &GitRefusal::Sha256);
-        check_refused("[extensions]\nrefStorage = reftable", &GitRefusal::RefStorage { storage: "reftable".into() });
+        check_refused(
+            "[extensions]\nrefStorage = reftable",
+            &GitRefusal::RefStorage {
+                storage: "reftable".into(),
+            },
+        );
         check_refused("[extensions]\npartialClone = origin", &GitRefusal::Partial);
         check_refused("[remote \"origin\"]\npromisor = true", &GitRefusal::Partial);
-        check_refused("[core]\nrepositoryformatversion = 1\n[extensions]\nfuture = 1", &GitRefusal::Extension { name: "future".into() });
+        check_refused(
+            "[core]\nrepositoryformatversion = 1\n[extensions]\nfuture = 1",
+            &GitRefusal::Extension {
+                name: "future".into(),
+            },
+        );
         check_refused(
             "[extensions]\nfuture = 1\nother\n[core]\nrepositoryformatversion = 1",
-            &GitRefusal::Extension { name: "future".into() },
+            &GitRefusal::Extension {
+                name: "future".into(),
+            },
         );
-        check_refused("[extensions]\nobjectFormat = md5", &GitRefusal::Extension { name: "objectFormat".into() });
-        check_refused("[core]\nrepositoryformatversion = 2", &GitRefusal::Extension { name: "core.repositoryFormatVersion = 2".into() });
-        check_refused("[filter \"lfs\"]\nclean = git-lfs clean -- %f", &GitRefusal::LargeFiles);
-        assert!(picked("[core]\nrepositoryformatversion = 0\n[extensions]\nfuture = 1").is_ok(), "git passes over it as well");
-        assert!(picked("[extensions]\nobjectFormat = sha1\nrefStorage = files\nworktreeConfig = true").is_ok());
+        check_refused(
+            "[extensions]\nobjectFormat = md5",
+            &GitRefusal::Extension {
+                name: "objectFormat".into(),
+            },
+        );
+        check_refused(
+            "[core]\nrepositoryformatversion = 2",
+            &GitRefusal::Extension {
+                name: "core.repositoryFormatVersion = 2".into(),
+            },
+        );
+        check_refused(
+            "[filter \"lfs\"]\nclean = git-lfs clean -- %f",
+            &GitRefusal::LargeFiles,
+        );
+        assert!(
+            picked("[core]\nrepositoryformatversion = 0\n[extensions]\nfuture = 1").is_ok(),
+            "git passes over it as well"
+        );
+        assert!(
+            picked("[extensions]\nobjectFormat = sha1\nrefStorage = files\nworktreeConfig = true")
+                .is_ok()
+        );
     }
 
     #[test]
     fn who_commits_is_told_where_the_repository_does_not_say() {
-        let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
+        let identity = Identity {
+            name: "Ann".into(),
+            email: "ann@example.org".into(),
+        };
         let entries = parse(b"[user]\nemail = own@example.org").expect("readable settings");
-        let settings = pick(&entries, &Person { identity: Some(identity), ..Person::default() }).expect("taken over");
+        let settings = pick(
+            &entries,
+            &Person {
+                identity: Some(identity),
+                ..Person::default()
+            },
+        )
+        .expect("taken over");
         let text = String::from_utf8(write(&settings.kept)).expect("text");
-        assert!(text.contains("name = \"Ann\"") && text.contains("own@example.org") && !text.contains("ann@"), "{text}");
+        assert!(
+            text.contains("name = \"Ann\"")
+                && text.contains("own@example.org")
+                && !text.contains("ann@"),
+            "{text}"
+        );
     }
 
     #[test]
     fn how_lines_end_is_told_where_the_repository_does_not_say() {
         let check = |text: &str, expected: &[(&str, &str)]| {
             let read = line_ends_in(text.as_bytes());
-            assert_eq!(read.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>(), expected, "{text}");
+            assert_eq!(
+                read.iter()
+                    .map(|(key, value)| (key.as_str(), value.as_str()))
+                    .collect::<Vec<_>>(),
+                expected,
+                "{text}"
+            );
         };
-        check("[core]\nautocrlf = Input\neol = CRLF\nsafecrlf = warn", &[("autocrlf", "input"), ("eol", "crlf"), ("safecrlf", "warn")]);
-        check("[core]\nautocrlf\neol = native\nsafecrlf = no", &[("autocrlf", "true"), ("eol", "native"), ("safecrlf", "false")]);
-        check("[core]\nautocrlf = warn\neol = true\nsafecrlf = input\n[core \"x\"]\nautocrlf = true", &[]);
-        check("[core]\nautocrlf = true\nautocrlf = false", &[("autocrlf", "false")]);
+        check(
+            "[core]\nautocrlf = Input\neol = CRLF\nsafecrlf = warn",
+            &[("autocrlf", "input"), ("eol", "crlf"), ("safecrlf", "warn")],
+        );
+        check(
+            "[core]\nautocrlf\neol = native\nsafecrlf = no",
+            &[
+                ("autocrlf", "true"),
+                ("eol", "native"),
+                ("safecrlf", "false"),
+            ],
+        );
+        check(
+            "[core]\nautocrlf = warn\neol = true\nsafecrlf = input\n[core \"x\"]\nautocrlf = true",
+            &[],
+        );
+        check(
+            "[core]\nautocrlf = true\nautocrlf = false",
+            &[("autocrlf", "false")],
+        );
         check("[core]\nautocrlf = true\n[broken", &[]);
-        let person = Person { line_ends: line_ends_in(b"[core]\nautocrlf = true\neol = lf"), ..Person::default() };
+        let person = Person {
+            line_ends: line_ends_in(b"[core]\nautocrlf = true\neol = lf"),
+            ..Person::default()
+        };
         let entries = parse(b"[core]\nautocrlf = input").expect("readable settings");
-        let text = String::from_utf8(write(&pick(&entries, &person).expect("taken over").kept)).expect("text");
-        assert!(text.contains("autocrlf = \"input\"") && text.contains("eol = \"lf\"") && !text.contains("autocrlf = \"true\""), "{text}");
+        let text = String::from_utf8(write(&pick(&entries, &person).expect("taken over").kept))
+            .expect("text");
+        assert!(
+            text.contains("autocrlf = \"input\"")
+                && text.contains("eol = \"lf\"")
+                && !text.contains("autocrlf = \"true\""),
+            "{text}"
+        );
     }
 }

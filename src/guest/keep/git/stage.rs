@@ -1,4 +1,5 @@
-//! A repository of our own that borrows what a session made, so that git never runs where the session wrote its settings.
+//! A repository of our own that borrows what a session made, so that git never runs where the
+//! session wrote its settings.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +20,8 @@ const MAX_SHALLOW: u64 = 16 << 20;
 /// More files than this are packed by git, or made to be a burden.
 const MAX_FILES: usize = 2_000_000;
 
-/// What a session's folder and the real repository have in common: a name in each for what lies in them.
+/// What a session's folder and the real repository have in common: a name in each for what lies in
+/// them.
 pub(crate) struct Objects<'a> {
     pub(crate) real: &'a Path,
     pub(crate) session: &'a Path,
@@ -29,32 +31,48 @@ pub(crate) struct Objects<'a> {
 
 /// Makes the staging repository in a folder of ours.
 ///
-/// Of the session's objects it has links to those files that look like what git writes, and nothing that says anything about them:
-/// no graphs of commits, no bitmaps, no places to borrow from. Where git reads them, it checks what they hold.
+/// Of the session's objects it has links to those files that look like what git writes, and nothing
+/// that says anything about them: no graphs of commits, no bitmaps, no places to borrow from. Where
+/// git reads them, it checks what they hold.
 pub(crate) fn make(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault> {
-    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+    let scratch = Folder::open(place)
+        .map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
     let name = bare(&scratch, b"stage.git", objects.real_folder)?;
     let real = [objects.real.join("objects").as_os_str().as_bytes(), b"\n"].concat();
     scratch.write(b"stage.git/objects/info/alternates", &real)?;
-    let stage = scratch.descend(b"stage.git/objects").map_err(|errno| failed("open", b"stage.git", &errno.into()))?;
+    let stage = scratch
+        .descend(b"stage.git/objects")
+        .map_err(|errno| failed("open", b"stage.git", &errno.into()))?;
     borrow(&stage, objects)?;
     Ok(place.join(name))
 }
 
-/// Makes one that has the session's objects alone, by which they are told from those that it borrows.
+/// Makes one that has the session's objects alone, by which they are told from those that it
+/// borrows.
 pub(crate) fn own(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault> {
-    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+    let scratch = Folder::open(place)
+        .map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
     let name = bare(&scratch, b"own.git", objects.real_folder)?;
-    let own = scratch.descend(b"own.git/objects").map_err(|errno| failed("open", b"own.git", &errno.into()))?;
+    let own = scratch
+        .descend(b"own.git/objects")
+        .map_err(|errno| failed("open", b"own.git", &errno.into()))?;
     borrow(&own, objects)?;
     Ok(place.join(name))
 }
 
-/// Makes a repository without a name and an object, whose history ends where that of the real one does; returns the name of its folder.
-pub(crate) fn bare(scratch: &Folder, name: &'static [u8], real: &Folder) -> Result<&'static OsStr, Fault> {
+/// Makes a repository without a name and an object, whose history ends where that of the real one
+/// does; returns the name of its folder.
+pub(crate) fn bare(
+    scratch: &Folder,
+    name: &'static [u8],
+    real: &Folder,
+) -> Result<&'static OsStr, Fault> {
     scratch.remove(name)?;
     scratch.write(&join(name, b"HEAD"), b"ref: refs/heads/none\n")?;
-    scratch.write(&join(name, b"config"), b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+    scratch.write(
+        &join(name, b"config"),
+        b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+    )?;
     scratch.make(&join(name, b"refs/heads"))?;
     scratch.make(&join(name, b"objects/pack"))?;
     if let Some(shallow) = real.read(b"shallow", MAX_SHALLOW)? {
@@ -64,15 +82,23 @@ pub(crate) fn bare(scratch: &Folder, name: &'static [u8], real: &Folder) -> Resu
 }
 
 /// Says what can be fetched from it.
-pub(crate) fn name(place: &Path, names: impl Iterator<Item = (BytesPath, String)>) -> Result<(), Fault> {
-    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+pub(crate) fn name(
+    place: &Path,
+    names: impl Iterator<Item = (BytesPath, String)>,
+) -> Result<(), Fault> {
+    let scratch = Folder::open(place)
+        .map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
     scratch.replace(b"stage.git/packed-refs", &packed_text(&names.collect()))
 }
 
 /// Names whatever of a session's objects is a regular file with a name that git gives.
 fn borrow(stage: &Folder, objects: &Objects<'_>) -> Result<(), Fault> {
     let session = objects.session_folder;
-    let list = |path: &[u8]| session.names(path).map_err(|errno| failed("list", path, &errno.into()));
+    let list = |path: &[u8]| {
+        session
+            .names(path)
+            .map_err(|errno| failed("list", path, &errno.into()))
+    };
     let mut n_files = 0;
     for (folder, kind) in list(b"objects")? {
         let is_wanted: fn(&[u8]) -> bool = match folder.as_slice() {
@@ -84,30 +110,45 @@ fn borrow(stage: &Folder, objects: &Objects<'_>) -> Result<(), Fault> {
             continue;
         }
         stage.make(&folder)?;
-        let here = stage.descend(&folder).map_err(|errno| failed("open", &folder, &errno.into()))?;
+        let here = stage
+            .descend(&folder)
+            .map_err(|errno| failed("open", &folder, &errno.into()))?;
         for (name, kind) in list(&join(b"objects", &folder))? {
             if kind != Kind::File || !is_wanted(&name) {
                 continue;
             }
             n_files += 1;
             if n_files > MAX_FILES {
-                return Err(Fault::TooLarge { path: "objects".into(), bytes: n_files as u64, limit: MAX_FILES as u64 });
+                return Err(Fault::TooLarge {
+                    path: "objects".into(),
+                    bytes: n_files as u64,
+                    limit: MAX_FILES as u64,
+                });
             }
-            let target = join(objects.session.as_os_str().as_bytes(), &join(b"objects", &join(&folder, &name)));
-            symlinkat(target.as_slice(), &here, name.as_slice()).map_err(|errno| failed("link", &name, &errno.into()))?;
+            let target = join(
+                objects.session.as_os_str().as_bytes(),
+                &join(b"objects", &join(&folder, &name)),
+            );
+            symlinkat(target.as_slice(), &here, name.as_slice())
+                .map_err(|errno| failed("link", &name, &errno.into()))?;
         }
     }
     Ok(())
 }
 
 fn is_pack(name: &[u8]) -> bool {
-    let Some(rest) = name.strip_prefix(b"pack-") else { return false };
-    let stem = rest.strip_suffix(b".pack").or_else(|| rest.strip_suffix(b".idx"));
+    let Some(rest) = name.strip_prefix(b"pack-") else {
+        return false;
+    };
+    let stem = rest
+        .strip_suffix(b".pack")
+        .or_else(|| rest.strip_suffix(b".idx"));
     stem.is_some_and(|stem| stem.len() == 40 && is_hex(stem))
 }
 
 fn is_hex(text: &[u8]) -> bool {
-    text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.iter()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -128,23 +169,41 @@ mod tests {
             ("objects/info/alternates", "/etc\n"),
             ("objects/info/commit-graph", "lies"),
             ("objects/pack/multi-pack-index", "lies"),
-            ("objects/pack/pack-0000000000000000000000000000000000000000.bitmap", "lies"),
-            ("objects/pack/pack-0000000000000000000000000000000000000000.pack", "a pack"),
+            (
+                "objects/pack/pack-0000000000000000000000000000000000000000.bitmap",
+                "lies",
+            ),
+            (
+                "objects/pack/pack-0000000000000000000000000000000000000000.pack",
+                "a pack",
+            ),
             ("objects/pack/pack-evil.pack", "x"),
         ] {
             fs::write(session.join(path), text).expect("written");
         }
         fs::create_dir_all(session.join("objects/ff")).expect("made");
-        symlink("/etc/passwd", session.join(format!("objects/ff/{}", "0".repeat(38)))).expect("linked");
+        symlink(
+            "/etc/passwd",
+            session.join(format!("objects/ff/{}", "0".repeat(38))),
+        )
+        .expect("linked");
         // Which folders there are depends on when it was committed.
-        let free = ["fe", "fd", "fc", "fb"].into_iter().find(|name| !session.join("objects").join(name).exists()).expect("one is free");
+        let free = ["fe", "fd", "fc", "fb"]
+            .into_iter()
+            .find(|name| !session.join("objects").join(name).exists())
+            .expect("one is free");
         symlink("/etc", session.join("objects").join(free)).expect("linked");
         let pipe = session.join(format!("objects/ff/{}", "1".repeat(38)));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
         let empty = sample.beside("empty");
         fs::create_dir_all(empty.join("objects")).expect("made");
         let open = |path: &Path| Folder::open(path).expect("opens");
-        let objects = Objects { real: &empty, session: &session, session_folder: &open(&session), real_folder: &open(&empty) };
+        let objects = Objects {
+            real: &empty,
+            session: &session,
+            session_folder: &open(&session),
+            real_folder: &open(&empty),
+        };
         let scratch = sample.beside("scratch");
         fs::create_dir(&scratch).expect("made");
         let stage = make(&scratch, &objects).expect("made");
@@ -158,8 +217,15 @@ mod tests {
                 .collect()
         };
         assert_eq!(names("info"), ["alternates"]);
-        assert_eq!(names("pack"), ["pack-0000000000000000000000000000000000000000.pack"]);
-        assert!(names("ff").iter().all(|name| *name != "0".repeat(38) && *name != "1".repeat(38)));
+        assert_eq!(
+            names("pack"),
+            ["pack-0000000000000000000000000000000000000000.pack"]
+        );
+        assert!(
+            names("ff")
+                .iter()
+                .all(|name| *name != "0".repeat(38) && *name != "1".repeat(38))
+        );
         assert!(!names("").contains(&free.to_owned()));
         assert!(names(&commit[..2]).contains(&commit[2..].to_owned()));
         assert_eq!(

@@ -19,20 +19,31 @@ pub struct Stash {
 
 /// Reads all stashes, the oldest first; lines that git would not write are left out.
 pub(crate) fn read(folder: &Folder) -> Result<Vec<Stash>, Fault> {
-    Ok(folder.read(LOG, MAX_LOG)?.map(|text| parse(&text)).unwrap_or_default())
+    Ok(folder
+        .read(LOG, MAX_LOG)?
+        .map(|text| parse(&text))
+        .unwrap_or_default())
 }
 
 fn parse(text: &[u8]) -> Vec<Stash> {
-    text.split(|byte| *byte == b'\n').filter_map(stash).collect()
+    text.split(|byte| *byte == b'\n')
+        .filter_map(stash)
+        .collect()
 }
 
 fn stash(line: &[u8]) -> Option<Stash> {
     let object = object(line.get(41..81)?)?;
-    let at = line.iter().position(|byte| *byte == b'\t').unwrap_or(line.len());
+    let at = line
+        .iter()
+        .position(|byte| *byte == b'\t')
+        .unwrap_or(line.len());
     let message = String::from_utf8_lossy(line.get(at + 1..).unwrap_or_default());
     // It is printed on the person's terminal.
-    let message =
-        message.chars().filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character)).take(MAX_MESSAGE).collect();
+    let message = message
+        .chars()
+        .filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character))
+        .take(MAX_MESSAGE)
+        .collect();
     Some(Stash { object, message })
 }
 
@@ -44,8 +55,16 @@ mod tests {
     fn stashes_are_read_in_the_order_they_were_made() {
         let (zero, one, two) = ("0".repeat(40), "1".repeat(40), "2".repeat(40));
         let who = "A <a@b> 1700000000 +0000";
-        let text = format!("{zero} {one} {who}\tWIP on main: 1\n{one} {two} {who}\tOn x: \x1b[2Jy\nnonsense\n{two} {zero} {who}\tz\n");
+        let text = format!(
+            "{zero} {one} {who}\tWIP on main: 1\n{one} {two} {who}\tOn x: \x1b[2Jy\nnonsense\n{two} {zero} {who}\tz\n"
+        );
         let expected = [(one, "WIP on main: 1"), (two, "On x: [2Jy")];
-        assert_eq!(parse(text.as_bytes()), expected.map(|(object, message)| Stash { object, message: message.to_owned() }));
+        assert_eq!(
+            parse(text.as_bytes()),
+            expected.map(|(object, message)| Stash {
+                object,
+                message: message.to_owned()
+            })
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a session did with git that waits until its changes are accepted. Nothing here runs git or changes anything.
+//! What a session did with git that waits until its changes are accepted. Nothing here runs git or
+//! changes anything.
 
 use std::path::Path;
 
@@ -19,31 +20,55 @@ use podbay_wire::keep::WaitingRepository;
 /// How many things are told one by one that cannot be taken over.
 const MOST_ODD: usize = 100;
 
-/// Looks at what a session left in its folder; `None`: that is not there to be looked at. `starts` is where it is on record
-/// how sessions began.
+/// Looks at what a session left in its folder; `None`: that is not there to be looked at. `starts`
+/// is where it is on record how sessions began.
 ///
 /// What cannot be read is said in its place: it must not be taken for nothing.
 pub fn waiting(starts: &Path, session: Option<&Path>, id: &str) -> Option<WaitingGit> {
-    let Ok(starts) = Folder::open(starts) else { return Some(WaitingGit::default()) };
+    let Ok(starts) = Folder::open(starts) else {
+        return Some(WaitingGit::default());
+    };
     let start = match Start::read(&starts, id) {
-        Ok(Some(start)) if !start.repositories.is_empty() && !Start::is_settled(&starts, id) => start,
+        Ok(Some(start)) if !start.repositories.is_empty() && !Start::is_settled(&starts, id) => {
+            start
+        }
         Ok(_) => return Some(WaitingGit::default()),
-        Err(fault) => return Some(WaitingGit { repositories: vec![unreadable(&BytesPath::from(".git"), &fault)] }),
+        Err(fault) => {
+            return Some(WaitingGit {
+                repositories: vec![unreadable(&BytesPath::from(".git"), &fault)],
+            });
+        }
     };
     let session = Folder::open(session?).ok()?;
     let look = |(at, started): (usize, &Started)| {
-        let looked = start.index(&starts, id, at).and_then(|index| repository(&session, id, started, index.as_deref()));
+        let looked = start
+            .index(&starts, id, at)
+            .and_then(|index| repository(&session, id, started, index.as_deref()));
         looked.unwrap_or_else(|fault| unreadable(&started.path, &fault))
     };
     let all = start.repositories.iter().enumerate().map(look);
-    Some(WaitingGit { repositories: all.filter(|one| !one.is_empty()).collect() })
+    Some(WaitingGit {
+        repositories: all.filter(|one| !one.is_empty()).collect(),
+    })
 }
 
-/// Leaves out of what was seen to wait before whatever was taken over since, where the session's folder is not there to be looked at again.
+/// Leaves out of what was seen to wait before whatever was taken over since, where the session's
+/// folder is not there to be looked at again.
 pub fn remove_taken(starts: &Path, id: &str, waiting: &mut WaitingGit) {
-    let Some(start) = Folder::open(starts).ok().and_then(|starts| Start::read(&starts, id).ok().flatten()) else { return };
+    let Some(start) = Folder::open(starts)
+        .ok()
+        .and_then(|starts| Start::read(&starts, id).ok().flatten())
+    else {
+        return;
+    };
     for one in &mut waiting.repositories {
-        let Some(started) = start.repositories.iter().find(|started| started.path == one.path) else { continue };
+        let Some(started) = start
+            .repositories
+            .iter()
+            .find(|started| started.path == one.path)
+        else {
+            continue;
+        };
         let head = words(&started.head);
         one.remove_taken(
             |name| started.refs.get(&name.name) == Some(&name.new),
@@ -74,20 +99,46 @@ pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
     }
 }
 
-fn repository(session: &Folder, id: &str, started: &Started, start_index: Option<&[u8]>) -> Result<WaitingRepository, Fault> {
-    let inside = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
-    let folder = session.descend(inside).map_err(|errno| super::folder::failed("open", inside, &errno.into()))?;
+fn repository(
+    session: &Folder,
+    id: &str,
+    started: &Started,
+    start_index: Option<&[u8]>,
+) -> Result<WaitingRepository, Fault> {
+    let inside = if started.inside.is_empty() {
+        b".".as_slice()
+    } else {
+        started.inside.as_bytes()
+    };
+    let folder = session
+        .descend(inside)
+        .map_err(|errno| super::folder::failed("open", inside, &errno.into()))?;
     let left = Left::read(&folder, &started.private(), id, started, start_index)?;
     let commits = Commits::new(&folder, started);
     // What is staged and is what is committed comes with that.
-    let committed = left.head.as_ref().and_then(|head| commits.tree(head.commit(&left.bound)?));
-    let is_staged = left.index.as_ref().is_some_and(|index| committed.is_none() || index.tree() != committed);
+    let committed = left
+        .head
+        .as_ref()
+        .and_then(|head| commits.tree(head.commit(&left.bound)?));
+    let is_staged = left
+        .index
+        .as_ref()
+        .is_some_and(|index| committed.is_none() || index.tree() != committed);
     let was_there = |name: &BytesPath| started.refs.contains_key(name);
     let name = |(name, object): (&BytesPath, &String)| {
         let (n_commits, subject) = commits.since_the_start(object);
         let old = started.refs.get(name).cloned();
-        let is_anew = n_commits.is_some_and(|n| n > 0) && old.is_some() && commits.begin_anew(object);
-        WaitingName { called: left.given.called(name), name: name.clone(), old, new: object.clone(), n_commits, subject, is_anew }
+        let is_anew =
+            n_commits.is_some_and(|n| n > 0) && old.is_some() && commits.begin_anew(object);
+        WaitingName {
+            called: left.given.called(name),
+            name: name.clone(),
+            old,
+            new: object.clone(),
+            n_commits,
+            subject,
+            is_anew,
+        }
     };
     Ok(WaitingRepository {
         path: started.path.clone(),
@@ -99,31 +150,56 @@ fn repository(session: &Folder, id: &str, started: &Started, start_index: Option
             .chain(left.names.iter().filter(|(name, _)| !was_there(name)))
             .map(name)
             .collect(),
-        stashes: left.stashes.into_iter().map(|stash| stash.message).collect(),
-        head: left.head.filter(|head| *head != started.head).map(|head| words(&head)),
+        stashes: left
+            .stashes
+            .into_iter()
+            .map(|stash| stash.message)
+            .collect(),
+        head: left
+            .head
+            .filter(|head| *head != started.head)
+            .map(|head| words(&head)),
         is_staged,
         odd: odd(&left.not_imported),
     })
 }
 
-/// Says what cannot be taken over by anybody as it is: what is not one of many names before all else.
+/// Says what cannot be taken over by anybody as it is: what is not one of many names before all
+/// else.
 fn odd(all: &[NotImported]) -> Vec<String> {
-    let (names, others): (Vec<&NotImported>, Vec<&NotImported>) = all.iter().partition(|one| one.what.as_bytes().starts_with(b"refs/"));
+    let (names, others): (Vec<&NotImported>, Vec<&NotImported>) = all
+        .iter()
+        .partition(|one| one.what.as_bytes().starts_with(b"refs/"));
     let said = others.into_iter().chain(names).take(MOST_ODD);
-    let mut odd: Vec<String> = said.map(|one| format!("{}: {}", one.what, one.why)).collect();
-    odd.extend(all.len().checked_sub(MOST_ODD).filter(|n| *n > 0).map(|n| format!("and {n} more")));
+    let mut odd: Vec<String> = said
+        .map(|one| format!("{}: {}", one.what, one.why))
+        .collect();
+    odd.extend(
+        all.len()
+            .checked_sub(MOST_ODD)
+            .filter(|n| *n > 0)
+            .map(|n| format!("and {n} more")),
+    );
     odd
 }
 
 fn unreadable(path: &BytesPath, fault: &Fault) -> WaitingRepository {
-    let odd = vec![format!("what the session did with git cannot be looked at: {fault}")];
-    WaitingRepository { path: path.clone(), odd, ..WaitingRepository::default() }
+    let odd = vec![format!(
+        "what the session did with git cannot be looked at: {fault}"
+    )];
+    WaitingRepository {
+        path: path.clone(),
+        odd,
+        ..WaitingRepository::default()
+    }
 }
 
 impl Started {
     /// Returns the folder of what its worktree has of its own.
     pub(super) fn private(&self) -> Vec<u8> {
-        self.worktree.as_ref().map_or_else(|| b".".to_vec(), |name| join(b"worktrees", name.as_bytes()))
+        self.worktree
+            .as_ref()
+            .map_or_else(|| b".".to_vec(), |name| join(b"worktrees", name.as_bytes()))
     }
 }
 
@@ -137,7 +213,11 @@ mod tests {
     use super::*;
 
     fn look(case: &InSession) -> Option<WaitingGit> {
-        waiting(&case.sample.beside("state"), Some(&case.sample.path(".git")), ID)
+        waiting(
+            &case.sample.beside("state"),
+            Some(&case.sample.path(".git")),
+            ID,
+        )
     }
 
     fn told(case: &InSession) -> Vec<String> {
@@ -150,12 +230,18 @@ mod tests {
         sample.commit("a", "1\n");
         let case = InSession::of(sample);
         for n in 0..MOST_ODD + 20 {
-            case.sample.write(&format!(".git/refs/notes/{n}"), &format!("{}\n", "1".repeat(40)));
+            case.sample.write(
+                &format!(".git/refs/notes/{n}"),
+                &format!("{}\n", "1".repeat(40)),
+            );
         }
         case.sample.write(".git/HEAD", "nonsense");
         let told = told(&case);
         assert_eq!(told.len(), MOST_ODD + 1);
-        assert!(told[0].contains("HEAD: names neither") && told[MOST_ODD] == "git: and 21 more", "{told:?}");
+        assert!(
+            told[0].contains("HEAD: names neither") && told[MOST_ODD] == "git: and 21 more",
+            "{told:?}"
+        );
     }
 
     #[test]
@@ -168,23 +254,47 @@ mod tests {
         assert_eq!(told(&case), Vec::<String>::new());
         for n in ["22", "333"] {
             case.sample.write("a", n);
-            case.git(&["commit", "-q", "-a", "-m", &format!("take \x1b[2J{n}\n\nwith more")]);
+            case.git(&[
+                "commit",
+                "-q",
+                "-a",
+                "-m",
+                &format!("take \x1b[2J{n}\n\nwith more"),
+            ]);
         }
         let lines = told(&case);
-        assert!(lines.len() == 1 && lines[0].starts_with("commits: main ") && lines[0].ends_with(" (2) take [2J333"), "{lines:?}");
+        assert!(
+            lines.len() == 1
+                && lines[0].starts_with("commits: main ")
+                && lines[0].ends_with(" (2) take [2J333"),
+            "{lines:?}"
+        );
         case.git(&["commit", "-q", "--amend", "-m", "take again"]);
-        assert!(told(&case)[0].ends_with(" (2) take again"), "what it amended is the session's: {:?}", told(&case));
+        assert!(
+            told(&case)[0].ends_with(" (2) take again"),
+            "what it amended is the session's: {:?}",
+            told(&case)
+        );
         case.git(&["checkout", "-q", "-b", "side"]);
         case.sample.write("b", "1");
         case.git(&["add", "b"]);
         case.git(&["stash", "-q"]);
         let lines = told(&case);
-        assert!(lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take again"), "{lines:?}");
-        assert!(lines[2].starts_with("stash: WIP on side") && lines[3] == "checked out: side", "{lines:?}");
+        assert!(
+            lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take again"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].starts_with("stash: WIP on side") && lines[3] == "checked out: side",
+            "{lines:?}"
+        );
         // Packed, they are no longer counted.
         case.git(&["gc", "-q"]);
         let lines = told(&case);
-        assert!(lines[0].starts_with("commits: main ") && !lines[0].contains('('), "{lines:?}");
+        assert!(
+            lines[0].starts_with("commits: main ") && !lines[0].contains('('),
+            "{lines:?}"
+        );
         case.check_untouched();
     }
 
@@ -206,17 +316,28 @@ mod tests {
         assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
         case.git(&["reset", "-q", "--hard", &second]);
         let lines = told(&case);
-        assert!(lines.len() == 2 && lines[1].contains("refs/changes/1: is neither a branch nor a tag"), "{lines:?}");
+        assert!(
+            lines.len() == 2 && lines[1].contains("refs/changes/1: is neither a branch nor a tag"),
+            "{lines:?}"
+        );
         case.git(&["reset", "-q", "--hard", &first]);
         let lines = told(&case).join("\n");
         assert!(
-            lines.contains("refs/changes/1: ") && lines.contains("refs/remotes/origin/main: ") && !lines.contains("original"),
+            lines.contains("refs/changes/1: ")
+                && lines.contains("refs/remotes/origin/main: ")
+                && !lines.contains("original"),
             "{lines}"
         );
         // Packed it is not known what leads where.
         case.git(&["update-ref", "-d", "refs/changes/1"]);
         case.git(&["gc", "-q"]);
-        assert!(told(&case).join("\n").contains("refs/remotes/origin/main: "), "{:?}", told(&case));
+        assert!(
+            told(&case)
+                .join("\n")
+                .contains("refs/remotes/origin/main: "),
+            "{:?}",
+            told(&case)
+        );
     }
 
     #[test]
@@ -225,18 +346,36 @@ mod tests {
         sample.commit("a", "1");
         let case = InSession::of(sample);
         let place = case.sample.beside("added");
-        case.git(&["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
+        case.git(&[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            place.to_str().expect("text"),
+        ]);
         assert_eq!(told(&case), Vec::<String>::new());
         let in_added = |words: &[&str]| case.sample.git_in("../added", words);
         in_added(&["commit", "-q", "--allow-empty", "-m", "there"]);
         let lines = told(&case);
-        assert!(lines.len() == 1 && lines[0].contains("worktrees/added/HEAD: is checked out there without a branch, "), "{lines:?}");
+        assert!(
+            lines.len() == 1
+                && lines[0]
+                    .contains("worktrees/added/HEAD: is checked out there without a branch, "),
+            "{lines:?}"
+        );
         in_added(&["update-ref", "refs/worktree/mine", "HEAD"]);
         in_added(&["checkout", "-q", "main~0"]);
-        assert!(told(&case)[0].contains("worktrees/added/refs/worktree/mine: is "), "{:?}", told(&case));
+        assert!(
+            told(&case)[0].contains("worktrees/added/refs/worktree/mine: is "),
+            "{:?}",
+            told(&case)
+        );
         in_added(&["branch", "kept", "refs/worktree/mine"]);
         let lines = told(&case);
-        assert!(lines.len() == 1 && lines[0].starts_with("commits: kept new, "), "{lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("commits: kept new, "),
+            "{lines:?}"
+        );
         case.check_untouched();
     }
 
@@ -264,13 +403,27 @@ mod tests {
         empty("four");
         let four = tip();
         let lines = told(&case);
-        assert!(lines.len() == 1 && lines[0].starts_with("checked out: "), "{lines:?}");
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("checked out: "),
+            "{lines:?}"
+        );
         case.git(&["checkout", "-q", "main"]);
         let lines = told(&case);
-        let expected = format!("HEAD: was moved away from {}, which no branch or tag leads to", &four[..12]);
-        assert!(lines.len() == 1 && lines[0].contains(&expected), "three comes before four: {lines:?}");
+        let expected = format!(
+            "HEAD: was moved away from {}, which no branch or tag leads to",
+            &four[..12]
+        );
+        assert!(
+            lines.len() == 1 && lines[0].contains(&expected),
+            "three comes before four: {lines:?}"
+        );
         case.git(&["branch", "kept", &three]);
-        assert_eq!(told(&case).len(), 2, "four is there alone: {:?}", told(&case));
+        assert_eq!(
+            told(&case).len(),
+            2,
+            "four is there alone: {:?}",
+            told(&case)
+        );
         case.git(&["branch", "-f", "kept", &four]);
         assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
         // What a branch had and was moved away from is no loss, as it is with a reset.
@@ -278,11 +431,24 @@ mod tests {
         assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
         // In a worktree that was added it is the same.
         let place = case.sample.beside("added");
-        case.git(&["worktree", "add", "-q", "--detach", place.to_str().expect("text")]);
-        case.sample.git_in("../added", &["commit", "-q", "--allow-empty", "-m", "there"]);
-        case.sample.git_in("../added", &["checkout", "-q", "--detach", "main"]);
+        case.git(&[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            place.to_str().expect("text"),
+        ]);
+        case.sample.git_in(
+            "../added",
+            &["commit", "-q", "--allow-empty", "-m", "there"],
+        );
+        case.sample
+            .git_in("../added", &["checkout", "-q", "--detach", "main"]);
         let lines = told(&case);
-        assert!(lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "), "{lines:?}");
+        assert!(
+            lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "),
+            "{lines:?}"
+        );
         case.check_untouched();
     }
 
@@ -299,7 +465,12 @@ mod tests {
         case.git(&["branch", "-q", "-f", "main", "anew"]);
         let lines = told(&case);
         assert!(lines.iter().any(|line| line.ends_with("(1) anew; begun anew, without the commits that it had")), "{lines:?}");
-        assert!(lines.iter().any(|line| line.starts_with("commits: anew new, ") && line.ends_with("(1) anew")), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("commits: anew new, ") && line.ends_with("(1) anew")),
+            "{lines:?}"
+        );
         case.check_untouched();
     }
 
@@ -319,7 +490,10 @@ mod tests {
         case.git(&["checkout", "-q", "deep/other"]);
         case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
         let lines = told(&case).join("\n");
-        assert!(lines.contains("commits: side new, ") && lines.contains("commits: deep/other new, "), "{lines}");
+        assert!(
+            lines.contains("commits: side new, ") && lines.contains("commits: deep/other new, "),
+            "{lines}"
+        );
         assert!(!lines.contains("moved away"), "{lines}");
     }
 
@@ -351,9 +525,16 @@ mod tests {
         case.git(&["commit", "-q", "-a", "-m", "with what is inside"]);
         inside(&["checkout", "-q", "main"]);
         let lines = told(&case).join("\n");
-        assert!(lines.contains(&format!("HEAD: was moved away from {}, ", &left[..12])), "{lines}");
+        assert!(
+            lines.contains(&format!("HEAD: was moved away from {}, ", &left[..12])),
+            "{lines}"
+        );
         inside(&["merge", "-q", "--ff-only", left.trim()]);
-        assert!(!told(&case).join("\n").contains("moved away"), "{:?}", told(&case));
+        assert!(
+            !told(&case).join("\n").contains("moved away"),
+            "{:?}",
+            told(&case)
+        );
     }
 
     #[test]
@@ -363,12 +544,24 @@ mod tests {
         let case = InSession::of(sample);
         let starts = case.sample.beside("state");
         assert_eq!(waiting(&starts, None, ID), None);
-        assert_eq!(waiting(&starts, None, "another"), Some(WaitingGit::default()));
+        assert_eq!(
+            waiting(&starts, None, "another"),
+            Some(WaitingGit::default())
+        );
         fs::write(case.sample.path(".git/packed-refs"), "odd\n").expect("written");
-        assert!(told(&case)[0].contains("none that git writes"), "{:?}", told(&case));
+        assert!(
+            told(&case)[0].contains("none that git writes"),
+            "{:?}",
+            told(&case)
+        );
         fs::remove_file(case.sample.path(".git/packed-refs")).expect("removed");
-        std::os::unix::fs::symlink("/etc/passwd", case.sample.path(".git/packed-refs")).expect("linked");
-        assert!(told(&case)[0].contains("cannot be looked at"), "{:?}", told(&case));
+        std::os::unix::fs::symlink("/etc/passwd", case.sample.path(".git/packed-refs"))
+            .expect("linked");
+        assert!(
+            told(&case)[0].contains("cannot be looked at"),
+            "{:?}",
+            told(&case)
+        );
         forget(&starts, ID).expect("forgotten");
         assert_eq!(look(&case), Some(WaitingGit::default()));
     }

@@ -35,12 +35,24 @@ impl Laid {
         for name in ["upper", "work", "copy"] {
             fs::create_dir(at(name)).expect("made");
         }
-        let [lower, upper, work] = [scene.root(), at("upper"), at("work")].map(|path| path.display().to_string());
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=nofollow,xino=off");
-        match nix::mount::mount(Some("overlay"), &at("copy"), Some("overlay"), MsFlags::empty(), Some(options.as_str())) {
+        let [lower, upper, work] =
+            [scene.root(), at("upper"), at("work")].map(|path| path.display().to_string());
+        let options = format!(
+            "lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=nofollow,xino=off"
+        );
+        match nix::mount::mount(
+            Some("overlay"),
+            &at("copy"),
+            Some("overlay"),
+            MsFlags::empty(),
+            Some(options.as_str()),
+        ) {
             Ok(()) => true,
             Err(errno) => {
-                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
+                eprintln!(
+                    "not tried, since no file system can be mounted here: {}",
+                    errno.desc()
+                );
                 false
             }
         }

@@ -11,20 +11,34 @@ impl Laid {
         let (project, copy, upper) = (self.scene.project(), self.open("copy"), self.open("upper"));
         let mut store = self.scene.store();
         let layer = Layer::new(&project, &copy, &upper, base);
-        let after = snapshot(&layer, &self.scene.state(), &mut store, "cache-layer").expect("taken").id;
+        let after = snapshot(&layer, &self.scene.state(), &mut store, "cache-layer")
+            .expect("taken")
+            .id;
         let changes = compare(&store, &base, &after).expect("compared");
         let kind = |change: &crate::keep::Change| match (&change.before, &change.after) {
             (None, _) => '+',
             (_, None) => '-',
             _ => '~',
         };
-        changes.iter().map(|change| format!("{}{}", kind(change), change.path)).collect()
+        changes
+            .iter()
+            .map(|change| format!("{}{}", kind(change), change.path))
+            .collect()
     }
 }
 
 fn scene() -> Scene {
     let scene = Scene::new();
-    for path in ["top.txt", "src/a.rs", "src/deep/b.rs", "lib/a.rs", "lib/deep/b.rs", "docs/one.md", "docs/two.md", "gone/by/all.txt"] {
+    for path in [
+        "top.txt",
+        "src/a.rs",
+        "src/deep/b.rs",
+        "lib/a.rs",
+        "lib/deep/b.rs",
+        "docs/one.md",
+        "docs/two.md",
+        "gone/by/all.txt",
+    ] {
         scene.write(path, format!("{path}\n"));
     }
     scene
@@ -34,7 +48,9 @@ fn scene() -> Scene {
 fn what_a_session_changed_is_found_and_what_the_person_did_is_not_taken_for_it() {
     let scene = scene();
     let base = scene.take().id;
-    let Some(laid) = Laid::over(scene) else { return };
+    let Some(laid) = Laid::over(scene) else {
+        return;
+    };
     assert_eq!(laid.changed(base), Vec::<String>::new());
     // Seen before the person changes it, and not seen.
     for path in ["docs/two.md", "gone/by/all.txt"] {
@@ -59,7 +75,9 @@ fn folders_that_were_made_anew_hide_what_was_there() {
     scene.write("dist/assets/stale.js", "stale");
     scene.write("dist/index.html", "old");
     let base = scene.take().id;
-    let Some(laid) = Laid::over(scene) else { return };
+    let Some(laid) = Laid::over(scene) else {
+        return;
+    };
     // Emptied and made anew: it hides what lies below, and so does a folder in it.
     for folder in ["docs", "dist"] {
         fs::remove_dir_all(laid.copy(folder)).expect("removed");
@@ -71,7 +89,13 @@ fn folders_that_were_made_anew_hide_what_was_there() {
     // The kernel renames no folder of the project in one step.
     let refused = fs::rename(laid.copy("src"), laid.copy("code")).expect_err("refused");
     assert_eq!(refused.raw_os_error(), Some(nix::libc::EXDEV));
-    let expected = ["-dist/assets/stale.js", "~dist/index.html", "-docs/one.md", "+docs/three.md", "-docs/two.md"];
+    let expected = [
+        "-dist/assets/stale.js",
+        "~dist/index.html",
+        "-docs/one.md",
+        "+docs/three.md",
+        "-docs/two.md",
+    ];
     assert_eq!(laid.changed(base), expected);
 }
 
@@ -79,7 +103,9 @@ fn folders_that_were_made_anew_hide_what_was_there() {
 fn what_the_kernel_remembers_of_files_that_are_others_by_now_is_not_the_sessions() {
     let scene = scene();
     let base = scene.take().id;
-    let Some(laid) = Laid::over(scene) else { return };
+    let Some(laid) = Laid::over(scene) else {
+        return;
+    };
     let replace = |path: &str, content: &str| {
         fs::write(laid.scene.path("beside"), content).expect("written");
         fs::rename(laid.scene.path("beside"), laid.scene.path(path)).expect("replaced");
@@ -101,7 +127,9 @@ fn a_look_at_a_copy_reads_no_more_than_what_was_changed() {
         scene.write(format!("many/{n}.txt"), format!("{n}"));
     }
     let base = scene.take().id;
-    let Some(laid) = Laid::over(scene) else { return };
+    let Some(laid) = Laid::over(scene) else {
+        return;
+    };
     fs::write(laid.copy("many/7.txt"), "changed").expect("written");
     let (project, copy, upper) = (laid.scene.project(), laid.open("copy"), laid.open("upper"));
     let mut store = laid.scene.store();
@@ -150,7 +178,13 @@ fn what_changes_in_a_mount_is_no_change_of_the_project() {
     scene.write("src/a.rs", "changed\n");
     let after = scene.take().id;
     let changes = compare(&scene.store(), &base, &after).expect("compared");
-    assert_eq!(changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>(), ["src/a.rs"]);
+    assert_eq!(
+        changes
+            .iter()
+            .map(|change| change.path.to_string())
+            .collect::<Vec<_>>(),
+        ["src/a.rs"]
+    );
     let laid = Laid::over(scene).expect("what can be mounted once can be twice");
     for path in ["cache/made", "data/file", "data/new"] {
         fs::write(laid.copy(path), "the session's\n").expect("written");

@@ -22,8 +22,9 @@ use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Unkept;
 
-/// Opens the folders in which something is to be looked at or changed and nothing can be, the outermost first, and returns the modes they had.
-/// What is about to be opened is noted first: somebody who is killed then leaves it open.
+/// Opens the folders in which something is to be looked at or changed and nothing can be, the
+/// outermost first, and returns the modes they had. What is about to be opened is noted first:
+/// somebody who is killed then leaves it open.
 pub(in crate::keep) fn open(
     project: &Project,
     wanted: &[Change],
@@ -32,7 +33,13 @@ pub(in crate::keep) fn open(
     let mut needed: BTreeMap<&[u8], u32> = BTreeMap::new();
     for change in wanted {
         let path = change.path.as_bytes();
-        if matches!(change.before, Some(Node::Unkept { why: Unkept::Unreadable, .. })) {
+        if matches!(
+            change.before,
+            Some(Node::Unkept {
+                why: Unkept::Unreadable,
+                ..
+            })
+        ) {
             *needed.entry(path).or_default() |= OPEN;
         }
         let mut folder = folder_of(path);
@@ -49,25 +56,40 @@ pub(in crate::keep) fn open(
     }
     let mut opened = BTreeMap::new();
     for (folder, bits) in needed {
-        if let Ok(Look { folder: Some(parent), found: Found::Folder { stat } }) = Look::at(project, folder, Name::Plain)
+        if let Ok(Look {
+            folder: Some(parent),
+            found: Found::Folder { stat },
+        }) = Look::at(project, folder, Name::Plain)
             && stat.st_mode & bits != bits
         {
             opened.insert(BytesPath::from_bytes(folder), stat.st_mode & 0o7777);
             note(&opened)?;
             // What cannot be opened is told where something is to be changed in it.
             let mode = Mode::from_bits_truncate(stat.st_mode & 0o7777 | OPEN);
-            let _ = fchmodat(&parent, split(folder).1, mode, FchmodatFlags::NoFollowSymlink);
+            let _ = fchmodat(
+                &parent,
+                split(folder).1,
+                mode,
+                FchmodatFlags::NoFollowSymlink,
+            );
         }
     }
     Ok(opened)
 }
 
-/// Returns the folders in which something is to be changed and nothing can be, with the modes they are to have in the end.
+/// Returns the folders in which something is to be changed and nothing can be, with the modes they
+/// are to have in the end.
 pub(super) fn to_open(project: &Project, changes: &[Change]) -> BTreeMap<BytesPath, u32> {
-    let folders: BTreeSet<&[u8]> = changes.iter().filter_map(|change| folder_of(change.path.as_bytes())).collect();
+    let folders: BTreeSet<&[u8]> = changes
+        .iter()
+        .filter_map(|change| folder_of(change.path.as_bytes()))
+        .collect();
     let mut opened = BTreeMap::new();
     for folder in folders {
-        if let Ok(Look { found: Found::Folder { stat }, .. }) = Look::at(project, folder, Name::Plain)
+        if let Ok(Look {
+            found: Found::Folder { stat },
+            ..
+        }) = Look::at(project, folder, Name::Plain)
             && stat.st_mode & WRITABLE != WRITABLE
         {
             opened.insert(BytesPath::from_bytes(folder), stat.st_mode & 0o7777);

@@ -12,19 +12,35 @@ use podbay_wire::keep::Pending;
 use podbay_wire::keep::ReviewedPath;
 use podbay_wire::keep::What;
 
-/// Returns what is counted and told of changes: a folder that came or went is one of them only where nothing else tells of it.
+/// Returns what is counted and told of changes: a folder that came or went is one of them only
+/// where nothing else tells of it.
 pub(super) fn counted(changes: &[Change]) -> Vec<PathChange> {
     let mut all = told(changes);
-    let is_folder = |change: &PathChange| change.entry == EntryType::Folder && matches!(change.what, What::Created | What::Deleted);
+    let is_folder = |change: &PathChange| {
+        change.entry == EntryType::Folder && matches!(change.what, What::Created | What::Deleted)
+    };
     let mut above = BTreeSet::new();
     for change in all.iter().filter(|change| !is_folder(change)) {
-        let from = if let What::Renamed { from } = &change.what { Some(from) } else { None };
+        let from = if let What::Renamed { from } = &change.what {
+            Some(from)
+        } else {
+            None
+        };
         for path in [Some(&change.path), from].into_iter().flatten() {
             above.extend(folders_above(path.as_bytes()).map(<[u8]>::to_vec));
         }
     }
-    let folders: BTreeSet<Vec<u8>> = all.iter().filter(|change| is_folder(change)).map(|change| change.path.as_bytes().to_vec()).collect();
-    above.extend(folders.iter().flat_map(|path| folders_above(path)).map(<[u8]>::to_vec));
+    let folders: BTreeSet<Vec<u8>> = all
+        .iter()
+        .filter(|change| is_folder(change))
+        .map(|change| change.path.as_bytes().to_vec())
+        .collect();
+    above.extend(
+        folders
+            .iter()
+            .flat_map(|path| folders_above(path))
+            .map(<[u8]>::to_vec),
+    );
     all.retain(|change| !is_folder(change) || !above.contains(change.path.as_bytes()));
     all
 }
@@ -36,13 +52,18 @@ fn folders_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Sums changes up, with the lines that their unified diff adds and removes.
 pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
     let may_run = auto_run.named(changes.iter().map(Changed::from));
-    let mut pending = Pending { may_run, is_may_run_cut: auto_run.is_cut(), ..Pending::default() };
+    let mut pending = Pending {
+        may_run,
+        is_may_run_cut: auto_run.is_cut(),
+        ..Pending::default()
+    };
     let mut all = counted(changes);
     // What a build leaves lies deep, and what a person looks for does not.
     all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
     for change in all {
         // Of a folder there are lines only where it took the place of a file.
-        let has_lines = change.entry != EntryType::Folder || matches!(change.what, What::Type { .. });
+        let has_lines =
+            change.entry != EntryType::Folder || matches!(change.what, What::Type { .. });
         let known = difference.lines.get(&change.path);
         pending.n_uncounted += u64::from(has_lines && known.is_none());
         let lines = known.copied().flatten().filter(|_| has_lines);

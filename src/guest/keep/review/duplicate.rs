@@ -38,7 +38,8 @@ use crate::tools::save::errno_of;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::Copied;
 
-/// How much is left free beside a copy, for what is done in it: a disk that is full to the last block stops more than the copying.
+/// How much is left free beside a copy, for what is done in it: a disk that is full to the last
+/// block stops more than the copying.
 const LEFT_FREE: u64 = 256 << 20;
 
 /// What a copy takes, or what a file system has left; `n_files` counts all that takes an inode.
@@ -48,16 +49,27 @@ struct Room {
     n_files: u64,
 }
 
-/// Returns what is stored of a folder and all below it, as far as it can be looked at: holes in files take nothing, and are not copied.
+/// Returns what is stored of a folder and all below it, as far as it can be looked at: holes in
+/// files take nothing, and are not copied.
 fn measure(project: &Project) -> Room {
     let mut room = Room::default();
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
-        let Ok(folder) = project.list(&path) else { continue };
-        let Ok(mut listed) = folder.try_clone().map_err(|error| errno_of(&error)).and_then(Dir::from_fd) else { continue };
+        let Ok(folder) = project.list(&path) else {
+            continue;
+        };
+        let Ok(mut listed) = folder
+            .try_clone()
+            .map_err(|error| errno_of(&error))
+            .and_then(Dir::from_fd)
+        else {
+            continue;
+        };
         for entry in listed.iter().flatten() {
             let name = entry.file_name().to_bytes();
-            let Ok(stat) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { continue };
+            let Ok(stat) = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             if name == b"." || name == b".." {
                 continue;
             }
@@ -75,21 +87,42 @@ fn measure(project: &Project) -> Room {
 fn free(into: &Project) -> Option<Room> {
     let facts = fstatvfs(&into.list(b"").ok()?).ok()?;
     // Some file systems count no files.
-    let n_files = if facts.files() == 0 { u64::MAX } else { facts.files_available() };
-    Some(Room { n_bytes: facts.blocks_available().saturating_mul(facts.fragment_size()), n_files })
+    let n_files = if facts.files() == 0 {
+        u64::MAX
+    } else {
+        facts.files_available()
+    };
+    Some(Room {
+        n_bytes: facts
+            .blocks_available()
+            .saturating_mul(facts.fragment_size()),
+        n_files,
+    })
 }
 
-/// Refuses a copy for which there is no room, before anything of it is written. What an interrupted one left has its room already.
+/// Refuses a copy for which there is no room, before anything of it is written. What an interrupted
+/// one left has its room already.
 fn check(needed: Room, there: Room, free: Room) -> Result<(), Error> {
-    let (n_bytes, n_files) = (needed.n_bytes.saturating_sub(there.n_bytes), needed.n_files.saturating_sub(there.n_files));
+    let (n_bytes, n_files) = (
+        needed.n_bytes.saturating_sub(there.n_bytes),
+        needed.n_files.saturating_sub(there.n_files),
+    );
     let free = if n_files > free.n_files {
         format!("there is room for {} more files", free.n_files)
     } else if n_bytes.saturating_add(LEFT_FREE) > free.n_bytes {
-        format!("{} MiB are free, of which {} are to stay free", free.n_bytes >> 20, LEFT_FREE >> 20)
+        format!(
+            "{} MiB are free, of which {} are to stay free",
+            free.n_bytes >> 20,
+            LEFT_FREE >> 20
+        )
     } else {
         return Ok(());
     };
-    Err(Error::NoRoom { mib: n_bytes.div_ceil(1 << 20), n_files, free })
+    Err(Error::NoRoom {
+        mib: n_bytes.div_ceil(1 << 20),
+        n_files,
+        free,
+    })
 }
 
 /// Copies all that a project holds if there is room for it.
@@ -100,14 +133,18 @@ pub(in crate::keep) fn duplicate(project: &Project, into: &Project) -> Result<Co
     copy_all(project, into)
 }
 
-/// Copies all that a project holds, git folders too; pipes, sockets and devices are no part of it. What an interrupted copy left there is
-/// replaced.
+/// Copies all that a project holds, git folders too; pipes, sockets and devices are no part of it.
+/// What an interrupted copy left there is replaced.
 fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     let mut folders = vec![Vec::new()];
     let mut modes: Vec<(Vec<u8>, FileStat)> = Vec::new();
     while let Some(path) = folders.pop() {
-        let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(path.as_slice()), source };
+        let failed = |source| Error::Project {
+            doing: "copy",
+            path: BytesPath::from_bytes(path.as_slice()),
+            source,
+        };
         let from = match project.list(&path) {
             Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
                 copied.n_passed_over += 1;
@@ -116,7 +153,10 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
             other => other.map_err(failed)?,
         };
         let to = into.list(&path).map_err(failed)?;
-        let mut listed = from.try_clone().map_err(|error| failed(errno_of(&error))).and_then(|fd| Dir::from_fd(fd).map_err(failed))?;
+        let mut listed = from
+            .try_clone()
+            .map_err(|error| failed(errno_of(&error)))
+            .and_then(|fd| Dir::from_fd(fd).map_err(failed))?;
         for entry in listed.iter() {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_bytes();
@@ -124,14 +164,23 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
                 continue;
             }
             let below = join(&path, name);
-            let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(below.as_slice()), source };
-            let Ok(stat) = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { continue };
+            let failed = |source| Error::Project {
+                doing: "copy",
+                path: BytesPath::from_bytes(below.as_slice()),
+                source,
+            };
+            let Ok(stat) = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             match file_type(&stat) {
                 SFlag::S_IFDIR => {
                     match mkdirat(&to, name, Mode::S_IRWXU) {
                         Ok(()) => {}
                         // It may have its mode already.
-                        Err(Errno::EEXIST) => fchmodat(&to, name, Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink).map_err(failed)?,
+                        Err(Errno::EEXIST) => {
+                            fchmodat(&to, name, Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink)
+                                .map_err(failed)?
+                        }
                         Err(errno) => return Err(failed(errno)),
                     }
                     modes.push((below.clone(), stat));
@@ -142,7 +191,9 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
                         copied.n_files += 1;
                         copied.n_bytes += n_bytes;
                     }
-                    Err(Errno::EACCES | Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => copied.n_passed_over += 1,
+                    Err(Errno::EACCES | Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => {
+                        copied.n_passed_over += 1
+                    }
                     Err(errno) => return Err(failed(errno)),
                 },
                 SFlag::S_IFLNK => link(from.as_fd(), to.as_fd(), name, &stat).map_err(failed)?,
@@ -153,24 +204,40 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
     // From within: one that is closed lets nobody at what is in it.
     for (path, stat) in modes.iter().rev() {
         let (parent, name) = split(path);
-        let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(path.as_slice()), source };
+        let failed = |source| Error::Project {
+            doing: "copy",
+            path: BytesPath::from_bytes(path.as_slice()),
+            source,
+        };
         let folder = into.folder(parent).map_err(failed)?;
         let [accessed, changed] = times(stat);
-        utimensat(&folder, name, &accessed, &changed, UtimensatFlags::NoFollowSymlink).map_err(failed)?;
+        utimensat(
+            &folder,
+            name,
+            &accessed,
+            &changed,
+            UtimensatFlags::NoFollowSymlink,
+        )
+        .map_err(failed)?;
         fchmodat(&folder, name, mode(stat), FchmodatFlags::NoFollowSymlink).map_err(failed)?;
     }
     Ok(copied)
 }
 
 fn file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Errno> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
     let source = File::from(openat(from, name, flags, Mode::empty())?);
     let stat = fstat(&source)?;
     if file_type(&stat) != SFlag::S_IFREG {
         return Err(Errno::ENXIO);
     }
     make_room(to, name)?;
-    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let target = File::from(openat(to, name, flags, Mode::from_bits_truncate(0o600))?);
     let n_bytes = holes::copy(&source, &target, stat.st_size).map_err(|error| errno_of(&error))?;
     let [accessed, changed] = times(&stat);
@@ -179,7 +246,12 @@ fn file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Er
     Ok(n_bytes)
 }
 
-fn link(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8], stat: &FileStat) -> Result<(), Errno> {
+fn link(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    name: &[u8],
+    stat: &FileStat,
+) -> Result<(), Errno> {
     let target = match readlinkat(from, name) {
         Err(Errno::ENOENT | Errno::EINVAL) => return Ok(()),
         other => other?,
@@ -187,7 +259,13 @@ fn link(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8], stat: &FileStat) 
     make_room(to, name)?;
     symlinkat(target.as_os_str(), to, name)?;
     let [accessed, changed] = times(stat);
-    utimensat(to, name, &accessed, &changed, UtimensatFlags::NoFollowSymlink)
+    utimensat(
+        to,
+        name,
+        &accessed,
+        &changed,
+        UtimensatFlags::NoFollowSymlink,
+    )
 }
 
 fn make_room(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
@@ -203,7 +281,10 @@ fn mode(stat: &FileStat) -> Mode {
 
 /// So that no build takes an old file for a new one.
 fn times(stat: &FileStat) -> [TimeSpec; 2] {
-    [TimeSpec::new(stat.st_atime, stat.st_atime_nsec), TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)]
+    [
+        TimeSpec::new(stat.st_atime, stat.st_atime_nsec),
+        TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec),
+    ]
 }
 
 #[cfg(test)]
@@ -218,22 +299,42 @@ mod tests {
     fn a_copy_for_which_there_is_no_room_is_not_begun() {
         let scene = Scene::new();
         scene.write("in/file", vec![1; 3 << 20]);
-        std::fs::File::create(scene.path("sparse")).expect("made").set_len(8 << 30).expect("grown");
+        std::fs::File::create(scene.path("sparse"))
+            .expect("made")
+            .set_len(8 << 30)
+            .expect("grown");
         let needed = measure(&scene.project());
         assert_eq!(needed.n_files, 3);
         assert!((3 << 20..4 << 20).contains(&needed.n_bytes), "{needed:?}");
-        let free = |n_bytes: u64, n_files: u64| check(needed, Room::default(), Room { n_bytes, n_files });
+        let free =
+            |n_bytes: u64, n_files: u64| check(needed, Room::default(), Room { n_bytes, n_files });
         free(LEFT_FREE + (4 << 20), 3).expect("there is room");
         let refused = |result: Result<(), Error>| result.expect_err("no room").to_string();
         let said = refused(free(LEFT_FREE, 100));
-        assert!(said.contains("it takes 4 MiB in 3 files") && said.contains("256 MiB are free"), "{said}");
+        assert!(
+            said.contains("it takes 4 MiB in 3 files") && said.contains("256 MiB are free"),
+            "{said}"
+        );
         assert!(said.contains("`--changes live`"), "{said}");
         let said = refused(free(1 << 40, 2));
         assert!(said.contains("room for 2 more files"), "{said}");
         // What is there of it already needs none.
-        check(needed, needed, Room { n_bytes: LEFT_FREE, n_files: 0 }).expect("there is room");
+        check(
+            needed,
+            needed,
+            Room {
+                n_bytes: LEFT_FREE,
+                n_files: 0,
+            },
+        )
+        .expect("there is room");
         let into = Scene::new();
-        assert_eq!(duplicate(&scene.project(), &into.project()).expect("copied").n_files, 2);
+        assert_eq!(
+            duplicate(&scene.project(), &into.project())
+                .expect("copied")
+                .n_files,
+            2
+        );
     }
 
     #[test]
@@ -251,11 +352,18 @@ mod tests {
         other.link("elsewhere", "in/link");
         for _ in 0..2 {
             let copied = duplicate(&scene.project(), &other.project()).expect("copied");
-            assert_eq!((copied.n_files, copied.n_bytes, copied.n_passed_over), (3, 15, 1));
+            assert_eq!(
+                (copied.n_files, copied.n_bytes, copied.n_passed_over),
+                (3, 15, 1)
+            );
         }
         scene.remove("pipe");
         assert_eq!(other.all(), scene.all());
-        let changed = |scene: &Scene| fs::metadata(scene.path("in/deep/file")).expect("there").mtime_nsec();
+        let changed = |scene: &Scene| {
+            fs::metadata(scene.path("in/deep/file"))
+                .expect("there")
+                .mtime_nsec()
+        };
         assert_eq!(changed(&other), changed(&scene));
         assert_eq!(other.take().id, scene.take().id);
     }

@@ -1,7 +1,8 @@
 //! Whether a file system that is laid over the project really is.
 //!
-//! The engine finds the project's folder by its path, and somebody may have put a link in its place just then. What nobody has changed yet
-//! is seen through from below, with the number it has there; what the session made or changed lies in a folder of its own.
+//! The engine finds the project's folder by its path, and somebody may have put a link in its place
+//! just then. What nobody has changed yet is seen through from below, with the number it has there;
+//! what the session made or changed lies in a folder of its own.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,7 +23,10 @@ const MOST_ENTRIES: u32 = 4_000;
 pub(in crate::keep) fn seen(project: &Path, copy: &Path, upper: &Path) -> Option<SeenCopy> {
     let facts = fs::symlink_metadata(copy).ok()?;
     let is_of_project = is_over(project, copy, upper).unwrap_or(false);
-    Some(SeenCopy { identity: (facts.dev(), facts.ino()), is_of_project })
+    Some(SeenCopy {
+        identity: (facts.dev(), facts.ino()),
+        is_of_project,
+    })
 }
 
 fn is_over(project: &Path, copy: &Path, upper: &Path) -> io::Result<bool> {
@@ -44,7 +48,10 @@ fn is_over(project: &Path, copy: &Path, upper: &Path) -> io::Result<bool> {
             if is_there(&upper.join(&path)) {
                 continue;
             }
-            let (below, above) = (fs::symlink_metadata(project.join(&path))?, fs::symlink_metadata(copy.join(&path)));
+            let (below, above) = (
+                fs::symlink_metadata(project.join(&path))?,
+                fs::symlink_metadata(copy.join(&path)),
+            );
             match above {
                 Ok(above) if below.is_dir() && above.is_dir() => folders.push_back(path),
                 Ok(above) if below.ino() == above.ino() => n_same += 1,
@@ -73,12 +80,15 @@ mod tests {
     #[test]
     fn what_shows_through_must_be_the_projects() {
         let folder = tempfile::tempdir().expect("a folder");
-        let [project, copy, upper, other] = ["project", "copy", "upper", "other"].map(|name| folder.path().join(name));
+        let [project, copy, upper, other] =
+            ["project", "copy", "upper", "other"].map(|name| folder.path().join(name));
         for folder in [&project, &copy, &upper, &other] {
             fs::create_dir_all(folder.join("src")).expect("made");
         }
         fs::remove_dir(upper.join("src")).expect("removed");
-        let is = |expected: bool| assert_eq!(is_over(&project, &copy, &upper).expect("looked"), expected);
+        let is = |expected: bool| {
+            assert_eq!(is_over(&project, &copy, &upper).expect("looked"), expected)
+        };
         is(true);
         for name in ["a", "src/b", "src/c"] {
             fs::write(project.join(name), "x").expect("written");

@@ -36,7 +36,8 @@ pub(super) struct Record {
     /// That is to be put into a copy that was made anew.
     #[serde(default)]
     pub(super) restores: bool,
-    /// There was no room for all of the copy when it was looked at; as long as it is there, it is looked at again.
+    /// There was no room for all of the copy when it was looked at; as long as it is there, it is
+    /// looked at again.
     #[serde(default)]
     pub(super) is_cut_short: bool,
     /// Paths that differ between the two because somebody else changed them in the project, sorted.
@@ -57,8 +58,13 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn load(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
-        let Some(bytes) = state.below(FOLDER)?.read(&file_of(name))? else { return Ok(None) };
-        let broken = |error: serde_json::Error| Error::Unreadable { name: file_of(name), problem: error.to_string() };
+        let Some(bytes) = state.below(FOLDER)?.read(&file_of(name))? else {
+            return Ok(None);
+        };
+        let broken = |error: serde_json::Error| Error::Unreadable {
+            name: file_of(name),
+            problem: error.to_string(),
+        };
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
     }
 
@@ -75,8 +81,14 @@ impl Record {
     }
 
     pub(super) fn note_place(state: &Folder, name: &str, place: &BytesPath) -> Result<(), Error> {
-        let Some(record) = Self::load(state, name)? else { return Ok(()) };
-        Self { place: place.clone(), ..record }.save(state)
+        let Some(record) = Self::load(state, name)? else {
+            return Ok(());
+        };
+        Self {
+            place: place.clone(),
+            ..record
+        }
+        .save(state)
     }
 
     pub(super) fn remove(state: &Folder, name: &str) -> Result<(), Error> {
@@ -89,16 +101,30 @@ impl Record {
     }
 
     pub(super) fn taken_at(&self, path: &BytesPath) -> Option<&Taken> {
-        self.taken.binary_search_by(|taken| taken.path().cmp(path)).ok().map(|at| &self.taken[at])
+        self.taken
+            .binary_search_by(|taken| taken.path().cmp(path))
+            .ok()
+            .map(|at| &self.taken[at])
     }
 
     /// Returns the snapshots that it needs.
     pub(super) fn snapshots(&self) -> BTreeSet<ObjectId> {
-        [self.base, self.after()].into_iter().chain(self.waiting).chain(self.taken_from.iter().copied()).collect()
+        [self.base, self.after()]
+            .into_iter()
+            .chain(self.waiting)
+            .chain(self.taken_from.iter().copied())
+            .collect()
     }
 
     pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
-        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes, git: self.git.clone(), elsewhere: None }
+        Review {
+            name: self.name.clone(),
+            words: self.words.clone(),
+            at: self.at,
+            n_changes,
+            git: self.git.clone(),
+            elsewhere: None,
+        }
     }
 }
 
@@ -110,7 +136,9 @@ pub(in crate::keep) fn is_on_record(state: &Path, name: &str) -> bool {
 /// Returns where the project of a review was on the person's machine; nothing where nobody knows.
 pub(in crate::keep) fn place_of(state: &Path, name: &str) -> BytesPath {
     let bytes = std::fs::read(state.join(FOLDER).join(file_of(name))).unwrap_or_default();
-    serde_json::from_slice(&bytes).map(|record: Record| record.place).unwrap_or_default()
+    serde_json::from_slice(&bytes)
+        .map(|record: Record| record.place)
+        .unwrap_or_default()
 }
 
 fn file_of(name: &str) -> String {

@@ -1,7 +1,8 @@
 //! Folders that cannot be followed in what is laid over a project.
 //!
-//! Earlier versions had the kernel rename a folder of the project by a note of where it lies there. What is laid over it is mounted so that
-//! no such note is followed any more, and the kernel leaves the folder out of the list of names: it would be taken for one that was removed.
+//! Earlier versions had the kernel rename a folder of the project by a note of where it lies there.
+//! What is laid over it is mounted so that no such note is followed any more, and the kernel leaves
+//! the folder out of the list of names: it would be taken for one that was removed.
 
 use nix::dir::Dir;
 use nix::dir::Type;
@@ -15,15 +16,20 @@ use podbay_wire::BytesPath;
 
 /// Refuses a copy in which there is such a folder.
 pub(super) fn refuse(name: &str, seen: Seen<'_>) -> Result<(), Error> {
-    let (Some(copy), Some(upper)) = (seen.copy, seen.upper) else { return Ok(()) };
+    let (Some(copy), Some(upper)) = (seen.copy, seen.upper) else {
+        return Ok(());
+    };
     match first(upper, |path| copy.list(path).err() == Some(Errno::EPERM)) {
-        Some(path) => Err(Error::Redirected { name: name.to_owned(), path: BytesPath::from_bytes(path) }),
+        Some(path) => Err(Error::Redirected {
+            name: name.to_owned(),
+            path: BytesPath::from_bytes(path),
+        }),
         None => Ok(()),
     }
 }
 
-/// Returns the first folder of what a session changed that is not followed. One that cannot be looked into is no such folder: what is noted
-/// of it keeps nobody from listing it.
+/// Returns the first folder of what a session changed that is not followed. One that cannot be
+/// looked into is no such folder: what is noted of it keeps nobody from listing it.
 fn first(upper: &Project, is_redirected: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
@@ -39,9 +45,17 @@ fn first(upper: &Project, is_redirected: impl Fn(&[u8]) -> bool) -> Option<Vec<u
 }
 
 fn folders(upper: &Project, path: &[u8]) -> Vec<Vec<u8>> {
-    let Ok(mut listed) = upper.list(path).and_then(Dir::from_fd) else { return Vec::new() };
-    let entries = listed.iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_none_or(|kind| kind == Type::Directory));
-    entries.map(|entry| entry.file_name().to_bytes().to_vec()).filter(|name| !matches!(name.as_slice(), b"." | b"..")).collect()
+    let Ok(mut listed) = upper.list(path).and_then(Dir::from_fd) else {
+        return Vec::new();
+    };
+    let entries = listed
+        .iter()
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_none_or(|kind| kind == Type::Directory));
+    entries
+        .map(|entry| entry.file_name().to_bytes().to_vec())
+        .filter(|name| !matches!(name.as_slice(), b"." | b".."))
+        .collect()
 }
 
 #[cfg(test)]

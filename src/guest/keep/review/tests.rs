@@ -32,7 +32,14 @@ impl Held {
         let copy = scene.folder().join("copy");
         duplicate(&scene.root(), &copy);
         let held = Self { scene, copy };
-        begin(&held.scene.project(), None, &held.scene.state(), "r1", "change it").expect("begun");
+        begin(
+            &held.scene.project(),
+            None,
+            &held.scene.state(),
+            "r1",
+            "change it",
+        )
+        .expect("begun");
         held
     }
 
@@ -46,7 +53,11 @@ impl Held {
         self.write("kept.txt", "one\n2\nthree\nfour\nfive\n");
         self.write("new/made.txt", "made\n");
         fs::remove_file(self.copy.join("gone.txt")).expect("removed");
-        fs::rename(self.copy.join("src/moved.txt"), self.copy.join("new/moved.txt")).expect("moved");
+        fs::rename(
+            self.copy.join("src/moved.txt"),
+            self.copy.join("new/moved.txt"),
+        )
+        .expect("moved");
     }
 
     fn copy(&self) -> Project {
@@ -54,33 +65,71 @@ impl Held {
     }
 
     fn end(&self) -> Pending {
-        end(&self.scene.project(), seen(&self.copy()), &self.scene.state(), "r1", &[]).expect("ended")
+        end(
+            &self.scene.project(),
+            seen(&self.copy()),
+            &self.scene.state(),
+            "r1",
+            &[],
+        )
+        .expect("ended")
     }
 
     fn apply(&self, only: &[&str], merge: bool, with_auto_run: bool) -> ReviewApplied {
         let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
         let auto_run = ["tools/*.run".to_owned()];
-        let wanted = Wanted { only: &only, merge, with_auto_run, auto_run: &auto_run };
-        bring_in(&self.scene.project(), Seen::default(), &self.scene.state(), "r1", wanted).expect("brought in")
+        let wanted = Wanted {
+            only: &only,
+            merge,
+            with_auto_run,
+            auto_run: &auto_run,
+        };
+        bring_in(
+            &self.scene.project(),
+            Seen::default(),
+            &self.scene.state(),
+            "r1",
+            wanted,
+        )
+        .expect("brought in")
     }
 
     fn shown(&self) -> String {
-        difference(&self.scene.project(), Seen::default(), &self.scene.state(), "r1", &[], &[]).expect("shown").text
+        difference(
+            &self.scene.project(),
+            Seen::default(),
+            &self.scene.state(),
+            "r1",
+            &[],
+            &[],
+        )
+        .expect("shown")
+        .text
     }
 
     fn listed(&self) -> Vec<(String, Option<u64>)> {
         let listed = list(&self.scene.project(), &self.scene.state()).expect("listed");
-        listed.into_iter().map(|review| (review.words, review.n_changes)).collect()
+        listed
+            .into_iter()
+            .map(|review| (review.words, review.n_changes))
+            .collect()
     }
 
     fn paths(&self) -> Vec<String> {
-        self.scene.all().into_keys().map(|path| path.display().to_string()).collect()
+        self.scene
+            .all()
+            .into_keys()
+            .map(|path| path.display().to_string())
+            .collect()
     }
 }
 
 /// What a keeper sees that has the copy before it.
 fn seen(copy: &Project) -> Seen<'_> {
-    Seen { copy: Some(copy), ..Seen::default() }
+    Seen {
+        copy: Some(copy),
+        ..Seen::default()
+    }
 }
 
 fn duplicate(from: &Path, to: &Path) {
@@ -100,7 +149,10 @@ fn duplicate(from: &Path, to: &Path) {
 
 fn told(pending: &Pending) -> Vec<String> {
     let line = |path: &podbay_wire::keep::ReviewedPath| match path.lines {
-        Some(lines) => format!("{} +{} -{}", path.change.path, lines.n_added, lines.n_removed),
+        Some(lines) => format!(
+            "{} +{} -{}",
+            path.change.path, lines.n_added, lines.n_removed
+        ),
         None => path.change.path.to_string(),
     };
     pending.changes.first.iter().map(line).collect()
@@ -108,21 +160,43 @@ fn told(pending: &Pending) -> Vec<String> {
 
 #[test]
 fn a_path_may_be_written_in_any_way_that_leads_there() {
-    for (only, expected) in [(".", 4), ("./", 4), ("new//made.txt", 1), ("new/./made.txt", 1), ("./new/", 1), ("./new//*.txt", 1)] {
+    for (only, expected) in [
+        (".", 4),
+        ("./", 4),
+        ("new//made.txt", 1),
+        ("new/./made.txt", 1),
+        ("./new/", 1),
+        ("./new//*.txt", 1),
+    ] {
         let held = Held::begin();
         held.change();
         held.end();
         let n_before = held.listed()[0].1.expect("known");
         let n_left = held.apply(&[only], false, false).n_left;
-        assert!(n_before - n_left >= expected && (expected == 4) == (n_left == 0), "{only}: {n_left} of {n_before}");
+        assert!(
+            n_before - n_left >= expected && (expected == 4) == (n_left == 0),
+            "{only}: {n_left} of {n_before}"
+        );
     }
     let held = Held::begin();
     held.change();
     held.end();
     for only in ["/new/made.txt", "new/../kept.txt", "", "ne"] {
         let only = [BytesPath::from(only)];
-        let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
-        let refused = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", wanted).expect_err("it names nothing");
+        let wanted = Wanted {
+            only: &only,
+            merge: false,
+            with_auto_run: false,
+            auto_run: &[],
+        };
+        let refused = bring_in(
+            &held.scene.project(),
+            Seen::default(),
+            &held.scene.state(),
+            "r1",
+            wanted,
+        )
+        .expect_err("it names nothing");
         assert!(matches!(refused, Error::Pattern { .. }), "{refused}");
     }
 }
@@ -134,23 +208,67 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
     let before = held.scene.all();
     held.change();
     let pending = held.end();
-    assert_eq!(told(&pending), ["gone.txt +0 -1", "kept.txt +1 -1", "new/made.txt +1 -0", "new/moved.txt +0 -0"]);
+    assert_eq!(
+        told(&pending),
+        [
+            "gone.txt +0 -1",
+            "kept.txt +1 -1",
+            "new/made.txt +1 -0",
+            "new/moved.txt +0 -0"
+        ]
+    );
     assert_eq!((pending.n_added, pending.n_removed), (2, 2));
     assert_eq!(held.scene.all(), before, "nothing is brought in unasked");
     assert!(held.shown().contains("-two\n+2\n"), "{}", held.shown());
     let done = held.apply(&["new"], false, false);
     assert_eq!((done.applied.changed.n, done.n_left), (3, 3));
-    assert_eq!(held.paths(), ["gone.txt", "kept.txt", "new", "new/made.txt", "new/moved.txt", "src", "src/moved.txt"]);
-    assert!(!held.shown().contains("made.txt"), "what is in is no longer shown");
+    assert_eq!(
+        held.paths(),
+        [
+            "gone.txt",
+            "kept.txt",
+            "new",
+            "new/made.txt",
+            "new/moved.txt",
+            "src",
+            "src/moved.txt"
+        ]
+    );
+    assert!(
+        !held.shown().contains("made.txt"),
+        "what is in is no longer shown"
+    );
     assert_eq!(held.listed(), [("change it".to_owned(), Some(3))]);
     let done = held.apply(&["*.txt"], false, false);
-    assert_eq!((done.n_left, done.applied.removed.first), (0, vec!["gone.txt".into(), "src/moved.txt".into()]));
-    assert_eq!(held.paths(), ["kept.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
+    assert_eq!(
+        (done.n_left, done.applied.removed.first),
+        (0, vec!["gone.txt".into(), "src/moved.txt".into()])
+    );
+    assert_eq!(
+        held.paths(),
+        ["kept.txt", "new", "new/made.txt", "new/moved.txt", "src"]
+    );
     assert_eq!(held.listed(), []);
-    let nothing = difference(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", &[], &[]);
-    assert!(matches!(nothing, Err(Error::NoReview { .. })), "{nothing:?}");
+    let nothing = difference(
+        &held.scene.project(),
+        Seen::default(),
+        &held.scene.state(),
+        "r1",
+        &[],
+        &[],
+    );
+    assert!(
+        matches!(nothing, Err(Error::NoReview { .. })),
+        "{nothing:?}"
+    );
     // What was brought in can be taken back.
-    let undone = undo::back(&held.scene.project(), &held.scene.state(), 2, undo::How::default()).expect("taken back");
+    let undone = undo::back(
+        &held.scene.project(),
+        &held.scene.state(),
+        2,
+        undo::How::default(),
+    )
+    .expect("taken back");
     assert_eq!((undone.turns.len(), held.scene.all()), (2, before));
 }
 
@@ -179,12 +297,23 @@ fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
     assert!(!told(&held.end()).iter().any(|line| line.contains("theirs")));
     held.scene.write("theirs.txt", "theirs, later\n");
     let done = held.apply(&[], false, false);
-    assert_eq!(left(&done.applied.conflicts), ["kept.txt was changed by somebody else since"]);
+    assert_eq!(
+        left(&done.applied.conflicts),
+        ["kept.txt was changed by somebody else since"]
+    );
     assert_eq!(done.n_left, 1);
-    assert_eq!(fs::read_to_string(held.scene.path("theirs.txt")).expect("there"), "theirs, later\n");
+    assert_eq!(
+        fs::read_to_string(held.scene.path("theirs.txt")).expect("there"),
+        "theirs, later\n"
+    );
     let done = held.apply(&[], true, false);
     assert_eq!(
-        (done.applied.merged.n, fs::read_to_string(held.scene.path("kept.txt")).expect("there").as_str()),
+        (
+            done.applied.merged.n,
+            fs::read_to_string(held.scene.path("kept.txt"))
+                .expect("there")
+                .as_str()
+        ),
         (1, "one\n2\nthree\nfour\n5\n")
     );
 }
@@ -203,22 +332,45 @@ fn what_is_dangerous_is_never_brought_in() {
     held.end();
     let done = held.apply(&[], false, true);
     let refused = left(&done.applied.refused).join("\n");
-    for words in ["setuid would get a set-user-id", "out would be a link", "src/up would be a link", "pipe is not held", ".GIT"] {
+    for words in [
+        "setuid would get a set-user-id",
+        "out would be a link",
+        "src/up would be a link",
+        "pipe is not held",
+        ".GIT",
+    ] {
         assert!(refused.contains(words), "{words}: {refused}");
     }
-    assert_eq!(held.paths(), ["gone.txt", "in", "kept.txt", "src", "src/moved.txt", "sub"]);
+    assert_eq!(
+        held.paths(),
+        ["gone.txt", "in", "kept.txt", "src", "src/moved.txt", "sub"]
+    );
 }
 
 #[test]
 fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
     let scene = Scene::new();
-    for path in ["cfg/one", "cfg/deep/two", "pipe/three", ".husky/four", "turned/five", "kept.txt"] {
+    for path in [
+        "cfg/one",
+        "cfg/deep/two",
+        "pipe/three",
+        ".husky/four",
+        "turned/five",
+        "kept.txt",
+    ] {
         scene.write(path, "x\n");
     }
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
     let held = Held { scene, copy };
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "turn them").expect("begun");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "turn them",
+    )
+    .expect("begun");
     for folder in ["cfg", "pipe", ".husky", "turned"] {
         fs::remove_dir_all(held.copy.join(folder)).expect("removed");
     }
@@ -231,63 +383,132 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
     let done = held.apply(&[], false, false);
     let is_of = |path: &Path, folder: &str| path.starts_with(folder);
     let others = |all: BTreeMap<PathBuf, String>| -> BTreeMap<PathBuf, String> {
-        all.into_iter().filter(|(path, _)| !is_of(path, "turned")).collect()
+        all.into_iter()
+            .filter(|(path, _)| !is_of(path, "turned"))
+            .collect()
     };
     assert_eq!(others(held.scene.all()), others(before));
     assert!(held.scene.path("turned").is_file());
     let refused = left(&done.applied.refused);
-    for (path, folder) in
-        [("cfg/one", "cfg"), ("cfg/deep", "cfg"), ("cfg/deep/two", "cfg"), ("pipe/three", "pipe"), (".husky/four", ".husky")]
-    {
-        assert!(refused.contains(&format!("{path} is in {folder}, which is left as it is, so it is too")), "{path}: {refused:?}");
+    for (path, folder) in [
+        ("cfg/one", "cfg"),
+        ("cfg/deep", "cfg"),
+        ("cfg/deep/two", "cfg"),
+        ("pipe/three", "pipe"),
+        (".husky/four", ".husky"),
+    ] {
+        assert!(
+            refused.contains(&format!(
+                "{path} is in {folder}, which is left as it is, so it is too"
+            )),
+            "{path}: {refused:?}"
+        );
     }
-    assert_eq!((done.applied.changed.first, done.n_left), (vec!["turned".into(), "turned/five".into()], 7));
+    assert_eq!(
+        (done.applied.changed.first, done.n_left),
+        (vec!["turned".into(), "turned/five".into()], 7)
+    );
     // What may run takes its place when it is asked for.
     held.apply(&[], false, true);
-    assert!(held.scene.path(".husky").is_symlink() && held.scene.path("cfg/deep/two").exists() && held.scene.path("pipe/three").exists());
+    assert!(
+        held.scene.path(".husky").is_symlink()
+            && held.scene.path("cfg/deep/two").exists()
+            && held.scene.path("pipe/three").exists()
+    );
 }
 
 #[test]
 fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named() {
     let held = Held::begin();
-    for path in
-        [".vscode/tasks.json", "deep/er/.github/workflows/ci.yml", "package.json", "deep/plain.txt", "deep/.claude/x.json", "tools/a.run"]
-    {
+    for path in [
+        ".vscode/tasks.json",
+        "deep/er/.github/workflows/ci.yml",
+        "package.json",
+        "deep/plain.txt",
+        "deep/.claude/x.json",
+        "tools/a.run",
+    ] {
         held.write(path, "x\n");
     }
     symlink("src", held.copy.join(".husky")).expect("linked");
     let named = |may_run: &Named<MayRun>, when: When| -> Vec<String> {
-        may_run.first.iter().filter(|file| file.when == when).map(|file| file.path.to_string()).collect()
+        may_run
+            .first
+            .iter()
+            .filter(|file| file.when == when)
+            .map(|file| file.path.to_string())
+            .collect()
     };
     let pending = held.end();
-    assert_eq!(named(&pending.may_run, When::ByItself), [".husky", ".vscode/tasks.json", "deep/.claude/x.json"]);
-    assert_eq!(named(&pending.may_run, When::WhenYouRunIt), ["deep/er/.github/workflows/ci.yml", "package.json"]);
+    assert_eq!(
+        named(&pending.may_run, When::ByItself),
+        [".husky", ".vscode/tasks.json", "deep/.claude/x.json"]
+    );
+    assert_eq!(
+        named(&pending.may_run, When::WhenYouRunIt),
+        ["deep/er/.github/workflows/ci.yml", "package.json"]
+    );
     let done = held.apply(&[], false, false);
     let refused = left(&done.applied.refused);
     // Folders that all is left of are named as well.
-    let (folders, files): (Vec<_>, Vec<_>) = refused.iter().partition(|line| line.ends_with(&LeftReason::HoldsLeft.to_string()));
-    assert_eq!((files.len(), folders.len(), done.n_left), (4, 3, 4), "{refused:?}");
-    assert!(files.iter().all(|line| line.contains("may run on your machine: ")), "{refused:?}");
-    assert_eq!(named(&done.may_run, When::WhenYouRunIt), ["deep/er/.github/workflows/ci.yml", "package.json"]);
+    let (folders, files): (Vec<_>, Vec<_>) = refused
+        .iter()
+        .partition(|line| line.ends_with(&LeftReason::HoldsLeft.to_string()));
+    assert_eq!(
+        (files.len(), folders.len(), done.n_left),
+        (4, 3, 4),
+        "{refused:?}"
+    );
+    assert!(
+        files
+            .iter()
+            .all(|line| line.contains("may run on your machine: ")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        named(&done.may_run, When::WhenYouRunIt),
+        ["deep/er/.github/workflows/ci.yml", "package.json"]
+    );
     assert_eq!(done.may_run.n, 2, "of what came");
-    for (path, is_there) in
-        [("package.json", true), ("deep/er/.github/workflows/ci.yml", true), (".vscode", false), ("deep/.claude", false)]
-    {
+    for (path, is_there) in [
+        ("package.json", true),
+        ("deep/er/.github/workflows/ci.yml", true),
+        (".vscode", false),
+        ("deep/.claude", false),
+    ] {
         assert_eq!(held.scene.path(path).exists(), is_there, "{path}");
     }
     let done = held.apply(&[], false, true);
     assert_eq!((done.applied.refused.n, done.n_left), (0, 0));
-    assert_eq!(named(&done.may_run, When::ByItself), [".husky", ".vscode/tasks.json", "deep/.claude/x.json", "tools/a.run"]);
+    assert_eq!(
+        named(&done.may_run, When::ByItself),
+        [
+            ".husky",
+            ".vscode/tasks.json",
+            "deep/.claude/x.json",
+            "tools/a.run"
+        ]
+    );
     assert!(held.scene.path(".vscode/tasks.json").exists());
 }
 
 #[test]
 fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
     let held = Held::begin();
-    for path in ["node_modules/.bin/x", "node_modules/x/index.js", "node_modules/x/.vscode/tasks.json", "node_modules/x/.envrc"] {
+    for path in [
+        "node_modules/.bin/x",
+        "node_modules/x/index.js",
+        "node_modules/x/.vscode/tasks.json",
+        "node_modules/x/.envrc",
+    ] {
         held.write(path, "x\n");
     }
-    for path in ["env2/pyvenv.cfg", "env2/bin/black", "env2/lib/a.py", "env2/lib/a.pth"] {
+    for path in [
+        "env2/pyvenv.cfg",
+        "env2/bin/black",
+        "env2/lib/a.py",
+        "env2/lib/a.pth",
+    ] {
         held.write(path, "x\n");
     }
     for path in ["web/node_modules/y/index.js", "web/plain.txt"] {
@@ -297,9 +518,29 @@ fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
     held.end();
     let done = held.apply(&[], false, false);
     let refused = left(&done.applied.refused).join("\n");
-    let here: Vec<String> = held.paths().into_iter().filter(|path| !path.contains('/') || path.starts_with("web")).collect();
-    assert_eq!(here, ["gone.txt", "kept.txt", "node_modules", "src", "web", "web/plain.txt"], "{refused}");
-    assert!(held.scene.path("node_modules/x/.vscode/tasks.json").exists() && held.scene.path("node_modules/x/.envrc").exists());
+    let here: Vec<String> = held
+        .paths()
+        .into_iter()
+        .filter(|path| !path.contains('/') || path.starts_with("web"))
+        .collect();
+    assert_eq!(
+        here,
+        [
+            "gone.txt",
+            "kept.txt",
+            "node_modules",
+            "src",
+            "web",
+            "web/plain.txt"
+        ],
+        "{refused}"
+    );
+    assert!(
+        held.scene
+            .path("node_modules/x/.vscode/tasks.json")
+            .exists()
+            && held.scene.path("node_modules/x/.envrc").exists()
+    );
     for line in [
         "env2 may run on your machine: python at its start obeys it by itself, with all that is in it",
         "web/node_modules comes with all that is in it or not at all, and web/node_modules/y/out does not come",
@@ -307,47 +548,120 @@ fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
     ] {
         assert!(refused.contains(line), "{line}: {refused}");
     }
-    assert_eq!(refused.matches("env2").count(), 1, "it is told of once: {refused}");
-    assert_eq!(done.may_run.first.iter().map(|file| file.path.to_string()).collect::<Vec<_>>(), ["node_modules"]);
+    assert_eq!(
+        refused.matches("env2").count(),
+        1,
+        "it is told of once: {refused}"
+    );
+    assert_eq!(
+        done.may_run
+            .first
+            .iter()
+            .map(|file| file.path.to_string())
+            .collect::<Vec<_>>(),
+        ["node_modules"]
+    );
     let done = held.apply(&[], false, true);
-    assert!(held.scene.path("env2/lib/a.pth").exists() && !held.scene.path("web/node_modules").exists(), "{done:?}");
+    assert!(
+        held.scene.path("env2/lib/a.pth").exists() && !held.scene.path("web/node_modules").exists(),
+        "{done:?}"
+    );
     // In one that was there each file counts for itself.
     fs::remove_dir_all(held.copy.join("web/node_modules")).expect("removed");
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "more",
+    )
+    .expect("begun");
     held.write("env2/lib/b.pth", "x\n");
     held.write("env2/lib/b.py", "x\n");
     held.end();
     held.apply(&[], false, false);
-    assert!(held.scene.path("env2/lib/b.py").exists() && !held.scene.path("env2/lib/b.pth").exists());
+    assert!(
+        held.scene.path("env2/lib/b.py").exists() && !held.scene.path("env2/lib/b.pth").exists()
+    );
 }
 
 #[test]
 fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
     let scene = Scene::new();
-    for (path, content) in
-        [("plan.txt", "all:\n"), ("sub/.env", "A=1\n"), ("sub/plain.txt", "plain\n"), ("tool", "run\n"), ("gone.txt", "gone\n")]
-    {
+    for (path, content) in [
+        ("plan.txt", "all:\n"),
+        ("sub/.env", "A=1\n"),
+        ("sub/plain.txt", "plain\n"),
+        ("tool", "run\n"),
+        ("gone.txt", "gone\n"),
+    ] {
         scene.write(path, content);
     }
     symlink("/usr/share", scene.path("share")).expect("linked");
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
     let held = Held { scene, copy };
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "move it").expect("begun");
-    for (from, to) in [("plan.txt", ".envrc"), ("sub", "sub2"), ("tool", "tool2"), ("share", "share2")] {
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "move it",
+    )
+    .expect("begun");
+    for (from, to) in [
+        ("plan.txt", ".envrc"),
+        ("sub", "sub2"),
+        ("tool", "tool2"),
+        ("share", "share2"),
+    ] {
         fs::rename(held.copy.join(from), held.copy.join(to)).expect("moved");
     }
     fs::set_permissions(held.copy.join("tool2"), fs::Permissions::from_mode(0o4755)).expect("set");
     fs::remove_file(held.copy.join("gone.txt")).expect("removed");
     held.end();
     let done = held.apply(&[], false, false);
-    let kept: Vec<String> = left(&done.applied.refused).into_iter().filter(|line| line.contains("has another name now")).collect();
-    let line = |from: &str, to: &str| format!("{from} has another name now, {to}, which is left, so the old one is too");
-    assert_eq!(kept, [line("plan.txt", ".envrc"), line("share", "share2"), line("sub/.env", "sub2/.env"), line("tool", "tool2")]);
-    assert_eq!(held.paths(), ["plan.txt", "share", "sub", "sub/.env", "sub2", "sub2/plain.txt", "tool"]);
+    let kept: Vec<String> = left(&done.applied.refused)
+        .into_iter()
+        .filter(|line| line.contains("has another name now"))
+        .collect();
+    let line = |from: &str, to: &str| {
+        format!("{from} has another name now, {to}, which is left, so the old one is too")
+    };
+    assert_eq!(
+        kept,
+        [
+            line("plan.txt", ".envrc"),
+            line("share", "share2"),
+            line("sub/.env", "sub2/.env"),
+            line("tool", "tool2")
+        ]
+    );
+    assert_eq!(
+        held.paths(),
+        [
+            "plan.txt",
+            "share",
+            "sub",
+            "sub/.env",
+            "sub2",
+            "sub2/plain.txt",
+            "tool"
+        ]
+    );
     // With what may run both sides of such a rename go.
     held.apply(&[], false, true);
-    assert_eq!(held.paths(), [".envrc", "share", "sub2", "sub2/.env", "sub2/plain.txt", "tool"]);
+    assert_eq!(
+        held.paths(),
+        [
+            ".envrc",
+            "share",
+            "sub2",
+            "sub2/.env",
+            "sub2/plain.txt",
+            "tool"
+        ]
+    );
 }
 
 #[test]
@@ -366,17 +680,52 @@ fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
 fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
     let held = Held::begin();
     held.change();
-    let asked =
-        |copy: Option<&Project>| difference(&held.scene.project(), Seen { copy, ..Seen::default() }, &held.scene.state(), "r1", &[], &[]);
+    let asked = |copy: Option<&Project>| {
+        difference(
+            &held.scene.project(),
+            Seen {
+                copy,
+                ..Seen::default()
+            },
+            &held.scene.state(),
+            "r1",
+            &[],
+            &[],
+        )
+    };
     assert!(matches!(asked(None), Err(Error::NoCopy { .. })));
     let shown = asked(Some(&held.copy())).expect("shown");
-    assert_eq!(shown.review.n_changes, Some(shown.pending.changes.n), "it is one number");
+    assert_eq!(
+        shown.review.n_changes,
+        Some(shown.pending.changes.n),
+        "it is one number"
+    );
     // It goes on from how it began.
-    assert!(begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun").goes_on);
+    assert!(
+        begin(
+            &held.scene.project(),
+            None,
+            &held.scene.state(),
+            "r1",
+            "more"
+        )
+        .expect("begun")
+        .goes_on
+    );
     held.write("more.txt", "more\n");
     assert!(told(&held.end()).contains(&"more.txt +1 -0".to_owned()));
     assert_eq!(held.apply(&[], false, false).n_left, 0);
-    assert_eq!(held.paths(), ["kept.txt", "more.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
+    assert_eq!(
+        held.paths(),
+        [
+            "kept.txt",
+            "more.txt",
+            "new",
+            "new/made.txt",
+            "new/moved.txt",
+            "src"
+        ]
+    );
 }
 
 #[test]
@@ -386,45 +735,106 @@ fn a_name_that_is_no_change_is_a_mistake() {
     held.end();
     for only in ["nowhere", "*.rs", "[", "kept"] {
         let only = [BytesPath::from(only)];
-        let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
-        let refused = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", wanted);
+        let wanted = Wanted {
+            only: &only,
+            merge: false,
+            with_auto_run: false,
+            auto_run: &[],
+        };
+        let refused = bring_in(
+            &held.scene.project(),
+            Seen::default(),
+            &held.scene.state(),
+            "r1",
+            wanted,
+        );
         assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
     }
-    assert!(undo::list(&held.scene.state()).expect("listed").turns.is_empty());
+    assert!(
+        undo::list(&held.scene.state())
+            .expect("listed")
+            .turns
+            .is_empty()
+    );
 }
 
 #[test]
 fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
     use podbay_wire::keep::WaitingRepository;
     let held = Held::begin();
-    let repository = WaitingRepository { path: ".git".into(), is_staged: true, ..WaitingRepository::default() };
-    let git = WaitingGit { repositories: vec![repository] };
-    let with_git = |copy| Seen { copy, git: Some(&git), ..Seen::default() };
+    let repository = WaitingRepository {
+        path: ".git".into(),
+        is_staged: true,
+        ..WaitingRepository::default()
+    };
+    let git = WaitingGit {
+        repositories: vec![repository],
+    };
+    let with_git = |copy| Seen {
+        copy,
+        git: Some(&git),
+        ..Seen::default()
+    };
     let copy = held.copy();
-    let pending = end(&held.scene.project(), with_git(Some(&copy)), &held.scene.state(), "r1", &[]).expect("ended");
+    let pending = end(
+        &held.scene.project(),
+        with_git(Some(&copy)),
+        &held.scene.state(),
+        "r1",
+        &[],
+    )
+    .expect("ended");
     assert!(pending.changes.is_empty() && pending.git == git);
     let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
     assert_eq!((listed[0].n_changes, &listed[0].git), (Some(0), &git));
     // It goes on, and is brought in: the paths alone, by this.
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "more",
+    )
+    .expect("begun");
     held.change();
-    end(&held.scene.project(), with_git(Some(&copy)), &held.scene.state(), "r1", &[]).expect("ended");
+    end(
+        &held.scene.project(),
+        with_git(Some(&copy)),
+        &held.scene.state(),
+        "r1",
+        &[],
+    )
+    .expect("ended");
     let done = held.apply(&["kept.txt"], false, false);
     assert!(done.n_left > 0 && done.git == git);
     let done = held.apply(&[], false, false);
     assert_eq!((done.n_left, &done.git), (0, &git));
     assert_eq!(held.listed(), [("change it".to_owned(), Some(0))]);
     let done = held.apply(&[], false, false);
-    assert_eq!((done.applied.changed.n, &done.git), (0, &git), "again is no harm");
+    assert_eq!(
+        (done.applied.changed.n, &done.git),
+        (0, &git),
+        "again is no harm"
+    );
     git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
     assert_eq!(held.listed(), []);
     // Where paths are left the review stays.
     let held = Held::begin();
     held.change();
-    end(&held.scene.project(), with_git(Some(&held.copy())), &held.scene.state(), "r1", &[]).expect("ended");
+    end(
+        &held.scene.project(),
+        with_git(Some(&held.copy())),
+        &held.scene.state(),
+        "r1",
+        &[],
+    )
+    .expect("ended");
     git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
     let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
-    assert_eq!((listed[0].n_changes, listed[0].git.is_empty()), (Some(4), true));
+    assert_eq!(
+        (listed[0].n_changes, listed[0].git.is_empty()),
+        (Some(4), true)
+    );
 }
 
 #[test]
@@ -438,19 +848,48 @@ fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
     let held = Held { scene, copy };
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "link it").expect("begun");
-    for (target, path) in
-        [("ext/etc", "l1"), ("ext", "l2"), ("up/secret", "in/l3"), ("in/up", "l4"), ("inner/kept", "l5"), ("absent/x", "l6")]
-    {
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "link it",
+    )
+    .expect("begun");
+    for (target, path) in [
+        ("ext/etc", "l1"),
+        ("ext", "l2"),
+        ("up/secret", "in/l3"),
+        ("in/up", "l4"),
+        ("inner/kept", "l5"),
+        ("absent/x", "l6"),
+    ] {
         symlink(target, held.copy.join(path)).expect("linked");
     }
     held.end();
     let applied = held.apply(&[], false, true);
-    let out: Vec<String> = applied.applied.refused.first.iter().map(|left| left.path.to_string()).collect();
+    let out: Vec<String> = applied
+        .applied
+        .refused
+        .first
+        .iter()
+        .map(|left| left.path.to_string())
+        .collect();
     assert_eq!(out, ["in/l3", "l1", "l2", "l4"]);
-    assert!(applied.applied.refused.first.iter().all(|left| matches!(left.reason, LeftReason::LeadsOut { .. })), "{applied:?}");
+    assert!(
+        applied
+            .applied
+            .refused
+            .first
+            .iter()
+            .all(|left| matches!(left.reason, LeftReason::LeadsOut { .. })),
+        "{applied:?}"
+    );
     let paths = held.paths();
-    assert!(paths.contains(&"l5".to_owned()) && paths.contains(&"l6".to_owned()), "{paths:?}");
+    assert!(
+        paths.contains(&"l5".to_owned()) && paths.contains(&"l6".to_owned()),
+        "{paths:?}"
+    );
 }
 
 #[test]
@@ -472,10 +911,23 @@ fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for
     held.write("huge.txt", &"x\n".repeat(600_000));
     held.write("image", "\0");
     let pending = held.end();
-    assert_eq!((pending.n_added, pending.n_uncounted), (60_000, 1), "{:?}", told(&pending));
+    assert_eq!(
+        (pending.n_added, pending.n_uncounted),
+        (60_000, 1),
+        "{:?}",
+        told(&pending)
+    );
     let shown = |only: &[&str]| {
         let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
-        let shown = difference(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", &only, &[]).expect("shown");
+        let shown = difference(
+            &held.scene.project(),
+            Seen::default(),
+            &held.scene.state(),
+            "r1",
+            &only,
+            &[],
+        )
+        .expect("shown");
         (shown.n_cut, shown.text.matches("+line 29999\n").count())
     };
     assert_eq!(shown(&[]), (2, 0));
@@ -490,6 +942,18 @@ fn an_empty_folder_is_counted_and_one_that_came_with_its_files_is_not() {
     held.change();
     fs::create_dir_all(held.copy.join("empty/er")).expect("made");
     let pending = held.end();
-    assert_eq!(told(&pending), ["gone.txt +0 -1", "kept.txt +1 -1", "empty/er", "new/made.txt +1 -0", "new/moved.txt +0 -0"]);
-    assert_eq!((pending.changes.n, held.listed()), (5, vec![("change it".to_owned(), Some(5))]));
+    assert_eq!(
+        told(&pending),
+        [
+            "gone.txt +0 -1",
+            "kept.txt +1 -1",
+            "empty/er",
+            "new/made.txt +1 -0",
+            "new/moved.txt +0 -0"
+        ]
+    );
+    assert_eq!(
+        (pending.changes.n, held.listed()),
+        (5, vec![("change it".to_owned(), Some(5))])
+    );
 }

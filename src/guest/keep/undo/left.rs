@@ -13,7 +13,10 @@ use crate::keep::testing::left;
 use podbay_wire::keep::LeftReason;
 use podbay_wire::keep::Unkept;
 
-const MERGE: How = How { merge: true, is_beside: false };
+const MERGE: How = How {
+    merge: true,
+    is_beside: false,
+};
 
 fn try_again(scene: &Scene, how: How) -> Undone {
     retry(&scene.project(), &scene.state(), how).expect("tried again")
@@ -21,7 +24,11 @@ fn try_again(scene: &Scene, how: How) -> Undone {
 
 /// What was left of all turns, conflicts first.
 fn all_left(undone: &Undone) -> Vec<String> {
-    undone.turns.iter().flat_map(|turn| [left(&turn.applied.conflicts), left(&turn.applied.refused)].concat()).collect()
+    undone
+        .turns
+        .iter()
+        .flat_map(|turn| [left(&turn.applied.conflicts), left(&turn.applied.refused)].concat())
+        .collect()
 }
 
 fn not_kept(path: &str, why: Unkept) -> String {
@@ -29,14 +36,27 @@ fn not_kept(path: &str, why: Unkept) -> String {
 }
 
 fn n_left(scene: &Scene) -> Vec<u64> {
-    list(&scene.state()).expect("listed").turns.first.iter().map(|turn| turn.n_left).collect()
+    list(&scene.state())
+        .expect("listed")
+        .turns
+        .first
+        .iter()
+        .map(|turn| turn.n_left)
+        .collect()
 }
 
 #[test]
 fn what_was_in_a_folder_that_was_emptied_and_closed_comes_back() {
     as_a_person(|| {
         let scene = Scene::new();
-        for path in ["d/in", "d/s/t", "deep/er/file", "deep/kept", "half/gone", "half/kept"] {
+        for path in [
+            "d/in",
+            "d/s/t",
+            "deep/er/file",
+            "deep/kept",
+            "half/gone",
+            "half/kept",
+        ] {
             scene.write(path, path);
         }
         let before = scene.all();
@@ -65,14 +85,25 @@ fn what_stands_in_a_folder_that_was_closed_is_named_and_stays() {
             scene.mode("d", 0);
         });
         let undone = undo(&scene, 1);
-        assert_eq!(all_left(&undone), ["d/made", "d/in"].map(|path| not_kept(path, Unkept::Unreadable)));
-        assert_eq!(fs::read(scene.path("d/in")).expect("it is open again"), b"new");
+        assert_eq!(
+            all_left(&undone),
+            ["d/made", "d/in"].map(|path| not_kept(path, Unkept::Unreadable))
+        );
+        assert_eq!(
+            fs::read(scene.path("d/in")).expect("it is open again"),
+            b"new"
+        );
         assert_eq!(n_left(&scene), [2]);
         scene.remove("d/in");
         assert_eq!(all_left(&try_again(&scene, How::default())), [""; 0]);
-        assert_eq!((fs::read(scene.path("d/in")).expect("back"), n_left(&scene)), (b"old".to_vec(), vec![0]));
+        assert_eq!(
+            (fs::read(scene.path("d/in")).expect("back"), n_left(&scene)),
+            (b"old".to_vec(), vec![0])
+        );
         // How it was after is not known, so it does not come again; that is said.
-        let held = LeftReason::Unkept { why: Unkept::Unreadable };
+        let held = LeftReason::Unkept {
+            why: Unkept::Unreadable,
+        };
         assert_eq!(all_left(&redo(&scene, 1)), [format!("d {held}")]);
     });
 }
@@ -84,7 +115,12 @@ fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
         scene.write(path, "old text\n");
     }
     let before = scene.all();
-    let grow = |path: &str| fs::File::create(scene.path(path)).expect("made").set_len(70 << 20).expect("grows");
+    let grow = |path: &str| {
+        fs::File::create(scene.path(path))
+            .expect("made")
+            .set_len(70 << 20)
+            .expect("grows")
+    };
     take_turn(&scene, 1, || {
         for path in ["pipe", "folder"] {
             scene.remove(path);
@@ -95,7 +131,12 @@ fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
         }
     });
     let shown = difference(&scene.state(), 1).expect("shown");
-    assert_eq!(shown[0].text.matches("-old text").count(), 4, "{}", shown[0].text);
+    assert_eq!(
+        shown[0].text.matches("-old text").count(),
+        4,
+        "{}",
+        shown[0].text
+    );
     // Taken away before: nothing is in its way.
     scene.remove("away");
     let undone = undo(&scene, 1);
@@ -104,7 +145,11 @@ fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
     let [large, more] = ["large", "more"].map(|path| not_kept(path, Unkept::TooLarge));
     assert_eq!(all_left(&undone), [folder, large, more, pipe, no_folder]);
     assert_eq!(fs::read(scene.path("away")).expect("back"), b"old text\n");
-    assert_eq!(all_left(&try_again(&scene, How::default())).len(), 5, "nothing is out of its way yet");
+    assert_eq!(
+        all_left(&try_again(&scene, How::default())).len(),
+        5,
+        "nothing is out of its way yet"
+    );
     for path in ["folder", "large", "more", "pipe"] {
         scene.remove(path);
     }
@@ -129,9 +174,15 @@ fn what_was_left_can_be_tried_again_also_when_another_turn_came_since() {
     take_turn(&scene, 2, || scene.write("new", "x"));
     assert!(redo(&scene, 1).turns.is_empty(), "another turn came since");
     assert_eq!(n_left(&scene), [0, 1]);
-    assert_eq!(all_left(&try_again(&scene, How::default())), ["text was changed by somebody else since"]);
+    assert_eq!(
+        all_left(&try_again(&scene, How::default())),
+        ["text was changed by somebody else since"]
+    );
     assert_eq!(all_left(&try_again(&scene, MERGE)), [""; 0]);
-    assert_eq!(fs::read(scene.path("text")).expect("there"), b"mine\na\nb\nc\nd\n");
+    assert_eq!(
+        fs::read(scene.path("text")).expect("there"),
+        b"mine\na\nb\nc\nd\n"
+    );
     assert_eq!(fs::read(scene.path("other")).expect("there"), b"2");
     assert_eq!(undo(&scene, 5).turns.len(), 1);
 }
@@ -142,7 +193,11 @@ fn what_the_person_moved_away_comes_back_when_it_is_tried_again() {
     scene.write("file", "old");
     take_turn(&scene, 1, || scene.write("file", "new"));
     scene.remove("file");
-    assert_eq!(all_left(&undo(&scene, 1)).len(), 1, "it was the person who removed it");
+    assert_eq!(
+        all_left(&undo(&scene, 1)).len(),
+        1,
+        "it was the person who removed it"
+    );
     assert_eq!(all_left(&try_again(&scene, How::default())), [""; 0]);
     assert_eq!(fs::read(scene.path("file")).expect("back"), b"old");
 }
@@ -174,9 +229,21 @@ fn what_a_running_sandbox_may_hide_is_left_until_it_is_over() {
             scene.write(path, "2");
         }
     });
-    let order = UndoOrder::Back { n: 1, merge: false, is_beside: false }.beside_a_sandbox();
-    let Ok(UndoAnswer::Undone(undone)) = super::order(&scene.project(), &scene.state(), &order) else { panic!("not taken back") };
-    assert_eq!(all_left(&undone), [".env", "home/.ssh/known", "id_work"].map(|path| format!("{path} {}", LeftReason::BesideSandbox)));
+    let order = UndoOrder::Back {
+        n: 1,
+        merge: false,
+        is_beside: false,
+    }
+    .beside_a_sandbox();
+    let Ok(UndoAnswer::Undone(undone)) = super::order(&scene.project(), &scene.state(), &order)
+    else {
+        panic!("not taken back")
+    };
+    assert_eq!(
+        all_left(&undone),
+        [".env", "home/.ssh/known", "id_work"]
+            .map(|path| format!("{path} {}", LeftReason::BesideSandbox))
+    );
     assert_eq!(fs::read(scene.path(".env")).expect("there"), b"2");
     assert_eq!(fs::read(scene.path("id_card.py")).expect("there"), b"1");
     assert_eq!(all_left(&try_again(&scene, How::default())), [""; 0]);
@@ -191,8 +258,12 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
     scene.write("changed", "1");
     scene.mode("changed", 0o2755);
     let contents = || {
-        ["tool", "changed"]
-            .map(|path| (fs::read_to_string(scene.path(path)).ok(), scene.all().get(path.as_ref() as &std::path::Path).cloned()))
+        ["tool", "changed"].map(|path| {
+            (
+                fs::read_to_string(scene.path(path)).ok(),
+                scene.all().get(path.as_ref() as &std::path::Path).cloned(),
+            )
+        })
     };
     take_turn(&scene, 1, || {
         scene.remove("tool");
@@ -202,12 +273,18 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
     let after = scene.all();
     let undone = undo(&scene, 1);
     assert_eq!(all_left(&undone), [""; 0]);
-    assert_eq!(undone.turns[0].applied.without_set_id.first, ["changed".into(), "tool".into()]);
+    assert_eq!(
+        undone.turns[0].applied.without_set_id.first,
+        ["changed".into(), "tool".into()]
+    );
     let plain = || (Some("1".to_owned()), Some("file 755 \"1\"".to_owned()));
     assert_eq!(contents(), [plain(), plain()]);
     assert_eq!(all_left(&redo(&scene, 1)), [""; 0]);
     assert!(!scene.path("tool").exists());
-    assert_eq!(scene.all()["changed".as_ref() as &std::path::Path], after["changed".as_ref() as &std::path::Path].replace("2755", "755"));
+    assert_eq!(
+        scene.all()["changed".as_ref() as &std::path::Path],
+        after["changed".as_ref() as &std::path::Path].replace("2755", "755")
+    );
     assert_eq!(all_left(&undo(&scene, 1)), [""; 0]);
     assert_eq!(contents(), [plain(), plain()]);
 }
@@ -216,9 +293,15 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
 fn a_full_disk_is_said_to_be_one_and_the_rest_comes_when_there_is_room() {
     use crate::keep::testing::Small;
     let scene = Scene::new();
-    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
-    let noise =
-        |seed: u64, n: usize| (seed..).flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n).collect::<Vec<u8>>();
+    let Some(_small) = Small::mount(scene.root(), "1m") else {
+        return;
+    };
+    let noise = |seed: u64, n: usize| {
+        (seed..)
+            .flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes())
+            .take(n)
+            .collect::<Vec<u8>>()
+    };
     for n in 0..4 {
         scene.write(format!("{n}"), noise(n * 10_000, 100_000));
         scene.write(format!("turned{n}"), noise(n * 10_000 + 500_000, 50_000));
@@ -234,8 +317,13 @@ fn a_full_disk_is_said_to_be_one_and_the_rest_comes_when_there_is_room() {
     scene.write("mine", noise(9_000_000, 800_000));
     let undone = undo(&scene, 1);
     let applied = &undone.turns[0].applied;
-    assert_eq!((applied.stopped.as_deref(), all_left(&undone)), (Some("No space left on device"), Vec::new()));
+    assert_eq!(
+        (applied.stopped.as_deref(), all_left(&undone)),
+        (Some("No space left on device"), Vec::new())
+    );
     scene.remove("mine");
-    let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else { panic!("nothing was") };
+    let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else {
+        panic!("nothing was")
+    };
     assert_eq!((all_left(&undone), scene.all()), (Vec::new(), before));
 }

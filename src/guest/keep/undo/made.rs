@@ -1,5 +1,5 @@
-//! Repositories that a turn made. They leave the project when its session ends, since git on the person's machine would obey what they say: so no
-//! undo and no redo puts one back.
+//! Repositories that a turn made. They leave the project when its session ends, since git on the
+//! person's machine would obey what they say: so no undo and no redo puts one back.
 
 use std::collections::BTreeSet;
 
@@ -20,35 +20,62 @@ use podbay_wire::keep::Left;
 use podbay_wire::keep::LeftReason;
 
 impl Work<'_> {
-    /// Leaves what would make a folder a repository, or lead git to one, unless the person had it so.
-    pub(super) fn leave_made(&self, way: Way, turn: u64, wanted: &mut Vec<Change>, found: &mut Outcome) -> Result<(), Error> {
+    /// Leaves what would make a folder a repository, or lead git to one, unless the person had it
+    /// so.
+    pub(super) fn leave_made(
+        &self,
+        way: Way,
+        turn: u64,
+        wanted: &mut Vec<Change>,
+        found: &mut Outcome,
+    ) -> Result<(), Error> {
         let mut parts = NewParts::of(self.project, wanted);
         let mut made: BTreeSet<Vec<u8>> = BTreeSet::new();
         for folder in parts.folders() {
-            if self.is_made(way, turn, |state| Ok(is_bare(&parts_in(&self.store, state, folder)?)))? {
+            if self.is_made(way, turn, |state| {
+                Ok(is_bare(&parts_in(&self.store, state, folder)?))
+            })? {
                 made.insert(folder.to_vec());
             }
         }
         parts.retain(|folder| made.contains(folder));
         let mut leads: BTreeSet<Vec<u8>> = BTreeSet::new();
         for change in wanted.iter().filter(|change| leads_to_git(change)) {
-            let is_so = |state: &ObjectId| Ok(node_at(&self.store, state, change.path.as_bytes())? == change.after);
+            let is_so = |state: &ObjectId| {
+                Ok(node_at(&self.store, state, change.path.as_bytes())? == change.after)
+            };
             if self.is_made(way, turn, is_so)? {
                 leads.insert(change.path.as_bytes().to_vec());
             }
         }
-        let is_left =
-            |change: &mut Change| change.after.is_some() && (parts.has(change.path.as_bytes()) || leads.contains(change.path.as_bytes()));
+        let is_left = |change: &mut Change| {
+            change.after.is_some()
+                && (parts.has(change.path.as_bytes()) || leads.contains(change.path.as_bytes()))
+        };
         for change in wanted.extract_if(.., is_left) {
-            found.leave(Left { path: change.path, reason: LeftReason::MadeGit });
+            found.leave(Left {
+                path: change.path,
+                reason: LeftReason::MadeGit,
+            });
         }
         Ok(())
     }
 
-    /// Whether what holds of the state that is to come is a turn's doing. What held before the first turn, or since the time between two, is
-    /// the person's.
-    fn is_made(&self, way: Way, number: u64, holds: impl Fn(&ObjectId) -> Result<bool, Error>) -> Result<bool, Error> {
-        for turn in self.log.turns.iter().rev().filter(|turn| turn.turn <= number) {
+    /// Whether what holds of the state that is to come is a turn's doing. What held before the
+    /// first turn, or since the time between two, is the person's.
+    fn is_made(
+        &self,
+        way: Way,
+        number: u64,
+        holds: impl Fn(&ObjectId) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        for turn in self
+            .log
+            .turns
+            .iter()
+            .rev()
+            .filter(|turn| turn.turn <= number)
+        {
             let Some(end) = turn.end else { continue };
             let is_it = turn.turn == number;
             // It holds of that state with what stands in the project only: nobody had it so.
@@ -70,9 +97,19 @@ fn leads_to_git(change: &Change) -> bool {
 }
 
 fn parts_in(store: &Store, state: &ObjectId, folder: &[u8]) -> Result<BTreeSet<Part>, Error> {
-    let tree = if folder.is_empty() { Some(*state) } else { tree_of(node_at(store, state, folder)?.as_ref()) };
-    let Some(tree) = tree else { return Ok(BTreeSet::new()) };
-    Ok(Tree::read(store, &tree)?.0.iter().filter_map(|(name, _)| Part::of(name)).collect())
+    let tree = if folder.is_empty() {
+        Some(*state)
+    } else {
+        tree_of(node_at(store, state, folder)?.as_ref())
+    };
+    let Some(tree) = tree else {
+        return Ok(BTreeSet::new());
+    };
+    Ok(Tree::read(store, &tree)?
+        .0
+        .iter()
+        .filter_map(|(name, _)| Part::of(name))
+        .collect())
 }
 
 /// Returns what stood at a path.
@@ -81,7 +118,11 @@ fn node_at(store: &Store, state: &ObjectId, path: &[u8]) -> Result<Option<Node>,
     let mut node = None;
     for name in path.split(|byte| *byte == b'/') {
         let Some(folder) = tree else { return Ok(None) };
-        node = Tree::read(store, &folder)?.0.into_iter().find(|(known, _)| known == name).map(|(_, node)| node);
+        node = Tree::read(store, &folder)?
+            .0
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, node)| node);
         tree = tree_of(node.as_ref());
     }
     Ok(node)
@@ -117,14 +158,23 @@ mod tests {
 
     /// The paths that were left since they make a repository.
     fn left_out(undone: &Undone) -> Vec<String> {
-        let all = undone.turns.iter().flat_map(|turn| [left(&turn.applied.conflicts), left(&turn.applied.refused)].concat());
+        let all = undone
+            .turns
+            .iter()
+            .flat_map(|turn| [left(&turn.applied.conflicts), left(&turn.applied.refused)].concat());
         all.map(|line| {
             line.replace(" is part of a repository that a turn made, or leads to one, and git on your machine would obey it", "")
         })
         .collect()
     }
 
-    const PARTS: [&str; 5] = ["lib/HEAD", "lib/objects", "lib/objects/x", "lib/refs", "lib/refs/y"];
+    const PARTS: [&str; 5] = [
+        "lib/HEAD",
+        "lib/objects",
+        "lib/objects/x",
+        "lib/refs",
+        "lib/refs/y",
+    ];
 
     #[test]
     fn what_a_turn_made_and_was_moved_aside_does_not_come_back() {
@@ -145,9 +195,19 @@ mod tests {
         scene.remove("new/.git");
         assert_eq!(left_out(&undo(&scene, 1)), [""; 0]);
         assert_eq!(scene.all(), before);
-        assert_eq!(left_out(&redo(&scene, 1)), [&PARTS[..], &["new/.git", "sub/.git"]].concat());
-        let there: Vec<String> = scene.all().into_keys().map(|path| path.display().to_string()).collect();
-        assert_eq!(there, ["lib", "lib/config", "lib/made", "new", "sub", "sub/.git"]);
+        assert_eq!(
+            left_out(&redo(&scene, 1)),
+            [&PARTS[..], &["new/.git", "sub/.git"]].concat()
+        );
+        let there: Vec<String> = scene
+            .all()
+            .into_keys()
+            .map(|path| path.display().to_string())
+            .collect();
+        assert_eq!(
+            there,
+            ["lib", "lib/config", "lib/made", "new", "sub", "sub/.git"]
+        );
         assert!(scene.all()["lib/config".as_ref() as &std::path::Path].contains("evil"));
         assert_eq!(left_out(&undo(&scene, 1)), [""; 0]);
         assert_eq!(scene.all(), before);
@@ -171,7 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn what_one_turn_made_and_another_removed_does_not_come_back_unless_the_person_put_it_there_since() {
+    fn what_one_turn_made_and_another_removed_does_not_come_back_unless_the_person_put_it_there_since()
+     {
         let scene = Scene::new();
         scene.write("lib/file", "1");
         take_turn(&scene, 1, || make(&scene));

@@ -18,8 +18,9 @@ use crate::keep::testing::as_a_person;
 
 const FILES: [&str; 3] = ["a", "b", "c"];
 
-/// Leaves the project as somebody does who is killed while the newest turn is taken back, or the oldest one brought back: the first file is
-/// done, the second one lies beside its place, the third is as before.
+/// Leaves the project as somebody does who is killed while the newest turn is taken back, or the
+/// oldest one brought back: the first file is done, the second one lies beside its place, the third
+/// is as before.
 fn interrupt(scene: &Scene, way: Way, then: u32) {
     let state = scene.state();
     let log = TurnLog::load(&state).expect("loads");
@@ -29,11 +30,26 @@ fn interrupt(scene: &Scene, way: Way, then: u32) {
     };
     let turn = turn.expect("there is one");
     let after = turn.end.expect("ended").after;
-    let (from, to) = if way == Way::Back { (after, turn.before) } else { (turn.before, after) };
-    let request = Request { purpose: way.purpose(turn.turn, then, false), ..Scene::request(from, to) };
+    let (from, to) = if way == Way::Back {
+        (after, turn.before)
+    } else {
+        (turn.before, after)
+    };
+    let request = Request {
+        purpose: way.purpose(turn.turn, then, false),
+        ..Scene::request(from, to)
+    };
     let mut store = scene.store();
     let wanted = wanted(&store, &request).expect("compared");
-    let journal = plan_of(&scene.project(), &mut store, &request, wanted, Outcome::default(), BTreeMap::new()).expect("planned");
+    let journal = plan_of(
+        &scene.project(),
+        &mut store,
+        &request,
+        wanted,
+        Outcome::default(),
+        BTreeMap::new(),
+    )
+    .expect("planned");
     assert_eq!(journal.changes.len(), FILES.len());
     journal.save(&state).expect("saved");
     let content = |at: usize| match &journal.changes[at].after {
@@ -51,7 +67,11 @@ fn fill(scene: &Scene, word: &str) {
 }
 
 fn leftovers(scene: &Scene) -> usize {
-    scene.all().keys().filter(|path| path.as_os_str().as_encoded_bytes().starts_with(b".podbay-")).count()
+    scene
+        .all()
+        .keys()
+        .filter(|path| path.as_os_str().as_encoded_bytes().starts_with(b".podbay-"))
+        .count()
 }
 
 #[test]
@@ -73,11 +93,31 @@ fn a_turn_over_an_interrupted_undo_or_redo_loses_nothing() {
         scene.write("b", "turn 4");
         end(&scene.project(), &scene.state()).expect("ended");
         assert_eq!(leftovers(&scene), 1);
-        assert!(matches!(resume(&scene.project(), &scene.state(), None), Ok(Resumed::Nothing)));
-        assert_eq!(leftovers(&scene), 0, "it is cleared up where somebody may write");
+        assert!(matches!(
+            resume(&scene.project(), &scene.state(), None),
+            Ok(Resumed::Nothing)
+        ));
+        assert_eq!(
+            leftovers(&scene),
+            0,
+            "it is cleared up where somebody may write"
+        );
         let undone = undo(&scene, 9);
-        assert!(undone.turns.iter().all(|turn| turn.applied.conflicts.is_empty() && turn.applied.refused.is_empty()), "{undone:?}");
-        assert_eq!(numbers(&undone).0, if way == Way::Back { vec![4, 3, 2, 1] } else { vec![4, 1] });
+        assert!(
+            undone
+                .turns
+                .iter()
+                .all(|turn| turn.applied.conflicts.is_empty() && turn.applied.refused.is_empty()),
+            "{undone:?}"
+        );
+        assert_eq!(
+            numbers(&undone).0,
+            if way == Way::Back {
+                vec![4, 3, 2, 1]
+            } else {
+                vec![4, 1]
+            }
+        );
         assert_eq!(scene.all(), originals, "{way:?}");
     }
 }
@@ -90,7 +130,9 @@ fn what_lay_beside_its_place_does_not_come_back_with_a_turn_that_swept_it_away()
     take_turn(&scene, 1, || fill(&scene, "1"));
     interrupt(&scene, Way::Back, 0);
     take_turn(&scene, 2, || {
-        let is_ours = |path: &std::path::PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b".podbay-");
+        let is_ours = |path: &std::path::PathBuf| {
+            path.as_os_str().as_encoded_bytes().starts_with(b".podbay-")
+        };
         for path in scene.all().into_keys().filter(is_ours) {
             fs::remove_file(scene.root().join(path)).expect("removed");
         }
@@ -143,12 +185,24 @@ fn one_that_only_looked_when_it_was_interrupted_begins_anew() {
             scene.mode("closed", 0);
         });
         // As it is when somebody is killed who has only opened the folder.
-        let mut look = Journal::look("0123456789abcdef".to_owned(), Purpose::Back { turn: 1, then: 0, merge: false });
+        let mut look = Journal::look(
+            "0123456789abcdef".to_owned(),
+            Purpose::Back {
+                turn: 1,
+                then: 0,
+                merge: false,
+            },
+        );
         look.opened.insert("closed".into(), 0);
         look.save(&scene.state()).expect("saved");
         scene.mode("closed", 0o700);
-        assert!(matches!(back(&scene.project(), &scene.state(), 1, How::default()), Err(Error::Unfinished)));
-        let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else { panic!("nothing was") };
+        assert!(matches!(
+            back(&scene.project(), &scene.state(), 1, How::default()),
+            Err(Error::Unfinished)
+        ));
+        let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else {
+            panic!("nothing was")
+        };
         assert_eq!(numbers(&undone).0, [1]);
         assert!(!apply::is_unfinished(&scene.state()).expect("told"));
         assert_eq!(scene.all(), before);

@@ -49,7 +49,11 @@ impl Way {
 
     fn record(self, turn: u64, left: Vec<BytesPath>) -> Record {
         match self {
-            Self::Back => Record::Back { turn, left, is_final: false },
+            Self::Back => Record::Back {
+                turn,
+                left,
+                is_final: false,
+            },
             Self::Forward => Record::Forward { turn, left },
         }
     }
@@ -65,10 +69,18 @@ impl Work<'_> {
 
     pub(super) fn retry(&mut self, how: How) -> Result<Undone, Error> {
         self.make_ready()?;
-        let left: Vec<(u64, Vec<BytesPath>)> = self.log.left().map(|turn| (turn.turn, turn.left.clone())).collect();
+        let left: Vec<(u64, Vec<BytesPath>)> = self
+            .log
+            .left()
+            .map(|turn| (turn.turn, turn.left.clone()))
+            .collect();
         let mut turns = Vec::new();
         for (number, paths) in left {
-            let way = if self.log.find(number).is_some_and(|turn| turn.is_back) { Way::Back } else { Way::Forward };
+            let way = if self.log.find(number).is_some_and(|turn| turn.is_back) {
+                Way::Back
+            } else {
+                Way::Forward
+            };
             if !self.step(way, number, 0, how, Some(&paths), &mut turns)? {
                 break;
             }
@@ -98,25 +110,57 @@ impl Work<'_> {
             _ => false,
         };
         let (project, state, store, log) = (self.project, self.state, &self.store, &mut self.log);
-        let resumed = apply::resume((project, copy), state, store, |journal, outcome| match &journal.purpose {
-            Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
-            Purpose::Forward { turn, .. } => log.add(Way::Forward.record(*turn, outcome.left.clone())),
-            Purpose::Review { name } => review::resumed(project, state, store, name, journal),
-        })?;
-        let Some((purpose, applied)) = resumed else { return Ok(Resumed::Nothing) };
+        let resumed = apply::resume(
+            (project, copy),
+            state,
+            store,
+            |journal, outcome| match &journal.purpose {
+                Purpose::Back { turn, .. } => {
+                    log.add(Way::Back.record(*turn, outcome.left.clone()))
+                }
+                Purpose::Forward { turn, .. } => {
+                    log.add(Way::Forward.record(*turn, outcome.left.clone()))
+                }
+                Purpose::Review { name } => review::resumed(project, state, store, name, journal),
+            },
+        )?;
+        let Some((purpose, applied)) = resumed else {
+            return Ok(Resumed::Nothing);
+        };
         let (way, turn, then, merge) = match purpose {
             Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
             Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
             Purpose::Review { name } => {
                 // What was brought in is in; a turn that has no end ends with the next one.
-                let _ = self.look().and_then(|snapshot| self.close(&snapshot, is_cut_off));
-                return Ok(Resumed::Review { name, applied: Box::new(applied) });
+                let _ = self
+                    .look()
+                    .and_then(|snapshot| self.close(&snapshot, is_cut_off));
+                return Ok(Resumed::Review {
+                    name,
+                    applied: Box::new(applied),
+                });
             }
         };
         let is_stopped = applied.stopped.is_some();
-        let mut turns: Vec<UndoneTurn> = self.log.find(turn).map(|turn| UndoneTurn { turn: turn.told(), applied }).into_iter().collect();
+        let mut turns: Vec<UndoneTurn> = self
+            .log
+            .find(turn)
+            .map(|turn| UndoneTurn {
+                turn: turn.told(),
+                applied,
+            })
+            .into_iter()
+            .collect();
         if !is_stopped {
-            self.step_by_step(way, then, How { merge, is_beside: false }, &mut turns)?;
+            self.step_by_step(
+                way,
+                then,
+                How {
+                    merge,
+                    is_beside: false,
+                },
+                &mut turns,
+            )?;
         }
         Ok(Resumed::Turns(self.undone(turns)))
     }
@@ -128,22 +172,43 @@ impl Work<'_> {
             Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
             Purpose::Review { .. } => return Ok(Resumed::Nothing),
         };
-        // One that is that far already was about what had been left of it, which is tried again when that is asked for.
-        if self.log.find(turn).is_none_or(|turn| turn.is_back == (way == Way::Back)) {
+        // One that is that far already was about what had been left of it, which is tried again
+        // when that is asked for.
+        if self
+            .log
+            .find(turn)
+            .is_none_or(|turn| turn.is_back == (way == Way::Back))
+        {
             return Ok(Resumed::Nothing);
         }
         let mut turns = Vec::new();
-        self.step_by_step(way, then.saturating_add(1), How { merge, is_beside: false }, &mut turns)?;
+        self.step_by_step(
+            way,
+            then.saturating_add(1),
+            How {
+                merge,
+                is_beside: false,
+            },
+            &mut turns,
+        )?;
         Ok(Resumed::Turns(self.undone(turns)))
     }
 
-    fn step_by_step(&mut self, way: Way, n: u32, how: How, turns: &mut Vec<UndoneTurn>) -> Result<(), Error> {
+    fn step_by_step(
+        &mut self,
+        way: Way,
+        n: u32,
+        how: How,
+        turns: &mut Vec<UndoneTurn>,
+    ) -> Result<(), Error> {
         for then in (0..n).rev() {
             let next = match way {
                 Way::Back => self.log.back().next(),
                 Way::Forward => self.log.forward().next(),
             };
-            let Some(number) = next.map(|turn| turn.turn) else { break };
+            let Some(number) = next.map(|turn| turn.turn) else {
+                break;
+            };
             if !self.step(way, number, then, how, None, turns)? {
                 break;
             }
@@ -161,21 +226,38 @@ impl Work<'_> {
         only: Option<&[BytesPath]>,
         turns: &mut Vec<UndoneTurn>,
     ) -> Result<bool, Error> {
-        let turn = self.log.find(number).and_then(|turn| Some((turn.before, turn.end?.after)));
-        let Some((before, after)) = turn else { return Ok(true) };
+        let turn = self
+            .log
+            .find(number)
+            .and_then(|turn| Some((turn.before, turn.end?.after)));
+        let Some((before, after)) = turn else {
+            return Ok(true);
+        };
         let (from, to) = match way {
             Way::Back => (after, before),
             Way::Forward => (before, after),
         };
         let purpose = way.purpose(number, then, how.merge);
-        let request = Request { from, to, only: Vec::new(), merge: how.merge, origin: Origin::Before, copy: None, purpose };
+        let request = Request {
+            from,
+            to,
+            only: Vec::new(),
+            merge: how.merge,
+            origin: Origin::Before,
+            copy: None,
+            purpose,
+        };
         let mut wanted = wanted(&self.store, &request)?;
         if let Some(only) = only {
             let only: BTreeSet<&BytesPath> = only.iter().collect();
             wanted.retain(|change| only.contains(&change.path));
             // What the person moved away, and asks for again, is in nobody's way.
             for change in &mut wanted {
-                if let Ok(Look { found: Found::Nothing, .. }) = Look::at(self.project, change.path.as_bytes(), Name::Ambiguous) {
+                if let Ok(Look {
+                    found: Found::Nothing,
+                    ..
+                }) = Look::at(self.project, change.path.as_bytes(), Name::Ambiguous)
+                {
                     change.before = None;
                 }
             }
@@ -186,32 +268,55 @@ impl Work<'_> {
         }
         self.leave_made(way, number, &mut wanted, &mut found)?;
         let log = &mut self.log;
-        let done = |_: &Store, _: &Journal, outcome: &Outcome| log.add(way.record(number, outcome.left.clone()));
-        let applied = apply::apply_wanted(self.project, self.state, &mut self.store, &request, wanted, found, done)?;
+        let done = |_: &Store, _: &Journal, outcome: &Outcome| {
+            log.add(way.record(number, outcome.left.clone()))
+        };
+        let applied = apply::apply_wanted(
+            self.project,
+            self.state,
+            &mut self.store,
+            &request,
+            wanted,
+            found,
+            done,
+        )?;
         let is_stopped = applied.stopped.is_some();
-        turns.extend(self.log.find(number).map(|turn| UndoneTurn { turn: turn.told(), applied }));
+        turns.extend(self.log.find(number).map(|turn| UndoneTurn {
+            turn: turn.told(),
+            applied,
+        }));
         Ok(!is_stopped)
     }
 
     fn undone(&self, turns: Vec<UndoneTurn>) -> Undone {
-        Undone { turns, n_back: self.log.back().count() as u64, n_forward: self.log.forward().count() as u64 }
+        Undone {
+            turns,
+            n_back: self.log.back().count() as u64,
+            n_forward: self.log.forward().count() as u64,
+        }
     }
 }
 
-/// Leaves what a running sandbox may hide: while it is written it lies under another name, which nothing hides.
+/// Leaves what a running sandbox may hide: while it is written it lies under another name, which
+/// nothing hides.
 fn leave_secrets(store: &Store, wanted: &mut Vec<Change>, found: &mut Outcome) {
     let is_secret = |change: &mut Change| {
         let (folder, _) = split(change.path.as_bytes());
-        let is_in_one = folder.split(|byte| *byte == b'/').any(|name| secret_name(name) == Some(SecretName::IfFolder));
+        let is_in_one = folder
+            .split(|byte| *byte == b'/')
+            .any(|name| secret_name(name) == Some(SecretName::IfFolder));
         let is_one = match (secret_path(change.path.as_bytes()), &change.after) {
-            (Some(SecretName::IfKey), Some(Node::File { object, .. })) => {
-                store.get(object).map_or(true, |content| find::holds_key(&content))
-            }
+            (Some(SecretName::IfKey), Some(Node::File { object, .. })) => store
+                .get(object)
+                .map_or(true, |content| find::holds_key(&content)),
             (kind, _) => kind.is_some(),
         };
         is_in_one || is_one
     };
     for change in wanted.extract_if(.., is_secret) {
-        found.leave(Left { path: change.path, reason: LeftReason::BesideSandbox });
+        found.leave(Left {
+            path: change.path,
+            reason: LeftReason::BesideSandbox,
+        });
     }
 }

@@ -8,7 +8,14 @@ use podbay_wire::BytesPath;
 use podbay_wire::keep::TurnState;
 
 pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
-    begin(&scene.project(), &scene.state(), "session", n_turn, &format!("turn {n_turn}")).expect("begun");
+    begin(
+        &scene.project(),
+        &scene.state(),
+        "session",
+        n_turn,
+        &format!("turn {n_turn}"),
+    )
+    .expect("begun");
     act();
     end(&scene.project(), &scene.state()).expect("ended")
 }
@@ -22,11 +29,21 @@ pub(super) fn redo(scene: &Scene, n: u32) -> Undone {
 }
 
 pub(super) fn numbers(undone: &Undone) -> (Vec<u64>, u64, u64) {
-    (undone.turns.iter().map(|turn| turn.turn.n_turn).collect(), undone.n_back, undone.n_forward)
+    (
+        undone.turns.iter().map(|turn| turn.turn.n_turn).collect(),
+        undone.n_back,
+        undone.n_forward,
+    )
 }
 
 fn listed(scene: &Scene) -> Vec<(u64, TurnState)> {
-    list(&scene.state()).expect("listed").turns.first.iter().map(|turn| (turn.n_turn, turn.state)).collect()
+    list(&scene.state())
+        .expect("listed")
+        .turns
+        .first
+        .iter()
+        .map(|turn| (turn.n_turn, turn.state))
+        .collect()
 }
 
 #[test]
@@ -43,10 +60,24 @@ fn turns_are_taken_back_and_brought_back_whole() {
         states.push(scene.all());
     }
     take_turn(&scene, 4, || {});
-    assert_eq!(listed(&scene), [(3, TurnState::Done), (2, TurnState::Done), (1, TurnState::Done)]);
+    assert_eq!(
+        listed(&scene),
+        [
+            (3, TurnState::Done),
+            (2, TurnState::Done),
+            (1, TurnState::Done)
+        ]
+    );
     assert_eq!(numbers(&undo(&scene, 2)), (vec![3, 2], 1, 2));
     assert_eq!(scene.all(), states[1]);
-    assert_eq!(listed(&scene), [(3, TurnState::TakenBack), (2, TurnState::TakenBack), (1, TurnState::Done)]);
+    assert_eq!(
+        listed(&scene),
+        [
+            (3, TurnState::TakenBack),
+            (2, TurnState::TakenBack),
+            (1, TurnState::Done)
+        ]
+    );
     assert_eq!(numbers(&redo(&scene, 1)), (vec![2], 2, 1));
     assert_eq!(scene.all(), states[2]);
     assert_eq!(numbers(&redo(&scene, 5)), (vec![3], 3, 0));
@@ -78,10 +109,30 @@ fn what_the_person_changed_between_and_after_turns_stays() {
     });
     scene.write("after", "the person's");
     let undone = undo(&scene, 2);
-    let conflicts: Vec<_> = undone.turns.iter().flat_map(|turn| left(&turn.applied.conflicts)).collect();
-    assert_eq!(conflicts, ["after was changed by somebody else since", "between was changed by somebody else since"]);
-    let there: Vec<_> = scene.all().into_iter().map(|(path, told)| format!("{} {told}", path.display())).collect();
-    assert_eq!(there, ["after file 644 \"the person's\"", "between file 644 \"the person's\""]);
+    let conflicts: Vec<_> = undone
+        .turns
+        .iter()
+        .flat_map(|turn| left(&turn.applied.conflicts))
+        .collect();
+    assert_eq!(
+        conflicts,
+        [
+            "after was changed by somebody else since",
+            "between was changed by somebody else since"
+        ]
+    );
+    let there: Vec<_> = scene
+        .all()
+        .into_iter()
+        .map(|(path, told)| format!("{} {told}", path.display()))
+        .collect();
+    assert_eq!(
+        there,
+        [
+            "after file 644 \"the person's\"",
+            "between file 644 \"the person's\""
+        ]
+    );
 }
 
 #[test]
@@ -96,9 +147,17 @@ fn a_turn_that_was_never_ended_ends_with_what_is_there() {
     assert_eq!(listed(&scene), [(2, TurnState::Open), (1, TurnState::Done)]);
     let undone = undo(&scene, 2);
     assert_eq!(numbers(&undone), (vec![2, 1], 0, 2));
-    assert!(undone.turns.iter().all(|turn| turn.turn.is_interrupted && turn.turn.n_changed == Some(1)));
+    assert!(
+        undone
+            .turns
+            .iter()
+            .all(|turn| turn.turn.is_interrupted && turn.turn.n_changed == Some(1))
+    );
     assert!(scene.all().is_empty());
-    assert!(matches!(end(&scene.project(), &scene.state()), Err(Error::NoTurn)));
+    assert!(matches!(
+        end(&scene.project(), &scene.state()),
+        Err(Error::NoTurn)
+    ));
 }
 
 #[test]
@@ -111,15 +170,36 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
     let log = scene.state();
     let last = TurnLog::load(&log).expect("loads").turns[2].clone();
     let from = last.end.expect("ended").after;
-    let request = Request { purpose: Purpose::Back { turn: last.turn, then: 1, merge: false }, ..Scene::request(from, last.before) };
-    let told = apply::apply(&scene.project(), &log, &mut scene.store(), &request, |_, _, _| Err(Error::Busy));
+    let request = Request {
+        purpose: Purpose::Back {
+            turn: last.turn,
+            then: 1,
+            merge: false,
+        },
+        ..Scene::request(from, last.before)
+    };
+    let told = apply::apply(
+        &scene.project(),
+        &log,
+        &mut scene.store(),
+        &request,
+        |_, _, _| Err(Error::Busy),
+    );
     assert!(told.is_err());
-    assert!(matches!(back(&scene.project(), &log, 1, How::default()), Err(Error::Unfinished)));
+    assert!(matches!(
+        back(&scene.project(), &log, 1, How::default()),
+        Err(Error::Unfinished)
+    ));
     assert!(list(&log).expect("listed").is_unfinished);
-    let Resumed::Turns(undone) = resume(&scene.project(), &log, None).expect("resumed") else { panic!("nothing was") };
+    let Resumed::Turns(undone) = resume(&scene.project(), &log, None).expect("resumed") else {
+        panic!("nothing was")
+    };
     assert_eq!(numbers(&undone).0, [3, 2]);
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"1");
-    assert!(matches!(resume(&scene.project(), &log, None), Ok(Resumed::Nothing)));
+    assert!(matches!(
+        resume(&scene.project(), &log, None),
+        Ok(Resumed::Nothing)
+    ));
 }
 
 #[test]
@@ -130,8 +210,14 @@ fn differences_of_turns_are_shown_each_by_itself() {
     let ended = take_turn(&scene, 2, || scene.write("file", "2\n"));
     assert_eq!(ended.changes.first.len(), 1);
     let shown = difference(&scene.state(), 5).expect("shown");
-    let lines: Vec<Vec<&str>> = shown.iter().map(|turn| turn.text.lines().skip(4).collect()).collect();
-    assert_eq!(lines, [vec!["-the person's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]);
+    let lines: Vec<Vec<&str>> = shown
+        .iter()
+        .map(|turn| turn.text.lines().skip(4).collect())
+        .collect();
+    assert_eq!(
+        lines,
+        [vec!["-the person's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]
+    );
 }
 
 #[test]
@@ -142,7 +228,10 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     pin::pin(&scene.state(), &scene.store(), "review", [pinned]).expect("pinned");
     let (project, state) = (scene.project(), scene.state());
     for n in 0..10 {
-        let mut work = Work { most_turns: 4, ..Work::open(&project, &state).expect("opens") };
+        let mut work = Work {
+            most_turns: 4,
+            ..Work::open(&project, &state).expect("opens")
+        };
         work.begin("session", n, "").expect("begun");
         drop(work);
         scene.write("file", n.to_string());
@@ -151,7 +240,12 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     let turns = list(&state).expect("listed").turns;
     assert_eq!((turns.n, turns.first[0].n_turn), (6, 9));
     let now = scene.take().id;
-    assert_eq!(compare(&scene.store(), &pinned, &now).expect("both are there").len(), 1);
+    assert_eq!(
+        compare(&scene.store(), &pinned, &now)
+            .expect("both are there")
+            .len(),
+        1
+    );
     assert_eq!(undo(&scene, 200).turns.len(), 6);
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"3");
     let mut work = Work::open(&project, &state).expect("opens");
@@ -159,14 +253,20 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     pin::unpin(&state, &work.store, "review").expect("not there");
     let now = work.look().expect("taken");
     work.forget(1, [now.id]).expect("forgotten");
-    assert!(matches!(compare(&work.store, &pinned, &now.id), Err(Error::Broken { .. })));
+    assert!(matches!(
+        compare(&work.store, &pinned, &now.id),
+        Err(Error::Broken { .. })
+    ));
 }
 
 #[test]
 fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
     let scene = Scene::new();
     let noise = |seed: u64| {
-        (seed * 10_000..).flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(100_000).collect::<Vec<u8>>()
+        (seed * 10_000..)
+            .flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes())
+            .take(100_000)
+            .collect::<Vec<u8>>()
     };
     let (project, state) = (scene.project(), scene.state());
     for n in 0..6 {
@@ -177,9 +277,15 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
         scene.write("file", noise(n));
     }
     assert!(listed(&scene).len() < 6);
-    scene.write("large", [noise(10), noise(11), noise(12), noise(13), noise(14)].concat());
+    scene.write(
+        "large",
+        [noise(10), noise(11), noise(12), noise(13), noise(14)].concat(),
+    );
     let store = Store::bounded(&state, 400_000).expect("opens");
-    let (begun, _) = Work::with(&project, &state, store).expect("opens").begin("session", 7, "").expect("begun");
+    let (begun, _) = Work::with(&project, &state, store)
+        .expect("opens")
+        .begin("session", 7, "")
+        .expect("begun");
     assert_eq!(begun.passed_over.first[0].path, "large".into());
 }
 
@@ -194,24 +300,44 @@ fn orders_from_afar_come_to_the_same() {
         place: BytesPath::default(),
         auto_run: Vec::new(),
     };
-    assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
+    assert!(matches!(
+        turn(&project, &state, &begin),
+        Ok(TurnAnswer::Began(_))
+    ));
     scene.write("file", "1\n");
     assert!(
         matches!(turn(&project, &state, &TurnOrder::End { place: BytesPath::default(), auto_run: Vec::new() }), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1)
     );
     let ask = |undo: UndoOrder| {
         let text = serde_json::to_string(&undo).expect("plain data");
-        assert_eq!(serde_json::from_str::<UndoOrder>(&text).expect("reads"), undo);
+        assert_eq!(
+            serde_json::from_str::<UndoOrder>(&text).expect("reads"),
+            undo
+        );
         let answer = order(&project, &state, &undo).expect("answered");
         let text = serde_json::to_string(&answer).expect("plain data");
-        assert_eq!(serde_json::from_str::<UndoAnswer>(&text).expect("reads"), answer);
+        assert_eq!(
+            serde_json::from_str::<UndoAnswer>(&text).expect("reads"),
+            answer
+        );
         answer
     };
-    assert!(matches!(ask(UndoOrder::List), UndoAnswer::Turns(turns) if turns.turns.first[0].words == "do it"));
-    assert!(matches!(ask(UndoOrder::Diff { n: 1 }), UndoAnswer::Differences { turns } if turns[0].text.ends_with("+1\n")));
-    assert!(matches!(ask(UndoOrder::Back { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_forward == 1));
-    assert!(matches!(ask(UndoOrder::Forward { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_back == 1));
-    assert_eq!((ask(UndoOrder::Resume), ask(UndoOrder::Abandon)), (UndoAnswer::Nothing, UndoAnswer::Nothing));
+    assert!(
+        matches!(ask(UndoOrder::List), UndoAnswer::Turns(turns) if turns.turns.first[0].words == "do it")
+    );
+    assert!(
+        matches!(ask(UndoOrder::Diff { n: 1 }), UndoAnswer::Differences { turns } if turns[0].text.ends_with("+1\n"))
+    );
+    assert!(
+        matches!(ask(UndoOrder::Back { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_forward == 1)
+    );
+    assert!(
+        matches!(ask(UndoOrder::Forward { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_back == 1)
+    );
+    assert_eq!(
+        (ask(UndoOrder::Resume), ask(UndoOrder::Abandon)),
+        (UndoAnswer::Nothing, UndoAnswer::Nothing)
+    );
 }
 
 #[test]
@@ -229,10 +355,14 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
     take_turn(&scene, 3, || scene.write("file", "3"));
     assert_eq!(numbers(&undo(&scene, 1)), (vec![3], 1, 1));
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"2");
-    assert!(matches!(back(&project, &state, 1, How::default()), Err(Error::Broken { .. })));
+    assert!(matches!(
+        back(&project, &state, 1, How::default()),
+        Err(Error::Broken { .. })
+    ));
     let mut work = Work::open(&project, &state).expect("opens");
     let now = work.look().expect("taken");
-    work.forget(9, [now.id]).expect("what is lost needs nothing");
+    work.forget(9, [now.id])
+        .expect("what is lost needs nothing");
 }
 
 #[test]
@@ -247,34 +377,66 @@ fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_
     let (project, state) = (scene.project(), scene.state());
     let place = || BytesPath::from(scene.root());
     let auto_run = || vec!["tools/*.run".to_owned()];
-    let begin =
-        TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: place(), auto_run: auto_run() };
+    let begin = TurnOrder::Begin {
+        session: "session".to_owned(),
+        n_turn: 1,
+        words: "do it".to_owned(),
+        place: place(),
+        auto_run: auto_run(),
+    };
     let begun = || match turn(&project, &state, &begin) {
         Ok(TurnAnswer::Began(began)) => named(&began.may_run),
         other => panic!("it does not begin: {other:?}"),
     };
     let change = |words: &str| {
-        for path in ["tools/hooks/pre-commit", "tools/plain", "tools/a.run", "mk/inc"] {
+        for path in [
+            "tools/hooks/pre-commit",
+            "tools/plain",
+            "tools/a.run",
+            "mk/inc",
+        ] {
             scene.write(path, words);
         }
     };
     assert!(begun().is_empty());
     change("1");
-    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &TurnOrder::End { place: place(), auto_run: auto_run() }) else {
+    let Ok(TurnAnswer::Ended(ended)) = turn(
+        &project,
+        &state,
+        &TurnOrder::End {
+            place: place(),
+            auto_run: auto_run(),
+        },
+    ) else {
         panic!("it does not end")
     };
-    assert_eq!(named(&ended.may_run), ["mk/inc", "tools/a.run", "tools/hooks/pre-commit"]);
+    assert_eq!(
+        named(&ended.may_run),
+        ["mk/inc", "tools/a.run", "tools/hooks/pre-commit"]
+    );
     // Of a turn that nobody ended it is said when the next one begins, once.
     assert!(begun().is_empty());
     change("2");
     fs::remove_file(scene.path("tools/plain")).expect("removed");
     scene.write("deep/er/.envrc", "x");
-    assert_eq!(begun(), ["mk/inc", "tools/a.run", "deep/er/.envrc", "tools/hooks/pre-commit"]);
+    assert_eq!(
+        begun(),
+        [
+            "mk/inc",
+            "tools/a.run",
+            "deep/er/.envrc",
+            "tools/hooks/pre-commit"
+        ]
+    );
     assert!(begun().is_empty());
 }
 
 fn named(may_run: &Named<MayRun>) -> Vec<String> {
-    may_run.first.iter().map(|file| file.path.to_text()).collect()
+    may_run
+        .first
+        .iter()
+        .map(|file| file.path.to_text())
+        .collect()
 }
 
 #[test]
@@ -293,7 +455,21 @@ fn of_a_folder_that_is_deeper_than_a_path_may_be_long_undo_says_so() {
         }
     });
     let undone = undo(&scene, 1);
-    let reasons: Vec<String> = undone.turns[0].applied.conflicts.first.iter().map(|left| left.reason.to_string()).collect();
-    assert!(reasons[0].contains("its path is longer than 4,000 bytes"), "{reasons:?}");
-    assert!(reasons[1..].iter().all(|reason| reason.starts_with("holds what is left in it, or ")), "{reasons:?}");
+    let reasons: Vec<String> = undone.turns[0]
+        .applied
+        .conflicts
+        .first
+        .iter()
+        .map(|left| left.reason.to_string())
+        .collect();
+    assert!(
+        reasons[0].contains("its path is longer than 4,000 bytes"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[1..]
+            .iter()
+            .all(|reason| reason.starts_with("holds what is left in it, or ")),
+        "{reasons:?}"
+    );
 }

@@ -8,11 +8,19 @@ const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 3000;
 const MAX_DEPTH: usize = 64;
 
-/// Returns the parts of a name in an archive, or refuses one that could lead out of the folder it is unpacked into.
+/// Returns the parts of a name in an archive, or refuses one that could lead out of the folder it
+/// is unpacked into.
 pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let bad = |problem: &str| {
-        let shown: String = BytesPath::from_bytes(name).to_string().chars().take(100).collect();
-        refused(archive, format!("the entry `{shown}` {problem}; {WITH_BASH}"))
+        let shown: String = BytesPath::from_bytes(name)
+            .to_string()
+            .chars()
+            .take(100)
+            .collect();
+        refused(
+            archive,
+            format!("the entry `{shown}` {problem}; {WITH_BASH}"),
+        )
     };
     if name.contains(&0) {
         return Err(bad("has a NUL byte in its name"));
@@ -21,13 +29,18 @@ pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fa
         return Err(bad("has an absolute name"));
     }
     if name.contains(&b'\\') || matches!(name, [letter, b':', ..] if letter.is_ascii_alphabetic()) {
-        return Err(bad("has a name as Windows writes them, with a backslash or a drive"));
+        return Err(bad(
+            "has a name as Windows writes them, with a backslash or a drive",
+        ));
     }
     if name.len() > MAX_PATH {
         return Err(bad("has a name that is too long"));
     }
-    let parts: Vec<Vec<u8>> =
-        name.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").map(<[u8]>::to_vec).collect();
+    let parts: Vec<Vec<u8>> = name
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty() && *part != b".")
+        .map(<[u8]>::to_vec)
+        .collect();
     if parts.iter().any(|part| part == b"..") {
         return Err(bad("has `..` in its name, which leads out"));
     }
@@ -39,13 +52,20 @@ pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fa
 
 /// Refuses a link that could lead out of the folder it is unpacked into.
 ///
-/// `..` may stand only before any name, and not more often than the link lies deep: then, by induction over the links on the way, whatever it
-/// leads through stays inside.
-pub(super) fn check_link(archive: &BytesPath, parts: &[Vec<u8>], target: &[u8]) -> Result<(), Fault> {
+/// `..` may stand only before any name, and not more often than the link lies deep: then, by
+/// induction over the links on the way, whatever it leads through stays inside.
+pub(super) fn check_link(
+    archive: &BytesPath,
+    parts: &[Vec<u8>],
+    target: &[u8],
+) -> Result<(), Fault> {
     let mut up = 0;
     let mut is_down = false;
     let mut leads_out = target.starts_with(b"/") || target.is_empty() || target.contains(&0);
-    for part in target.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".") {
+    for part in target
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty() && *part != b".")
+    {
         if part == b".." {
             up += 1;
             leads_out |= is_down;
@@ -56,7 +76,11 @@ pub(super) fn check_link(archive: &BytesPath, parts: &[Vec<u8>], target: &[u8]) 
     if leads_out || up >= parts.len().max(1) {
         let (name, target) = (parts.join(&b'/'), target.to_vec());
         let shown = |bytes: Vec<u8>| BytesPath::from_bytes(bytes).to_string();
-        let problem = format!("the link `{}` to `{}` could lead out of the folder; {WITH_BASH}", shown(name), shown(target));
+        let problem = format!(
+            "the link `{}` to `{}` could lead out of the folder; {WITH_BASH}",
+            shown(name),
+            shown(target)
+        );
         return Err(refused(archive, problem));
     }
     Ok(())
@@ -69,28 +93,71 @@ mod tests {
     #[test]
     fn a_name_that_leads_out_is_refused() {
         let archive = BytesPath::from_text("a.zip");
-        for name in ["../a", "a/../../b", "a/..", "/etc/passwd", "..\\a", "C:/a", "c:a", "a\0b", "a/b\\c"] {
+        for name in [
+            "../a",
+            "a/../../b",
+            "a/..",
+            "/etc/passwd",
+            "..\\a",
+            "C:/a",
+            "c:a",
+            "a\0b",
+            "a/b\\c",
+        ] {
             assert!(parts(&archive, name.as_bytes()).is_err(), "{name}");
         }
-        let long = ["x".repeat(256), format!("{}x", "d/".repeat(70)), "x/".repeat(2000)];
+        let long = [
+            "x".repeat(256),
+            format!("{}x", "d/".repeat(70)),
+            "x/".repeat(2000),
+        ];
         for name in long {
             assert!(parts(&archive, name.as_bytes()).is_err(), "{name}");
         }
-        for (name, n) in [("a", 1), ("./a//b/", 2), ("...", 1), ("a..b/c", 2), ("./", 0)] {
-            assert_eq!(parts(&archive, name.as_bytes()).expect(name).len(), n, "{name}");
+        for (name, n) in [
+            ("a", 1),
+            ("./a//b/", 2),
+            ("...", 1),
+            ("a..b/c", 2),
+            ("./", 0),
+        ] {
+            assert_eq!(
+                parts(&archive, name.as_bytes()).expect(name).len(),
+                n,
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn a_link_that_could_lead_out_is_refused() {
         let archive = BytesPath::from_text("a.tar");
-        let check = |name: &str, target: &str| check_link(&archive, &parts(&archive, name.as_bytes()).expect("fine"), target.as_bytes());
-        for (name, target) in
-            [("l", "/etc"), ("l", ".."), ("l", "../x"), ("d/l", "../../x"), ("d/l", "x/../../.."), ("d/l", "x/.."), ("l", ""), ("l", "a\0")]
-        {
+        let check = |name: &str, target: &str| {
+            check_link(
+                &archive,
+                &parts(&archive, name.as_bytes()).expect("fine"),
+                target.as_bytes(),
+            )
+        };
+        for (name, target) in [
+            ("l", "/etc"),
+            ("l", ".."),
+            ("l", "../x"),
+            ("d/l", "../../x"),
+            ("d/l", "x/../../.."),
+            ("d/l", "x/.."),
+            ("l", ""),
+            ("l", "a\0"),
+        ] {
             assert!(check(name, target).is_err(), "{name} -> {target}");
         }
-        for (name, target) in [("l", "x"), ("d/l", "../x"), ("d/e/l", "../../x/y"), ("l", "./x"), ("d/l", "..")] {
+        for (name, target) in [
+            ("l", "x"),
+            ("d/l", "../x"),
+            ("d/e/l", "../../x/y"),
+            ("l", "./x"),
+            ("d/l", ".."),
+        ] {
             assert!(check(name, target).is_ok(), "{name} -> {target}");
         }
     }

@@ -52,12 +52,22 @@ use podbay_wire::protected_name;
 /// How deep folders may lie in each other.
 const MAX_DEPTH: usize = 64;
 
-/// Packs under a name of its own beside the archive's and renames that: a reader sees nothing or all of it.
-pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &BytesPath, stop: &Stop<'_>) -> Result<Changed, Fault> {
+/// Packs under a name of its own beside the archive's and renames that: a reader sees nothing or
+/// all of it.
+pub(super) fn run(
+    workspace: &Workspace,
+    call: &Archive,
+    kind: Kind,
+    source: &BytesPath,
+    stop: &Stop<'_>,
+) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let _changing = workspace.changing();
     let flags = OFlag::O_RDONLY;
-    let opened = root.beneath().open(root.relative(source)?.as_bytes(), flags, Links::Follow).map_err(|errno| root.fault(source, errno))?;
+    let opened = root
+        .beneath()
+        .open(root.relative(source)?.as_bytes(), flags, Links::Follow)
+        .map_err(|errno| root.fault(source, errno))?;
     root.refuse_secret(source, &opened, call.protected)?;
     let stat = fstat(&opened).map_err(|errno| fault(source, errno))?;
     let real = root.real(source, &opened)?;
@@ -70,7 +80,10 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
     let mut destination = Spot::find(root, &call.archive, call.protected, Parents::Make)?;
     if destination.stat.is_some() && !destination.is_folder() {
         let remedy = "name another archive, or delete this one first".to_owned();
-        return Err(Fault::Exists { path: call.archive.clone(), remedy });
+        return Err(Fault::Exists {
+            path: call.archive.clone(),
+            remedy,
+        });
     }
     refuse_destination(false, &destination, false)?;
     let copy = Copy::beside(&destination, false);
@@ -87,30 +100,57 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
         stop,
     };
     // What is packed is called by its own name in the archive, and the project's folder by none.
-    let name = split(real.as_bytes().strip_suffix(b"/").unwrap_or(real.as_bytes())).1.to_vec();
+    let name = split(
+        real.as_bytes()
+            .strip_suffix(b"/")
+            .unwrap_or(real.as_bytes()),
+    )
+    .1
+    .to_vec();
     if file_type(&stat) == SFlag::S_IFDIR {
         packing.folder(opened.as_fd(), real.as_bytes(), &name, 0)?;
     } else {
         check_regular(source, &stat)?;
         packing.file(&File::from(opened), &stat, source, &name)?;
     }
-    let Packing { writer, n_entries, n_left_out, n_special, .. } = packing;
+    let Packing {
+        writer,
+        n_entries,
+        n_left_out,
+        n_special,
+        ..
+    } = packing;
     if n_entries == 0 {
         return Err(refused(source, "holds nothing that could be packed"));
     }
-    writer.finish().map_err(|error| fault(&call.archive, errno_of(&error)))?;
+    writer
+        .finish()
+        .map_err(|error| fault(&call.archive, errno_of(&error)))?;
     copy.rename(false)?;
     drop(copy);
     destination.made.keep();
     let mut notes = vec![format!("{n_entries} files and folders are in it")];
     if n_left_out > 0 {
-        notes.push(format!("left out, because their names are protected: {n_left_out}"));
+        notes.push(format!(
+            "left out, because their names are protected: {n_left_out}"
+        ));
     }
     if n_special > 0 {
-        notes.push(format!("left out, because they are named pipes, sockets or devices: {n_special}"));
+        notes.push(format!(
+            "left out, because they are named pipes, sockets or devices: {n_special}"
+        ));
     }
-    let change = FileChange { path: destination.shown, change: Change::Created, notes, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
+    let change = FileChange {
+        path: destination.shown,
+        change: Change::Created,
+        notes,
+        ..FileChange::default()
+    };
+    Ok(Changed {
+        files: vec![change],
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }
 
 struct Packing<'a> {
@@ -128,7 +168,13 @@ struct Packing<'a> {
 }
 
 impl Packing<'_> {
-    fn folder(&mut self, folder: BorrowedFd<'_>, real: &[u8], name: &[u8], depth: usize) -> Result<(), Fault> {
+    fn folder(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        real: &[u8],
+        name: &[u8],
+        depth: usize,
+    ) -> Result<(), Fault> {
         let shown = BytesPath::from_bytes(real);
         let failed = |errno| fault(&shown, errno);
         if depth > MAX_DEPTH {
@@ -137,9 +183,14 @@ impl Packing<'_> {
         if !name.is_empty() {
             self.count()?;
             let stat = fstat(folder).map_err(failed)?;
-            self.writer.folder(name, &stat).map_err(|error| self.unwritten(&error))?;
+            self.writer
+                .folder(name, &stat)
+                .map_err(|error| self.unwritten(&error))?;
         }
-        let names = open_folder(folder, b".").and_then(|folder| walk::list(folder.as_fd(), self.stop)).map_err(failed)?.0;
+        let names = open_folder(folder, b".")
+            .and_then(|folder| walk::list(folder.as_fd(), self.stop))
+            .map_err(failed)?
+            .0;
         let mut names: Vec<&Name> = names.iter().collect();
         // The same files make the same archive.
         names.sort_by(|a, b| a.name.cmp(&b.name));
@@ -149,7 +200,14 @@ impl Packing<'_> {
         Ok(())
     }
 
-    fn one(&mut self, folder: BorrowedFd<'_>, real: &[u8], name: &[u8], inner: &Name, depth: usize) -> Result<(), Fault> {
+    fn one(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        real: &[u8],
+        name: &[u8],
+        inner: &Name,
+        depth: usize,
+    ) -> Result<(), Fault> {
         if self.stop.is_set() {
             return Err(Fault::Cancelled);
         }
@@ -157,7 +215,8 @@ impl Packing<'_> {
         let shown = BytesPath::from_bytes(real.clone());
         let failed = |errno| fault(&shown, errno);
         let is_named = |protected: &Protected| self.call.protected && names(self.source, protected);
-        let is_refused = protected_name(&shown).is_some_and(|found| found.is_secret && !is_named(&found));
+        let is_refused =
+            protected_name(&shown).is_some_and(|found| found.is_secret && !is_named(&found));
         if is_rooted(&inner.name) || is_refused {
             self.n_left_out += 1;
             return Ok(());
@@ -169,11 +228,19 @@ impl Packing<'_> {
             }
             walk::Kind::Link => {
                 self.count()?;
-                let target = readlinkat(folder, &*inner.name).map_err(failed)?.into_encoded_bytes();
-                self.writer.link(&name, &target).map_err(|error| self.unwritten(&error))
+                let target = readlinkat(folder, &*inner.name)
+                    .map_err(failed)?
+                    .into_encoded_bytes();
+                self.writer
+                    .link(&name, &target)
+                    .map_err(|error| self.unwritten(&error))
             }
             walk::Kind::File | walk::Kind::Other => {
-                let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+                let flags = OFlag::O_RDONLY
+                    | OFlag::O_NOFOLLOW
+                    | OFlag::O_NONBLOCK
+                    | OFlag::O_NOCTTY
+                    | OFlag::O_CLOEXEC;
                 let opened: OwnedFd = match openat(folder, &*inner.name, flags, Mode::empty()) {
                     // A socket.
                     Err(Errno::ENXIO) => {
@@ -195,17 +262,30 @@ impl Packing<'_> {
         }
     }
 
-    fn file(&mut self, file: &File, stat: &FileStat, shown: &BytesPath, name: &[u8]) -> Result<(), Fault> {
+    fn file(
+        &mut self,
+        file: &File,
+        stat: &FileStat,
+        shown: &BytesPath,
+        name: &[u8],
+    ) -> Result<(), Fault> {
         self.count()?;
         let bytes = stat.st_size as u64;
-        self.left = self
-            .left
-            .checked_sub(bytes)
-            .ok_or_else(|| refused(&self.call.archive, format!("would hold more than {} MiB; pack less, or use bash", MAX_BYTES >> 20)))?;
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            refused(
+                &self.call.archive,
+                format!(
+                    "would hold more than {} MiB; pack less, or use bash",
+                    MAX_BYTES >> 20
+                ),
+            )
+        })?;
         let content = Stoppable::new(file, self.stop).take(bytes);
         match self.writer.file(name, stat, content) {
             Ok(written) if written == bytes => Ok(()),
-            Ok(_) => Err(Fault::Changed { path: shown.clone() }),
+            Ok(_) => Err(Fault::Changed {
+                path: shown.clone(),
+            }),
             Err(_) if self.stop.is_cancelled() => Err(Fault::Cancelled),
             Err(error) => Err(self.unwritten(&error)),
         }
@@ -216,7 +296,9 @@ impl Packing<'_> {
         if self.n_entries > MAX_ENTRIES {
             return Err(refused(
                 &self.call.archive,
-                format!("would hold more than {MAX_ENTRIES} files and folders; pack less, or use bash"),
+                format!(
+                    "would hold more than {MAX_ENTRIES} files and folders; pack less, or use bash"
+                ),
             ));
         }
         Ok(())
@@ -241,7 +323,10 @@ impl Writer {
         match kind {
             Kind::Zip => Self::Zip(Box::new(zip::ZipWriter::new(file))),
             Kind::Tar => Self::Tar(Box::new(tar::Builder::new(file))),
-            Kind::TarGz => Self::TarGz(Box::new(tar::Builder::new(flate2::write::GzEncoder::new(file, flate2::Compression::default())))),
+            Kind::TarGz => Self::TarGz(Box::new(tar::Builder::new(flate2::write::GzEncoder::new(
+                file,
+                flate2::Compression::default(),
+            )))),
         }
     }
 
@@ -255,15 +340,21 @@ impl Writer {
 
     fn link(&mut self, name: &[u8], target: &[u8]) -> io::Result<()> {
         match self {
-            Self::Zip(zip) => Ok(zip.add_symlink(text(name)?, text(target)?, SimpleFileOptions::default())?),
+            Self::Zip(zip) => {
+                Ok(zip.add_symlink(text(name)?, text(target)?, SimpleFileOptions::default())?)
+            }
             Self::Tar(tar) => append_link(tar, name, target),
             Self::TarGz(tar) => append_link(tar, name, target),
         }
     }
 
-    /// Returns how many bytes the file turned out to have; a tar has room for just as many as were said.
+    /// Returns how many bytes the file turned out to have; a tar has room for just as many as were
+    /// said.
     fn file(&mut self, name: &[u8], stat: &FileStat, content: impl Read) -> io::Result<u64> {
-        let mut content = Counted { inner: content, n: 0 };
+        let mut content = Counted {
+            inner: content,
+            n: 0,
+        };
         match self {
             Self::Zip(zip) => {
                 zip.start_file(text(name)?, options(stat))?;
@@ -298,7 +389,8 @@ impl<R: Read> Read for Counted<R> {
 }
 
 fn text(name: &[u8]) -> io::Result<&str> {
-    std::str::from_utf8(name).map_err(|_| io::Error::other("a name is not UTF-8, and a zip knows no others; make a tar"))
+    std::str::from_utf8(name)
+        .map_err(|_| io::Error::other("a name is not UTF-8, and a zip knows no others; make a tar"))
 }
 
 fn options(stat: &FileStat) -> SimpleFileOptions {
@@ -314,11 +406,29 @@ fn header(kind: tar::EntryType, mode: u32, bytes: u64, at: i64) -> tar::Header {
     header
 }
 
-fn append<W: Write>(tar: &mut tar::Builder<W>, name: &[u8], kind: tar::EntryType, stat: &FileStat, content: impl Read) -> io::Result<()> {
-    let bytes = if kind == tar::EntryType::Directory { 0 } else { stat.st_size as u64 };
-    tar.append_data(&mut header(kind, stat.st_mode & 0o777, bytes, stat.st_mtime), as_path(name), content)
+fn append<W: Write>(
+    tar: &mut tar::Builder<W>,
+    name: &[u8],
+    kind: tar::EntryType,
+    stat: &FileStat,
+    content: impl Read,
+) -> io::Result<()> {
+    let bytes = if kind == tar::EntryType::Directory {
+        0
+    } else {
+        stat.st_size as u64
+    };
+    tar.append_data(
+        &mut header(kind, stat.st_mode & 0o777, bytes, stat.st_mtime),
+        as_path(name),
+        content,
+    )
 }
 
 fn append_link<W: Write>(tar: &mut tar::Builder<W>, name: &[u8], target: &[u8]) -> io::Result<()> {
-    tar.append_link(&mut header(tar::EntryType::Symlink, 0o777, 0, 0), as_path(name), as_path(target))
+    tar.append_link(
+        &mut header(tar::EntryType::Symlink, 0o777, 0, 0),
+        as_path(name),
+        as_path(target),
+    )
 }

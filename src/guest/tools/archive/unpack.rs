@@ -46,8 +46,15 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::protected_name;
 
-/// Unpacks into a folder beside what is there, then gives each thing its name; what cannot be done as a whole is not done.
-pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &BytesPath, stop: &Stop<'_>) -> Result<Changed, Fault> {
+/// Unpacks into a folder beside what is there, then gives each thing its name; what cannot be done
+/// as a whole is not done.
+pub(super) fn run(
+    workspace: &Workspace,
+    call: &Archive,
+    kind: Kind,
+    into: &BytesPath,
+    stop: &Stop<'_>,
+) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let file = read::open(workspace, call)?;
     let _changing = workspace.changing();
@@ -55,14 +62,22 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &Byte
     let mut made = MadeFolders::default();
     let folder = make_folders(root, into, relative.as_bytes(), &mut made)?;
     let real = root.real(into, &folder)?;
-    let look = |file: &File| file.try_clone().map_err(|error| broken(&call.archive, &error, stop));
+    let look = |file: &File| {
+        file.try_clone()
+            .map_err(|error| broken(&call.archive, &error, stop))
+    };
     let found = Found::look(call, into, real.as_bytes(), look(&file)?, kind, stop)?;
     let stage = Stage::new(into, &folder)?;
     stage.fill(call, file, kind, stop)?;
     stage.name_all(&found.tops)?;
     drop(stage);
     made.keep();
-    let shown = BytesPath::from_bytes(relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes()));
+    let shown = BytesPath::from_bytes(
+        relative
+            .as_bytes()
+            .strip_suffix(b"/")
+            .unwrap_or(relative.as_bytes()),
+    );
     let at = |name: &[u8]| BytesPath::from_bytes(join(shown.as_bytes(), name));
     let files = found.tops.iter().map(|name| FileChange {
         path: at(name),
@@ -70,7 +85,11 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &Byte
         entries: found.folders.contains(name).then(|| found.inside(name)),
         ..FileChange::default()
     });
-    Ok(Changed { files: files.collect(), dry_run: false, memos: Vec::new() })
+    Ok(Changed {
+        files: files.collect(),
+        dry_run: false,
+        memos: Vec::new(),
+    })
 }
 
 /// What an archive holds, all of it looked at.
@@ -82,24 +101,43 @@ struct Found {
 }
 
 impl Found {
-    fn look(call: &Archive, into: &BytesPath, real: &[u8], file: File, kind: Kind, stop: &Stop<'_>) -> Result<Self, Fault> {
-        let mut found = Self { tops: Vec::new(), folders: BTreeSet::new(), all: Vec::new() };
+    fn look(
+        call: &Archive,
+        into: &BytesPath,
+        real: &[u8],
+        file: File,
+        kind: Kind,
+        stop: &Stop<'_>,
+    ) -> Result<Self, Fault> {
+        let mut found = Self {
+            tops: Vec::new(),
+            folders: BTreeSet::new(),
+            all: Vec::new(),
+        };
         let mut seen = BTreeSet::new();
         let mut left = MAX_BYTES;
         read::each(&call.archive, file, kind, stop, &mut |entry, _| {
             let parts = parts(&call.archive, &entry.name)?;
-            let Some(top) = parts.first() else { return Ok(()) };
+            let Some(top) = parts.first() else {
+                return Ok(());
+            };
             let name = parts.join(&b'/');
             let path = BytesPath::from_bytes(join(real, &name));
-            let is_refused = protected_name(&path).is_some_and(|protected| !(call.protected && names(into, &protected)));
+            let is_refused = protected_name(&path)
+                .is_some_and(|protected| !(call.protected && names(into, &protected)));
             if parts.iter().any(|part| is_rooted(part)) || is_refused {
-                return Err(refused(&call.archive, format!("holds {path}, which is protected by its name; {WITH_BASH}")));
+                return Err(refused(
+                    &call.archive,
+                    format!("holds {path}, which is protected by its name; {WITH_BASH}"),
+                ));
             }
             let is_folder = matches!(entry.what, What::Folder);
             if let What::Link { target } = &entry.what {
                 check_link(&call.archive, &parts, target)?;
             }
-            left = left.checked_sub(entry.bytes).ok_or_else(|| too_large(&call.archive))?;
+            left = left
+                .checked_sub(entry.bytes)
+                .ok_or_else(|| too_large(&call.archive))?;
             if parts.len() > 1 || is_folder {
                 found.folders.insert(top.clone());
             }
@@ -109,23 +147,36 @@ impl Found {
             if seen.insert(name.clone()) {
                 found.all.push(name);
             } else if !is_folder {
-                return Err(refused(&call.archive, format!("holds {path} twice; {WITH_BASH}")));
+                return Err(refused(
+                    &call.archive,
+                    format!("holds {path} twice; {WITH_BASH}"),
+                ));
             }
             Ok(())
         })?;
         if found.all.is_empty() {
-            return Err(refused(&call.archive, "holds nothing, so there is nothing to unpack; go on without it, or get it anew"));
+            return Err(refused(
+                &call.archive,
+                "holds nothing, so there is nothing to unpack; go on without it, or get it anew",
+            ));
         }
         Ok(found)
     }
 
     /// Returns how much lies in a folder.
     fn inside(&self, folder: &[u8]) -> u64 {
-        self.all.iter().filter(|name| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))).count() as u64
+        self.all
+            .iter()
+            .filter(|name| {
+                name.strip_prefix(folder)
+                    .is_some_and(|rest| rest.starts_with(b"/"))
+            })
+            .count() as u64
     }
 }
 
-/// A folder that has no name of the person's yet; it is gone with all that is in it when it is dropped.
+/// A folder that has no name of the person's yet; it is gone with all that is in it when it is
+/// dropped.
 struct Stage<'a> {
     into: &'a BytesPath,
     folder: &'a OwnedFd,
@@ -139,7 +190,12 @@ impl<'a> Stage<'a> {
         let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(into));
         mkdirat(folder, name.as_str(), Mode::from_bits_truncate(0o700)).map_err(failed)?;
         let opened = contents::open_folder(folder, name.as_bytes()).map_err(failed)?;
-        Ok(Self { into, folder, name, opened })
+        Ok(Self {
+            into,
+            folder,
+            name,
+            opened,
+        })
     }
 
     /// Links come last, so that no file is written through one.
@@ -151,12 +207,18 @@ impl<'a> Stage<'a> {
                 return Err(Fault::Cancelled);
             }
             let parts = parts(&call.archive, &entry.name)?;
-            let Some((name, folders)) = parts.split_last() else { return Ok(()) };
+            let Some((name, folders)) = parts.split_last() else {
+                return Ok(());
+            };
             let done = match entry.what {
                 What::Folder => self.folder_of(&parts).map(drop),
                 What::File { may_run } => {
                     let folder = self.folder_of(folders);
-                    folder.and_then(|folder| self.write(&folder, &parts, name, may_run, content, call, &mut left, stop))
+                    folder.and_then(|folder| {
+                        self.write(
+                            &folder, &parts, name, may_run, content, call, &mut left, stop,
+                        )
+                    })
                 }
                 What::Link { target } => {
                     links.push((parts, target));
@@ -166,11 +228,14 @@ impl<'a> Stage<'a> {
             done.map_err(|fault| of_entry(&call.archive, &entry.name, fault))
         })?;
         for (parts, target) in links {
-            let Some((name, folders)) = parts.split_last() else { continue };
+            let Some((name, folders)) = parts.split_last() else {
+                continue;
+            };
             check_link(&call.archive, &parts, &target)?;
-            let made = self
-                .folder_of(folders)
-                .and_then(|folder| symlinkat(as_path(&target), &folder, name.as_slice()).map_err(|errno| fault(&self.at(&parts), errno)));
+            let made = self.folder_of(folders).and_then(|folder| {
+                symlinkat(as_path(&target), &folder, name.as_slice())
+                    .map_err(|errno| fault(&self.at(&parts), errno))
+            });
             made.map_err(|fault| of_entry(&call.archive, &parts.join(&b'/'), fault))?;
         }
         Ok(())
@@ -195,7 +260,10 @@ impl<'a> Stage<'a> {
         Ok(here)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place that writes what comes out of an archive, and all that bounds it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one place that writes what comes out of an archive, and all that bounds it"
+    )]
     fn write(
         &self,
         folder: &OwnedFd,
@@ -207,36 +275,55 @@ impl<'a> Stage<'a> {
         left: &mut u64,
         stop: &Stop<'_>,
     ) -> Result<(), Fault> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(if may_run { 0o777 } else { 0o666 });
-        let target = openat(folder, name, flags, mode).map_err(|errno| fault(&self.at(parts), errno))?;
+        let target =
+            openat(folder, name, flags, mode).map_err(|errno| fault(&self.at(parts), errno))?;
         let mut target = File::from(target);
         let mut buffer = vec![0; 64 * 1024];
         loop {
             if stop.is_set() {
                 return Err(Fault::Cancelled);
             }
-            let n = content.read(&mut buffer).map_err(|error| broken(&call.archive, &error, stop))?;
+            let n = content
+                .read(&mut buffer)
+                .map_err(|error| broken(&call.archive, &error, stop))?;
             if n == 0 {
                 return Ok(());
             }
             // What it says of its size is not believed.
-            *left = left.checked_sub(n as u64).ok_or_else(|| too_large(&call.archive))?;
-            target.write_all(&buffer[..n]).map_err(|error| fault(&self.at(parts), errno_of(&error)))?;
+            *left = left
+                .checked_sub(n as u64)
+                .ok_or_else(|| too_large(&call.archive))?;
+            target
+                .write_all(&buffer[..n])
+                .map_err(|error| fault(&self.at(parts), errno_of(&error)))?;
         }
     }
 
     /// Gives everything its name. Where one is taken, all of those that were given are taken back.
     fn name_all(&self, names: &[Vec<u8>]) -> Result<(), Fault> {
         for (at, name) in names.iter().enumerate() {
-            let Err(errno) = self.name_one(name) else { continue };
+            let Err(errno) = self.name_one(name) else {
+                continue;
+            };
             for given in names[..at].iter().rev() {
-                let _ = renameat(self.folder, given.as_slice(), &self.opened, given.as_slice());
+                let _ = renameat(
+                    self.folder,
+                    given.as_slice(),
+                    &self.opened,
+                    given.as_slice(),
+                );
             }
             let path = BytesPath::from_bytes(join(self.into.as_bytes(), name));
             return Err(match errno {
                 Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR | Errno::EISDIR => {
-                    Fault::Exists { path, remedy: "nothing is replaced, so name a new folder as output_path".to_owned() }
+                    Fault::Exists {
+                        path,
+                        remedy: "nothing is replaced, so name a new folder as output_path"
+                            .to_owned(),
+                    }
                 }
                 errno => fault(&path, errno),
             });
@@ -245,11 +332,25 @@ impl<'a> Stage<'a> {
     }
 
     fn name_one(&self, name: &[u8]) -> Result<(), Errno> {
-        match renameat2(&self.opened, name, self.folder, name, RenameFlags::RENAME_NOREPLACE) {
+        match renameat2(
+            &self.opened,
+            name,
+            self.folder,
+            name,
+            RenameFlags::RENAME_NOREPLACE,
+        ) {
             // Some file systems know no flags; what is there is then looked for.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
-                let there = nix::sys::stat::fstatat(self.folder, name, nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW);
-                if there.is_ok() { Err(Errno::EEXIST) } else { renameat(&self.opened, name, self.folder, name) }
+                let there = nix::sys::stat::fstatat(
+                    self.folder,
+                    name,
+                    nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
+                );
+                if there.is_ok() {
+                    Err(Errno::EEXIST)
+                } else {
+                    renameat(&self.opened, name, self.folder, name)
+                }
             }
             other => other,
         }
@@ -259,7 +360,12 @@ impl<'a> Stage<'a> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         // Only what this call has made is in it.
-        let _ = contents::remove(self.folder.as_fd(), self.name.as_bytes(), self.name.as_bytes(), &mut 0);
+        let _ = contents::remove(
+            self.folder.as_fd(),
+            self.name.as_bytes(),
+            self.name.as_bytes(),
+            &mut 0,
+        );
     }
 }
 
@@ -268,8 +374,15 @@ fn of_entry(archive: &BytesPath, name: &[u8], fault: Fault) -> Fault {
     match fault {
         Fault::Cancelled | Fault::TooLarge { .. } | Fault::NoSpace { .. } => fault,
         other => {
-            let shown: String = BytesPath::from_bytes(name).to_string().chars().take(200).collect();
-            refused(archive, format!("the entry `{shown}` cannot be unpacked: {other}; nothing was unpacked"))
+            let shown: String = BytesPath::from_bytes(name)
+                .to_string()
+                .chars()
+                .take(200)
+                .collect();
+            refused(
+                archive,
+                format!("the entry `{shown}` cannot be unpacked: {other}; nothing was unpacked"),
+            )
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What git would refuse in words of its own, which name what it was asked inside, or a way on that a model does not have.
+//! What git would refuse in words of its own, which name what it was asked inside, or a way on that
+//! a model does not have.
 
 use super::Asking;
 use crate::tools::invalid;
@@ -12,28 +13,42 @@ impl Asking<'_> {
     /// Refuses what can be seen to fail before git is asked to do it.
     pub(super) async fn refuse(&self, query: &GitQuery) -> Result<(), Fault> {
         match query {
-            GitQuery::Diff { base: Some(base), .. } => {
+            GitQuery::Diff {
+                base: Some(base), ..
+            } => {
                 for name in ends(base) {
                     self.refuse_unknown("base", name).await?;
                 }
                 Ok(())
             }
-            GitQuery::Checkout { target, create: false } if !self.has_remote(target).await? => self.refuse_unknown("target", target).await,
-            GitQuery::Branch(GitBranch::Create { name }) if self.has(&format!("refs/heads/{name}")).await? => Err(invalid(
-                "name",
-                format!("there is a branch `{name}` already; git_checkout goes to it, or choose another name for a new one"),
-            )),
-            GitQuery::Branch(GitBranch::Delete { name }) => self.refuse_delete(name).await,
-            GitQuery::Stash(GitStash::Pop { index } | GitStash::Apply { index } | GitStash::Drop { index }) => {
-                self.refuse_no_stash(*index).await
+            GitQuery::Checkout {
+                target,
+                create: false,
+            } if !self.has_remote(target).await? => self.refuse_unknown("target", target).await,
+            GitQuery::Branch(GitBranch::Create { name })
+                if self.has(&format!("refs/heads/{name}")).await? =>
+            {
+                Err(invalid(
+                    "name",
+                    format!(
+                        "there is a branch `{name}` already; git_checkout goes to it, or choose another name for a new one"
+                    ),
+                ))
             }
+            GitQuery::Branch(GitBranch::Delete { name }) => self.refuse_delete(name).await,
+            GitQuery::Stash(
+                GitStash::Pop { index } | GitStash::Apply { index } | GitStash::Drop { index },
+            ) => self.refuse_no_stash(*index).await,
             _ => Ok(()),
         }
     }
 
-    /// Returns the files of a commit that are to be staged: all but those that are gone and staged as removed already. One that is gone and that git
-    /// does not know is refused.
-    pub(super) async fn to_stage<'f>(&self, files: &'f [BytesPath]) -> Result<Vec<&'f BytesPath>, Fault> {
+    /// Returns the files of a commit that are to be staged: all but those that are gone and staged
+    /// as removed already. One that is gone and that git does not know is refused.
+    pub(super) async fn to_stage<'f>(
+        &self,
+        files: &'f [BytesPath],
+    ) -> Result<Vec<&'f BytesPath>, Fault> {
         let mut found = Vec::new();
         for file in files {
             // Of what is there git says itself what it makes of it.
@@ -44,17 +59,26 @@ impl Asking<'_> {
             let path = self.session.directories.absolute(file)?;
             if self.has_some(&["ls-files", "--cached"], &path).await {
                 found.push(file);
-            } else if !self.has_some(&["diff", "--cached", "--name-only", "--no-ext-diff"], &path).await {
+            } else if !self
+                .has_some(&["diff", "--cached", "--name-only", "--no-ext-diff"], &path)
+                .await
+            {
                 return Err(fault);
             }
         }
         Ok(found)
     }
 
-    /// Returns whether git names anything at a path; it does where it has more to say than can be heard.
+    /// Returns whether git names anything at a path; it does where it has more to say than can be
+    /// heard.
     async fn has_some(&self, words: &[&str], path: &[u8]) -> bool {
-        let words = words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), super::literal(path)]);
-        self.question(words.collect()).await.map_or(true, |said| !said.is_empty())
+        let words = words
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .chain([b"--".to_vec(), super::literal(path)]);
+        self.question(words.collect())
+            .await
+            .map_or(true, |said| !said.is_empty())
     }
 
     async fn refuse_unknown(&self, field: &str, name: &str) -> Result<(), Fault> {
@@ -63,14 +87,20 @@ impl Asking<'_> {
         }
         let remedy = "git_branch lists the branches, git_log the last commits";
         Err(match name {
-            "HEAD" | "@" if field == "base" => invalid(field, "there is no commit yet to compare with; leave it out, or commit first"),
+            "HEAD" | "@" if field == "base" => invalid(
+                field,
+                "there is no commit yet to compare with; leave it out, or commit first",
+            ),
             name if field == "target" => invalid(
                 field,
                 format!(
                     "`{name}` is no branch, tag or commit of this repository; {remedy}, and with create set to true a new branch is made"
                 ),
             ),
-            name => invalid(field, format!("`{name}` is no branch, tag or commit of this repository; {remedy}")),
+            name => invalid(
+                field,
+                format!("`{name}` is no branch, tag or commit of this repository; {remedy}"),
+            ),
         })
     }
 
@@ -79,30 +109,50 @@ impl Asking<'_> {
     }
 
     async fn has(&self, name: &str) -> Result<bool, Fault> {
-        Ok(!self.answer(&["rev-parse", "--verify", "--quiet", name]).await?.is_empty())
+        Ok(!self
+            .answer(&["rev-parse", "--verify", "--quiet", name])
+            .await?
+            .is_empty())
     }
 
-    /// Returns whether a branch of a remote has this name, which git makes a branch of when it is checked out.
+    /// Returns whether a branch of a remote has this name, which git makes a branch of when it is
+    /// checked out.
     async fn has_remote(&self, name: &str) -> Result<bool, Fault> {
-        Ok(!self.answer(&["for-each-ref", "--count=1", &format!("refs/remotes/*/{name}")]).await?.is_empty())
+        Ok(!self
+            .answer(&[
+                "for-each-ref",
+                "--count=1",
+                &format!("refs/remotes/*/{name}"),
+            ])
+            .await?
+            .is_empty())
     }
 
     async fn refuse_delete(&self, name: &str) -> Result<(), Fault> {
         let branch = format!("refs/heads/{name}");
         if !self.has(&branch).await? {
-            return Err(invalid("name", format!("there is no branch `{name}`; git_branch lists those that there are")));
+            return Err(invalid(
+                "name",
+                format!("there is no branch `{name}`; git_branch lists those that there are"),
+            ));
         }
         if self.answer(&["symbolic-ref", "--quiet", "HEAD"]).await? == branch.as_bytes() {
             return Err(invalid(
                 "name",
-                format!("`{name}` is checked out, so it stays; check out another branch first, with git_checkout"),
+                format!(
+                    "`{name}` is checked out, so it stays; check out another branch first, with git_checkout"
+                ),
             ));
         }
         // As git decides it: what it follows, where it follows anything, else what is checked out.
         let follows = format!("{name}@{{upstream}}");
         let has_upstream = self.has(&follows).await?;
         let kept = if has_upstream { &follows } else { "HEAD" };
-        if self.answer(&["rev-list", "--max-count=1", &branch, &format!("^{kept}")]).await?.is_empty() {
+        if self
+            .answer(&["rev-list", "--max-count=1", &branch, &format!("^{kept}")])
+            .await?
+            .is_empty()
+        {
             return Ok(());
         }
         let problem = if has_upstream {
@@ -119,16 +169,30 @@ impl Asking<'_> {
     }
 
     async fn refuse_no_stash(&self, index: u32) -> Result<(), Fault> {
-        let n = self.answer(&["stash", "list", "--format=%H"]).await?.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        let n = self
+            .answer(&["stash", "list", "--format=%H"])
+            .await?
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count();
         if (index as usize) < n {
             return Ok(());
         }
         Err(match n {
-            0 => invalid("index", "there is no stash here; nothing was put away, so go on without it"),
-            1 => invalid("index", format!("there is no stash {index}; there is one, and its index is 0")),
+            0 => invalid(
+                "index",
+                "there is no stash here; nothing was put away, so go on without it",
+            ),
+            1 => invalid(
+                "index",
+                format!("there is no stash {index}; there is one, and its index is 0"),
+            ),
             n => invalid(
                 "index",
-                format!("there is no stash {index}; those that there are have the indexes 0 to {}, as action list shows", n - 1),
+                format!(
+                    "there is no stash {index}; those that there are have the indexes 0 to {}, as action list shows",
+                    n - 1
+                ),
             ),
         })
     }
@@ -136,6 +200,9 @@ impl Asking<'_> {
 
 /// Returns the commits that a difference names.
 fn ends(base: &str) -> Vec<&str> {
-    let ends = base.split_once("...").or_else(|| base.split_once("..")).map_or_else(|| vec![base], |(from, to)| vec![from, to]);
+    let ends = base
+        .split_once("...")
+        .or_else(|| base.split_once(".."))
+        .map_or_else(|| vec![base], |(from, to)| vec![from, to]);
     ends.into_iter().filter(|name| !name.is_empty()).collect()
 }

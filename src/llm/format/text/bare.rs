@@ -1,5 +1,6 @@
-//! Calls without a tag, at the beginning of a line: bare JSON, Llama's and xLAM's; Python's lists; `functools[…]` of Phi; `Action:` of
-//! Command-R and of agents that reason and act in turns; a name above its arguments, as Functionary and GLM-4 write.
+//! Calls without a tag, at the beginning of a line: bare JSON, Llama's and xLAM's; Python's lists;
+//! `functools[…]` of Phi; `Action:` of Command-R and of agents that reason and act in turns; a name
+//! above its arguments, as Functionary and GLM-4 write.
 
 use super::Call;
 use super::call::Form;
@@ -70,7 +71,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
         _ => {
             // Ordinary words are told apart at once, so that they are not held back.
             let word = c.ahead(tagged::is_name);
-            if !tools.may_begin(word) && !["functools", "Action", "to"].iter().any(|other| other.starts_with(word)) {
+            if !tools.may_begin(word)
+                && !["functools", "Action", "to"]
+                    .iter()
+                    .any(|other| other.starts_with(word))
+            {
                 return Err(Stop::No);
             }
             if c.take("functools[")? {
@@ -132,7 +137,10 @@ fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     c.expect("Action Input:")?;
     c.spaces();
     let at = c.at();
-    if c.take("\"")? && c.peek_or_end()?.is_some_and(|byte| !matches!(byte, b'{' | b'\\')) {
+    if c.take("\"")?
+        && c.peek_or_end()?
+            .is_some_and(|byte| !matches!(byte, b'{' | b'\\'))
+    {
         // Words in quotes are no object that was written into a string.
         return Err(Stop::No);
     }
@@ -142,7 +150,8 @@ fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     Ok(())
 }
 
-/// Reads `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool behind its role, with which the prompt ends.
+/// Reads `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool behind its role,
+/// with which the prompt ends.
 fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
     let begin = c.at();
     c.expect("to=")?;
@@ -158,7 +167,8 @@ fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty
     }
 }
 
-/// Reads GLM's name and pairs up to the end of the call, whose beginning the model forgot or its server dropped; returns whether they are here.
+/// Reads GLM's name and pairs up to the end of the call, whose beginning the model forgot or its
+/// server dropped; returns whether they are here.
 fn untagged(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<bool> {
     const CLOSERS: [&str; 1] = ["</tool_call>"];
     let begin = c.at();
@@ -185,13 +195,15 @@ fn header_follows(c: &mut Cursor, tools: &Tools) -> Read<bool> {
     c.spaces();
     let is_header = c.take(">>>")? && {
         let word = c.run(tagged::is_name)?;
-        (word == "all" || tools.resolve(word).is_some()) && matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b' '))
+        (word == "all" || tools.resolve(word).is_some())
+            && matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b' '))
     };
     c.go(at);
     Ok(is_header)
 }
 
-/// Steps over Functionary's header of words for everybody, with the line that it stands on: `>>>all`, and `<|content|>` below in version 2.
+/// Steps over Functionary's header of words for everybody, with the line that it stands on:
+/// `>>>all`, and `<|content|>` below in version 2.
 pub(super) fn everybody(c: &mut Cursor, mark: &str) -> Read<bool> {
     let begin = c.at();
     if c.take(mark)? && c.take("all")? {

@@ -22,20 +22,39 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the arguments on one line, without the blanks between them; long numbers keep their digits.
+    /// Returns the arguments on one line, without the blanks between them; long numbers keep their
+    /// digits.
     pub fn compact(&self) -> String {
         match json::value(&mut Cursor::new(&self.arguments, 0, true), 0) {
             Ok(value) => exact::write(&value),
             // Deeper than any tool's.
-            Err(_) => serde_json::from_str::<Value>(&self.arguments).map_or_else(|_| "null".to_owned(), |value| value.to_string()),
+            Err(_) => serde_json::from_str::<Value>(&self.arguments)
+                .map_or_else(|_| "null".to_owned(), |value| value.to_string()),
         }
     }
 }
 
-const NAMES: [&str; 7] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name", ACTION];
+const NAMES: [&str; 7] = [
+    "name",
+    "tool",
+    "tool_name",
+    "function_name",
+    "function",
+    "recipient_name",
+    ACTION,
+];
 /// Where it names no tool it is a field like any other.
 const ACTION: &str = "action";
-pub(super) const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs", "action_input"];
+pub(super) const ARGUMENTS: [&str; 8] = [
+    "arguments",
+    "parameters",
+    "params",
+    "args",
+    "input",
+    "tool_input",
+    "kwargs",
+    "action_input",
+];
 /// Objects that hold the call.
 const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
 /// Fields that are neither.
@@ -48,10 +67,12 @@ const MAX_LAYERS: usize = 4;
 pub(super) enum Form {
     /// It stands where only calls stand: the arguments may be missing, or lie beside the name.
     Marked,
-    /// The text ends before its end: name and arguments must both be there, in a field of their own.
+    /// The text ends before its end: name and arguments must both be there, in a field of their
+    /// own.
     Cut,
-    /// It stands in the open: name and arguments must both be there, in a field of their own or all that the tool must have beside a field that
-    /// says that it is a tool. Many a file has a `name` and a `command`.
+    /// It stands in the open: name and arguments must both be there, in a field of their own or all
+    /// that the tool must have beside a field that says that it is a tool. Many a file has a `name`
+    /// and a `command`.
     Open,
 }
 
@@ -65,7 +86,8 @@ impl Form {
     }
 }
 
-/// Returns the calls that a value stands for: an object, or a list of them. `text` is what it was read from.
+/// Returns the calls that a value stands for: an object, or a list of them. `text` is what it was
+/// read from.
 pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec<Call> {
     if let Some(call) = raw(text, form, tools, 0) {
         return vec![call];
@@ -77,10 +99,19 @@ pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec
             .iter()
             .enumerate()
             .filter(|(_, item)| item.is_object())
-            .flat_map(|(n, item)| calls(texts.as_ref().map_or("", |texts| texts[n].get()), item, form, tools))
+            .flat_map(|(n, item)| {
+                calls(
+                    texts.as_ref().map_or("", |texts| texts[n].get()),
+                    item,
+                    form,
+                    tools,
+                )
+            })
             .collect();
     }
-    let Value::Object(fields) = value else { return Vec::new() };
+    let Value::Object(fields) = value else {
+        return Vec::new();
+    };
     if let Some(list @ Value::Array(_)) = fields.get("tool_calls") {
         return calls("", list, form, tools);
     }
@@ -96,16 +127,26 @@ fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
     if defines(|key| fields.contains_key(key)) {
         return None;
     }
-    let arguments = ARGUMENTS.iter().find_map(|key| fields.get(*key)).filter(|value| value.get().starts_with('{'));
+    let arguments = ARGUMENTS
+        .iter()
+        .find_map(|key| fields.get(*key))
+        .filter(|value| value.get().starts_with('{'));
     if let Some(arguments) = arguments
-        && let Some(name) = NAMES.iter().find_map(|key| serde_json::from_str::<String>(fields.get(*key)?.get()).ok())
+        && let Some(name) = NAMES
+            .iter()
+            .find_map(|key| serde_json::from_str::<String>(fields.get(*key)?.get()).ok())
     {
-        let is_schema =
-            arguments.get().contains("\"properties\"") && serde_json::from_str(arguments.get()).is_ok_and(|value| is_schema(&value));
+        let is_schema = arguments.get().contains("\"properties\"")
+            && serde_json::from_str(arguments.get()).is_ok_and(|value| is_schema(&value));
         let name = form.name(&name, tools).filter(|_| !is_schema)?;
-        return Some(Call { name: name.to_owned(), arguments: arguments.get().to_owned() });
+        return Some(Call {
+            name: name.to_owned(),
+            arguments: arguments.get().to_owned(),
+        });
     }
-    WRAPPERS.iter().find_map(|key| raw(fields.get(*key)?.get(), form, tools, depth + 1))
+    WRAPPERS
+        .iter()
+        .find_map(|key| raw(fields.get(*key)?.get(), form, tools, depth + 1))
 }
 
 fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
@@ -116,9 +157,14 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
         return None;
     }
     let is_name = |key: &str, name: &str| key != ACTION || tools.resolve(name).is_some();
-    let name = NAMES.iter().find_map(|key| Some((*key, fields.get(*key)?.as_str()?))).filter(|(key, name)| is_name(key, name));
+    let name = NAMES
+        .iter()
+        .find_map(|key| Some((*key, fields.get(*key)?.as_str()?)))
+        .filter(|(key, name)| is_name(key, name));
     let Some((name_key, name)) = name else {
-        return WRAPPERS.iter().find_map(|key| of_fields(fields.get(*key)?.as_object()?, form, tools, depth + 1));
+        return WRAPPERS
+            .iter()
+            .find_map(|key| of_fields(fields.get(*key)?.as_object()?, form, tools, depth + 1));
     };
     let name = form.name(name, tools)?;
     let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
@@ -126,16 +172,23 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
         (None, Form::Cut) => return None,
         (None, Form::Open | Form::Marked) => {
             let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
-            let beside: Map<String, Value> =
-                fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
-            let says_tool = matches!(name_key, "tool" | "tool_name" | "action") && beside.len() + 1 == fields.len();
+            let beside: Map<String, Value> = fields
+                .iter()
+                .filter(|(key, _)| beside(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            let says_tool = matches!(name_key, "tool" | "tool_name" | "action")
+                && beside.len() + 1 == fields.len();
             if form == Form::Open && !(says_tool && are_all(&beside, name, tools)) {
                 return None;
             }
             Value::Object(beside)
         }
     };
-    (!is_schema(&arguments)).then(|| Call { name: name.to_owned(), arguments: exact::write(&arguments) })
+    (!is_schema(&arguments)).then(|| Call {
+        name: name.to_owned(),
+        arguments: exact::write(&arguments),
+    })
 }
 
 /// Returns whether these are arguments of a tool and nothing else, and all that must be there are.
@@ -144,7 +197,9 @@ fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
     // Where nothing must be there, the name alone says it, if nobody writes it by chance.
     let is_known = || fields.is_empty() || tools.parameters(tool).next().is_some();
     let is_said = !required.is_empty() || tool.contains('_') && is_known();
-    is_said && required.iter().all(|name| fields.contains_key(*name)) && fields.keys().all(|key| tools.may_have(tool, key))
+    is_said
+        && required.iter().all(|name| fields.contains_key(*name))
+        && fields.keys().all(|key| tools.may_have(tool, key))
 }
 
 /// Returns whether an object with these keys tells of a tool, as the list of them does.
@@ -152,24 +207,40 @@ fn defines(has: impl Fn(&str) -> bool) -> bool {
     has("description") && has("parameters") && !has("arguments")
 }
 
-/// Returns whether arguments are a tool's schema: a model that repeats what it was told calls nothing.
+/// Returns whether arguments are a tool's schema: a model that repeats what it was told calls
+/// nothing.
 fn is_schema(arguments: &Value) -> bool {
     let says = |property: &Value| {
-        let words = ["type", "description", "enum", "anyOf", "oneOf", "allOf", "$ref", "items"];
-        property.as_object().is_some_and(|property| words.iter().any(|word| property.contains_key(*word)))
+        let words = [
+            "type",
+            "description",
+            "enum",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "$ref",
+            "items",
+        ];
+        property
+            .as_object()
+            .is_some_and(|property| words.iter().any(|word| property.contains_key(*word)))
     };
-    let is_object = arguments.get("type").is_some_and(|kind| kind == "object") || arguments.get("$schema").is_some();
+    let is_object = arguments.get("type").is_some_and(|kind| kind == "object")
+        || arguments.get("$schema").is_some();
     let properties = arguments.get("properties").and_then(Value::as_object);
     is_object && properties.is_some_and(|properties| properties.values().all(says))
 }
 
-/// Returns the object that arguments stand for; some models write it into a string, and that into another.
+/// Returns the object that arguments stand for; some models write it into a string, and that into
+/// another.
 pub(super) fn arguments(written: &Value) -> Option<Value> {
     match written {
         Value::Object(_) => Some(written.clone()),
         Value::Null => Some(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
-        Value::String(text) => unwritten(text, 0).filter(|inner| !inner.is_string()).and_then(|inner| arguments(&inner)),
+        Value::String(text) => unwritten(text, 0)
+            .filter(|inner| !inner.is_string())
+            .and_then(|inner| arguments(&inner)),
         _ => None,
     }
 }
@@ -177,9 +248,13 @@ pub(super) fn arguments(written: &Value) -> Option<Value> {
 /// Returns what a text holds that a value was written into, and that text into another.
 pub(super) fn unwritten(text: &str, depth: usize) -> Option<Value> {
     let text = text.trim();
-    let inner = json::value(&mut Cursor::new(text, 0, true), 0).ok().or_else(|| serde_json::from_str(text).ok())?;
+    let inner = json::value(&mut Cursor::new(text, 0, true), 0)
+        .ok()
+        .or_else(|| serde_json::from_str(text).ok())?;
     match inner {
-        Value::String(text) if !text.trim().is_empty() && depth < MAX_LAYERS => unwritten(&text, depth + 1),
+        Value::String(text) if !text.trim().is_empty() && depth < MAX_LAYERS => {
+            unwritten(&text, depth + 1)
+        }
         Value::String(text) if text.trim().is_empty() => Some(Value::Null),
         other => Some(other),
     }
@@ -188,9 +263,15 @@ pub(super) fn unwritten(text: &str, depth: usize) -> Option<Value> {
 /// Returns the name in the beginning of an object that was cut off, as it is written there.
 pub(super) fn begun_name(text: &str) -> Option<&str> {
     let after = NAMES.iter().find_map(|key| {
-        let at = text.find(&format!("\"{key}")).filter(|at| *key != ACTION || !text[..*at].contains(':'))?;
-        text[at + key.len() + 1..].trim_start_matches(['\\', '"', ' ', '\n']).strip_prefix(':')
+        let at = text
+            .find(&format!("\"{key}"))
+            .filter(|at| *key != ACTION || !text[..*at].contains(':'))?;
+        text[at + key.len() + 1..]
+            .trim_start_matches(['\\', '"', ' ', '\n'])
+            .strip_prefix(':')
     })?;
-    let after = after.trim_start_matches(['\\', ' ', '\n']).strip_prefix('"')?;
+    let after = after
+        .trim_start_matches(['\\', ' ', '\n'])
+        .strip_prefix('"')?;
     after.find(['"', '\\']).map(|end| &after[..end])
 }

@@ -1,4 +1,5 @@
-//! The headers of gpt-oss ("Harmony"): `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>`.
+//! The headers of gpt-oss ("Harmony"): `<|start|>assistant<|channel|>commentary to=functions.NAME
+//! <|constrain|>json<|message|>`.
 
 use serde_json::json;
 
@@ -26,7 +27,8 @@ pub(super) enum Follows {
 /// A thought of gpt-oss ends with any of these.
 pub(super) const THOUGHT_ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>"];
 
-/// Steps over what stands from `begin` to the end of a call that is no object, and returns arguments which hold it.
+/// Steps over what stands from `begin` to the end of a call that is no object, and returns
+/// arguments which hold it.
 fn without_object(c: &mut Cursor, begin: usize) -> Read<String> {
     c.go(begin);
     loop {
@@ -51,8 +53,14 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
     }
     let header = c.since(begin);
     let header = &header[..header.len() - END.len()];
-    let words = |text: &'static str| header.split([' ', '<', '>', '|', '\n']).find_map(|word| word.strip_prefix(text));
-    if let Some(recipient) = words("to=").filter(|name| !name.is_empty() && *name != "assistant" && *name != "all") {
+    let words = |text: &'static str| {
+        header
+            .split([' ', '<', '>', '|', '\n'])
+            .find_map(|word| word.strip_prefix(text))
+    };
+    if let Some(recipient) =
+        words("to=").filter(|name| !name.is_empty() && *name != "assistant" && *name != "all")
+    {
         let name = family::name(recipient, tools, found)?;
         c.spaces();
         let end = c.at();
@@ -62,7 +70,8 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
             "{}".to_owned()
         } else {
             match family::arguments(c) {
-                // What has no arguments of ours at all, as the code for gpt-oss's own `python`: its name says enough.
+                // What has no arguments of ours at all, as the code for gpt-oss's own `python`: its
+                // name says enough.
                 Err(Stop::No) if !tools.has(&name) => without_object(c, end)?,
                 arguments => arguments?,
             }
@@ -70,5 +79,9 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
         found.push([Call { name, arguments }], c.at());
         return Ok(Follows::Call);
     }
-    Ok(if words("analysis").is_some() { Follows::Thought } else { Follows::Answer })
+    Ok(if words("analysis").is_some() {
+        Follows::Thought
+    } else {
+        Follows::Answer
+    })
 }

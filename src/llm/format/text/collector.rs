@@ -1,4 +1,5 @@
-//! Puts in order what was recognised: what can be said at once, and what must wait until the message has shown what it is.
+//! Puts in order what was recognised: what can be said at once, and what must wait until the
+//! message has shown what it is.
 
 use super::call::Call;
 
@@ -28,7 +29,11 @@ pub(super) enum Place {
 enum Held {
     Text(Place, String),
     Noise(String),
-    Likely { place: Place, raw: String, calls: Vec<Call> },
+    Likely {
+        place: Place,
+        raw: String,
+        calls: Vec<Call>,
+    },
 }
 
 /// A call that is none, as other things are said beside it.
@@ -51,7 +56,8 @@ pub(super) struct Collector {
     beside: Option<Beside>,
     /// Blanks before the content are part of it.
     keeps_blanks: bool,
-    /// Tokens that say nothing at the end of the content, and blanks behind them: they count if more of it follows.
+    /// Tokens that say nothing at the end of the content, and blanks behind them: they count if
+    /// more of it follows.
     pad: String,
     /// Those blanks alone.
     blanks: String,
@@ -99,7 +105,8 @@ impl Collector {
             return;
         }
         if place == Place::Content && !text.trim().is_empty() {
-            // What no mark tells from words is a call only alone, and a thought that led to words was none.
+            // What no mark tells from words is a call only alone, and a thought that led to words
+            // was none.
             self.release(|_| false);
         }
         match self.held.last_mut() {
@@ -111,7 +118,11 @@ impl Collector {
 
     /// Takes a token that says nothing.
     pub(super) fn noise(&mut self, token: &str) {
-        if self.held.is_empty() { self.say_noise(token) } else { self.held.push(Held::Noise(token.to_owned())) }
+        if self.held.is_empty() {
+            self.say_noise(token)
+        } else {
+            self.held.push(Held::Noise(token.to_owned()))
+        }
     }
 
     /// Forgets tokens that say nothing: what follows is something else than content.
@@ -119,11 +130,16 @@ impl Collector {
         self.pad.clone_from(&self.blanks);
     }
 
-    /// Takes what is a call if the message is nothing else, or ends a thought that led to nothing else.
+    /// Takes what is a call if the message is nothing else, or ends a thought that led to nothing
+    /// else.
     pub(super) fn likely(&mut self, place: Place, raw: &str, calls: Vec<Call>) {
         let is_alone = !self.has_calls && (place == Place::Reasoning || !self.has_content);
         if is_alone {
-            self.held.push(Held::Likely { place, raw: raw.to_owned(), calls });
+            self.held.push(Held::Likely {
+                place,
+                raw: raw.to_owned(),
+                calls,
+            });
             return;
         }
         if place == Place::Content {
@@ -134,11 +150,15 @@ impl Collector {
 
     fn note_beside(&mut self, raw: &str, calls: &[Call]) {
         if let (None, Some(call)) = (&self.beside, calls.first()) {
-            self.beside = Some(Beside { name: call.name.clone(), raw: raw.to_owned() });
+            self.beside = Some(Beside {
+                name: call.name.clone(),
+                raw: raw.to_owned(),
+            });
         }
     }
 
-    /// Takes calls, whatever else is said. `may_be_thought`: no thought has ended yet, so that all so far may be one.
+    /// Takes calls, whatever else is said. `may_be_thought`: no thought has ended yet, so that all
+    /// so far may be one.
     pub(super) fn certain(&mut self, raw: &str, calls: Vec<Call>, may_be_thought: bool) {
         self.release(|_| false);
         self.has_calls = true;
@@ -160,15 +180,21 @@ impl Collector {
         self.pad.clear();
         self.blanks.clear();
         for (raw, calls) in std::mem::take(&mut self.may_be_thought) {
-            self.held.push(Held::Likely { place: Place::Reasoning, raw, calls });
+            self.held.push(Held::Likely {
+                place: Place::Reasoning,
+                raw,
+                calls,
+            });
         }
     }
 
-    /// Takes back that the first line was content; `has_words` says whether more than that was said.
+    /// Takes back that the first line was content; `has_words` says whether more than that was
+    /// said.
     pub(super) fn unhead(&mut self, has_words: bool) {
         self.ready.push(Piece::Headed);
         self.has_content &= has_words;
-        self.head.drain(..self.head.find('\n').map_or(self.head.len(), |end| end + 1));
+        self.head
+            .drain(..self.head.find('\n').map_or(self.head.len(), |end| end + 1));
     }
 
     /// Decides what was held back: nothing more comes.
@@ -216,7 +242,11 @@ impl Collector {
                 _ => self.ready.push(Piece::Reasoning(text.to_owned())),
             };
         }
-        let text = if self.has_content || self.keeps_blanks { text } else { text.trim_start() };
+        let text = if self.has_content || self.keeps_blanks {
+            text
+        } else {
+            text.trim_start()
+        };
         if text.is_empty() {
             return;
         }

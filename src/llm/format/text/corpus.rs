@@ -20,11 +20,21 @@ pub(super) struct Format {
 }
 
 pub(super) fn tools() -> Tools {
-    let spec = |name: &str, parameters| ToolSpec { name: name.into(), description: String::new(), parameters };
+    let spec = |name: &str, parameters| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters,
+    };
     let string = json!({"type": "string"});
     Tools::new(&[
-        spec("bash", json!({"type": "object", "properties": {"command": string}, "required": ["command"]})),
-        spec("read_file", json!({"type": "object", "properties": {"path": string, "limit": {"type": "integer"}}, "required": ["path"]})),
+        spec(
+            "bash",
+            json!({"type": "object", "properties": {"command": string}, "required": ["command"]}),
+        ),
+        spec(
+            "read_file",
+            json!({"type": "object", "properties": {"path": string, "limit": {"type": "integer"}}, "required": ["path"]}),
+        ),
     ])
 }
 
@@ -376,12 +386,17 @@ pub(super) const FORMATS: &[Format] = &[
 
 /// Returns whether no mark tells the calls of a format from words, or they stand in a fence: they count where they are all of an answer.
 pub(super) fn counts_alone(format: &Format) -> bool {
-    ["```", "[bash", "[{", "{", "bash\n{"].iter().any(|begin| format.one.starts_with(begin))
+    ["```", "[bash", "[{", "{", "bash\n{"]
+        .iter()
+        .any(|begin| format.one.starts_with(begin))
 }
 
 /// Returns content, thought, calls, and the name of what is incomplete (empty where it has none); cut anywhere it must be the same.
 #[track_caller]
-pub(super) fn read(text: &str, hint: Option<&str>) -> (String, String, Vec<String>, Option<String>) {
+pub(super) fn read(
+    text: &str,
+    hint: Option<&str>,
+) -> (String, String, Vec<String>, Option<String>) {
     let hint = hint.map(|name| Hint::find(name).expect("a known hint"));
     let parsed = parse(text, &tools(), hint);
     let mut pieces = Parsed::default();
@@ -392,20 +407,43 @@ pub(super) fn read(text: &str, hint: Option<&str>) -> (String, String, Vec<Strin
     let incomplete = parser.finish(&mut |piece| pieces.add(piece));
     let pieces = pieces.ended(incomplete);
     assert_eq!(pieces, parsed, "character by character: {text}");
-    let calls = parsed.calls.iter().map(|call| format!("{} {}", call.name, compact(&call.arguments))).collect();
-    (parsed.content, parsed.reasoning, calls, parsed.incomplete.map(|incomplete| incomplete.name.unwrap_or_default()))
+    let calls = parsed
+        .calls
+        .iter()
+        .map(|call| format!("{} {}", call.name, compact(&call.arguments)))
+        .collect();
+    (
+        parsed.content,
+        parsed.reasoning,
+        calls,
+        parsed
+            .incomplete
+            .map(|incomplete| incomplete.name.unwrap_or_default()),
+    )
 }
 
 fn compact(json: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(json).expect("arguments are JSON").to_string()
+    serde_json::from_str::<serde_json::Value>(json)
+        .expect("arguments are JSON")
+        .to_string()
 }
 
 #[track_caller]
-pub(super) fn check(what: &str, text: &str, content: &str, reasoning: &str, calls: &[&str], incomplete: Option<&str>) {
+pub(super) fn check(
+    what: &str,
+    text: &str,
+    content: &str,
+    reasoning: &str,
+    calls: &[&str],
+    incomplete: Option<&str>,
+) {
     let expected = (
         content.to_owned(),
         reasoning.to_owned(),
-        calls.iter().map(|call| (*call).to_owned()).collect::<Vec<_>>(),
+        calls
+            .iter()
+            .map(|call| (*call).to_owned())
+            .collect::<Vec<_>>(),
         incomplete.map(str::to_owned),
     );
     assert_eq!(read(text, None), expected, "{what}: {text}");
@@ -418,32 +456,98 @@ const GREP: &str = r#"bash {"command":"grep \"it's\" *.rs"}"#;
 #[test]
 fn each_format_is_read() {
     for format in FORMATS {
-        check(&format!("{}, clean", format.name), format.one, "", "", &[LS], None);
-        check(&format!("{}, several", format.name), format.two, "", "", &[LS, READ], None);
-        check(&format!("{}, odd quoting", format.name), format.odd, "", "", &[GREP], None);
+        check(
+            &format!("{}, clean", format.name),
+            format.one,
+            "",
+            "",
+            &[LS],
+            None,
+        );
+        check(
+            &format!("{}, several", format.name),
+            format.two,
+            "",
+            "",
+            &[LS, READ],
+            None,
+        );
+        check(
+            &format!("{}, odd quoting", format.name),
+            format.odd,
+            "",
+            "",
+            &[GREP],
+            None,
+        );
     }
 }
 
 #[test]
 fn text_and_thoughts_around_calls_are_kept() {
     for format in FORMATS {
-        let (before, behind) = (format!("I will look.\n\n{}\n", format.one), format!("{}\nThat is all.", format.one));
+        let (before, behind) = (
+            format!("I will look.\n\n{}\n", format.one),
+            format!("{}\nThat is all.", format.one),
+        );
         if counts_alone(format) {
-            check(&format!("{}, text before", format.name), &before, before.trim(), "", &[], Some("bash"));
-            check(&format!("{}, text behind", format.name), &behind, &behind, "", &[], Some("bash"));
+            check(
+                &format!("{}, text before", format.name),
+                &before,
+                before.trim(),
+                "",
+                &[],
+                Some("bash"),
+            );
+            check(
+                &format!("{}, text behind", format.name),
+                &behind,
+                &behind,
+                "",
+                &[],
+                Some("bash"),
+            );
         } else {
-            check(&format!("{}, text before", format.name), &before, "I will look.", "", &[LS], None);
-            check(&format!("{}, text behind", format.name), &behind, "That is all.", "", &[LS], None);
+            check(
+                &format!("{}, text before", format.name),
+                &before,
+                "I will look.",
+                "",
+                &[LS],
+                None,
+            );
+            check(
+                &format!("{}, text behind", format.name),
+                &behind,
+                "That is all.",
+                "",
+                &[LS],
+                None,
+            );
         }
         let text = format!("<think>\nHm, `ls`?\n</think>\n\n{}", format.one);
-        check(&format!("{}, thought before", format.name), &text, "", "Hm, `ls`?", &[LS], None);
+        check(
+            &format!("{}, thought before", format.name),
+            &text,
+            "",
+            "Hm, `ls`?",
+            &[LS],
+            None,
+        );
     }
 }
 
 #[test]
 fn what_is_cut_off_is_said_to_be_incomplete() {
     for format in FORMATS {
-        check(&format!("{}, cut", format.name), format.cut, "", "", &[], Some("bash"));
+        check(
+            &format!("{}, cut", format.name),
+            format.cut,
+            "",
+            "",
+            &[],
+            Some("bash"),
+        );
     }
 }
 
@@ -452,19 +556,35 @@ fn each_format_is_cut_anywhere_without_harm() {
     for format in FORMATS {
         for (at, _) in soak::sample(format.two.char_indices(), 10) {
             let (_, _, calls, _) = read(&format.two[..at], None);
-            assert!([vec![], vec![LS], vec![LS, READ]].iter().any(|some| *some == calls), "{} at {at}: {calls:?}", format.name);
+            assert!(
+                [vec![], vec![LS], vec![LS, READ]]
+                    .iter()
+                    .any(|some| *some == calls),
+                "{} at {at}: {calls:?}",
+                format.name
+            );
         }
     }
 }
 
 #[test]
 fn thoughts_are_told_from_content() {
-    let check = |text: &str, content: &str, reasoning: &str| self::check("thought", text, content, reasoning, &[], None);
+    let check = |text: &str, content: &str, reasoning: &str| {
+        self::check("thought", text, content, reasoning, &[], None)
+    };
     check("<think>\na\n</think>\n\nb", "b", "a");
     check("[THINK]a[/THINK]b", "b", "a");
     check("<seed:think>a</seed:think>b", "b", "a");
-    check("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>", "b", "a");
-    check("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "b", "a");
+    check(
+        "<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>",
+        "b",
+        "a",
+    );
+    check(
+        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
+        "b",
+        "a",
+    );
     check("<|channel>thought\na\n<channel|>b<turn|>", "b", "a");
     check("<think>a</think><response>b</response>", "b", "a");
     check("◁think▷a◁/think▷b", "b", "a");
@@ -474,9 +594,17 @@ fn thoughts_are_told_from_content() {
     check("I think.</think>\nb", "b", "I think.");
     check("I think.</think> b", "b", "I think.");
     // Spoken of.
-    check("Use <think> like </think> this.", "Use <think> like </think> this.", "");
+    check(
+        "Use <think> like </think> this.",
+        "Use <think> like </think> this.",
+        "",
+    );
     check("b <think> c\n</think>", "b <think> c\n</think>", "");
-    check("The token <|im_end|> ends it.", "The token <|im_end|> ends it.", "");
+    check(
+        "The token <|im_end|> ends it.",
+        "The token <|im_end|> ends it.",
+        "",
+    );
     self::check("unclosed", "<think>a", "", "a", &[], Some(""));
 }
 
@@ -485,30 +613,89 @@ fn thoughts_are_told_from_content() {
 fn words_for_everybody_are_told_from_calls() {
     let call = ">>>bash\n{\"command\": \"ls -l\"}";
     check("words", ">>>all\nHello.", "Hello.", "", &[], None);
-    check("words, then a call", &format!(">>>all\nI list.\n{call}"), "I list.", "", &[LS], None);
-    check("in one line", &format!(">>>all\nI list the files.{call}"), "I list the files.", "", &[LS], None);
-    check("a call, then words", &format!("{call}\n>>>all\nDone > here."), "Done > here.", "", &[LS], None);
+    check(
+        "words, then a call",
+        &format!(">>>all\nI list.\n{call}"),
+        "I list.",
+        "",
+        &[LS],
+        None,
+    );
+    check(
+        "in one line",
+        &format!(">>>all\nI list the files.{call}"),
+        "I list the files.",
+        "",
+        &[LS],
+        None,
+    );
+    check(
+        "a call, then words",
+        &format!("{call}\n>>>all\nDone > here."),
+        "Done > here.",
+        "",
+        &[LS],
+        None,
+    );
     check("twice", ">>>all\na>>>all\nb", "a\nb", "", &[], None);
     check("nobody", ">>>all", "", "", &[], None);
-    check("whatever it says", &format!(">>>all\nFor example: {call}"), "For example:", "", &[LS], None);
+    check(
+        "whatever it says",
+        &format!(">>>all\nFor example: {call}"),
+        "For example:",
+        "",
+        &[LS],
+        None,
+    );
     // Elsewhere it is what it is.
-    check("python", ">>> all\nx >>>all\n", ">>> all\nx >>>all", "", &[], None);
-    check("in code", "```\n>>>all\n```", "```\n>>>all\n```", "", &[], None);
+    check(
+        "python",
+        ">>> all\nx >>>all\n",
+        ">>> all\nx >>>all",
+        "",
+        &[],
+        None,
+    );
+    check(
+        "in code",
+        "```\n>>>all\n```",
+        "```\n>>>all\n```",
+        "",
+        &[],
+        None,
+    );
 }
 
 #[test]
 fn marks_within_arguments_are_arguments() {
     let text = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"echo '</tool_call>' ```\"}}</tool_call>";
-    check("closing tag", text, "", "", &[r#"bash {"command":"echo '</tool_call>' ```"}"#], None);
+    check(
+        "closing tag",
+        text,
+        "",
+        "",
+        &[r#"bash {"command":"echo '</tool_call>' ```"}"#],
+        None,
+    );
     let text = "<function=bash>\n<parameter=command>\ncat <<X\n<a></function> {\nX\n</parameter>\n</function>";
-    check("elements", text, "", "", &[r#"bash {"command":"cat <<X\n<a></function> {\nX"}"#], None);
+    check(
+        "elements",
+        text,
+        "",
+        "",
+        &[r#"bash {"command":"cat <<X\n<a></function> {\nX"}"#],
+        None,
+    );
 }
 
 #[test]
 fn a_missing_quote_does_not_swallow_the_calls_behind_it() {
     let broken = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls}}</tool_call>";
     let (content, _, calls, incomplete) = read(&format!("{broken}\n{}", FORMATS[0].one), None);
-    assert_eq!((content.as_str(), calls, incomplete), (broken, vec![LS.to_owned()], Some("bash".to_owned())));
+    assert_eq!(
+        (content.as_str(), calls, incomplete),
+        (broken, vec![LS.to_owned()], Some("bash".to_owned()))
+    );
 }
 
 #[test]
@@ -518,23 +705,46 @@ fn valid_arguments_are_the_models_own_bytes() {
         format!("<tool_call>{{\"name\": \"bash\", \"arguments\": {written}}}</tool_call>"),
         format!("[TOOL_CALLS]bash[ARGS]{written}"),
         format!("[{{\"name\": \"bash\", \"arguments\": {written}}}]"),
-        format!("<tool_call>{{\"tool_call\": {{\"name\": \"bash\", \"arguments\": {written}}}}}</tool_call>"),
+        format!(
+            "<tool_call>{{\"tool_call\": {{\"name\": \"bash\", \"arguments\": {written}}}}}</tool_call>"
+        ),
     ] {
         let calls = parse(&text, &tools(), None).calls;
-        assert_eq!(calls, [Call { name: "bash".into(), arguments: written.into() }], "{text}");
+        assert_eq!(
+            calls,
+            [Call {
+                name: "bash".into(),
+                arguments: written.into()
+            }],
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn a_hint_settles_what_is_open() {
-    assert_eq!(read("a", Some("deepseek-r1")), (String::new(), "a".into(), vec![], Some(String::new())));
-    assert_eq!(read("a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
-    assert_eq!(read("<think>a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
+    assert_eq!(
+        read("a", Some("deepseek-r1")),
+        (String::new(), "a".into(), vec![], Some(String::new()))
+    );
+    assert_eq!(
+        read("a</think>b", Some("deepseek-r1")),
+        ("b".into(), "a".into(), vec![], None)
+    );
+    assert_eq!(
+        read("<think>a</think>b", Some("deepseek-r1")),
+        ("b".into(), "a".into(), vec![], None)
+    );
 }
 
 #[test]
 fn without_tools_everything_is_content() {
     for format in FORMATS {
-        assert_eq!(parse(format.two, &Tools::default(), None).calls, [], "{}", format.name);
+        assert_eq!(
+            parse(format.two, &Tools::default(), None).calls,
+            [],
+            "{}",
+            format.name
+        );
     }
 }

@@ -13,8 +13,9 @@ pub(super) type Read<T> = Result<T, Stop>;
 
 /// Reads forward and remembers how far it looked.
 ///
-/// All that a reader learns comes through here, so two things hold: a decision made before the end of the text stands whatever is added,
-/// and what was looked at in vain is known, so that nobody looks at it again.
+/// All that a reader learns comes through here, so two things hold: a decision made before the end
+/// of the text stands whatever is added, and what was looked at in vain is known, so that nobody
+/// looks at it again.
 #[derive(Debug)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -31,10 +32,18 @@ pub(super) struct Cursor<'t> {
 
 impl<'t> Cursor<'t> {
     pub(super) fn new(text: &'t str, at: usize, last: bool) -> Self {
-        Self { text, at, last, seen: at, flat: false, unbalanced: false }
+        Self {
+            text,
+            at,
+            last,
+            seen: at,
+            flat: false,
+            unbalanced: false,
+        }
     }
 
-    /// Reads values without following the elements in them: one without an end was met before, and once is enough to look for it.
+    /// Reads values without following the elements in them: one without an end was met before, and
+    /// once is enough to look for it.
     pub(super) fn flat(self, flat: bool) -> Self {
         Self { flat, ..self }
     }
@@ -48,14 +57,16 @@ impl<'t> Cursor<'t> {
         self.flat
     }
 
-    /// Gives up following elements where one has no end in a text that does not grow; returns whether it does.
+    /// Gives up following elements where one has no end in a text that does not grow; returns
+    /// whether it does.
     pub(super) fn flatten(&mut self) -> bool {
         self.unbalanced |= self.last && !self.flat;
         self.flat |= self.last;
         self.last
     }
 
-    /// Gives up following elements up to the end of what this cursor reads, however the text goes on.
+    /// Gives up following elements up to the end of what this cursor reads, however the text goes
+    /// on.
     pub(super) fn stay_flat(&mut self) {
         self.flat = true;
     }
@@ -111,11 +122,15 @@ impl<'t> Cursor<'t> {
     /// Steps over blanks and line ends.
     pub(super) fn spaces(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.at += rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
         self.see(self.at);
     }
 
-    /// Steps over bytes of a kind and returns them; the text must go on behind them or be at its end.
+    /// Steps over bytes of a kind and returns them; the text must go on behind them or be at its
+    /// end.
     pub(super) fn run(&mut self, of: impl Fn(u8) -> bool) -> Read<&'t str> {
         let begin = self.at;
         while let Some(byte) = self.peek_or_end()? {
@@ -130,7 +145,11 @@ impl<'t> Cursor<'t> {
     /// Like [`Self::run`], and at most `n_max` of them: of so many nobody waits for what follows.
     pub(super) fn run_of(&mut self, n_max: usize, of: impl Fn(u8) -> bool) -> Read<&'t str> {
         let begin = self.at;
-        while self.at - begin < n_max && self.peek_or_end()?.is_some_and(|byte| of(byte) && byte.is_ascii()) {
+        while self.at - begin < n_max
+            && self
+                .peek_or_end()?
+                .is_some_and(|byte| of(byte) && byte.is_ascii())
+        {
             self.at += 1;
         }
         Ok(self.since(begin))
@@ -139,7 +158,10 @@ impl<'t> Cursor<'t> {
     /// Returns the bytes of a kind that are here so far; more of them may come.
     pub(super) fn ahead(&mut self, of: impl Fn(u8) -> bool) -> &'t str {
         let rest = &self.text[self.at..];
-        let n = rest.bytes().take_while(|byte| byte.is_ascii() && of(*byte)).count();
+        let n = rest
+            .bytes()
+            .take_while(|byte| byte.is_ascii() && of(*byte))
+            .count();
         self.see(self.at + n);
         &rest[..n]
     }
@@ -147,7 +169,11 @@ impl<'t> Cursor<'t> {
     /// Steps over `token` if it is here.
     pub(super) fn take(&mut self, token: &str) -> Read<bool> {
         let rest = &self.text.as_bytes()[self.at..];
-        let same = rest.iter().zip(token.as_bytes()).take_while(|(a, b)| a == b).count();
+        let same = rest
+            .iter()
+            .zip(token.as_bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
         self.see(self.at + same);
         if same == token.len() {
             self.at += same;
@@ -159,7 +185,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Steps over a token that ends something. Where the text ends within it, it counts as here: the rest was cut off.
+    /// Steps over a token that ends something. Where the text ends within it, it counts as here:
+    /// the rest was cut off.
     pub(super) fn close(&mut self, token: &str) -> Read<bool> {
         let rest = &self.text[self.at..];
         // One byte alone could begin anything.
@@ -199,10 +226,15 @@ impl<'t> Cursor<'t> {
     /// Steps over `token`, without which this is no call.
     pub(super) fn expect(&mut self, token: &str) -> Read<()> {
         let is_cut = self.is_cut_within(token);
-        if self.take(token)? { Ok(()) } else { Err(if is_cut { Stop::More } else { Stop::No }) }
+        if self.take(token)? {
+            Ok(())
+        } else {
+            Err(if is_cut { Stop::More } else { Stop::No })
+        }
     }
 
-    /// Steps over the first of some tokens that is here; a text that ends within one of them decides nothing.
+    /// Steps over the first of some tokens that is here; a text that ends within one of them
+    /// decides nothing.
     pub(super) fn take_any(&mut self, tokens: &[&str]) -> Read<bool> {
         let mut cut = false;
         for token in tokens {
@@ -215,7 +247,8 @@ impl<'t> Cursor<'t> {
         if cut { Err(Stop::More) } else { Ok(false) }
     }
 
-    /// Goes to the next `byte` and returns where it is; there is none where the text does not grow and holds no more of them.
+    /// Goes to the next `byte` and returns where it is; there is none where the text does not grow
+    /// and holds no more of them.
     pub(super) fn ahead_to(&mut self, byte: u8) -> Read<Option<usize>> {
         if let Some(n) = memchr::memchr(byte, &self.text.as_bytes()[self.at..]) {
             self.at += n;

@@ -7,15 +7,26 @@ use super::corpus::tools;
 use super::*;
 use podbay_soak as soak;
 
-/// Returns calls of `bash` with this command, in each of the forms whose arguments stand between tags.
+/// Returns calls of `bash` with this command, in each of the forms whose arguments stand between
+/// tags.
 fn calls(value: &str) -> Vec<String> {
     let mut all = Vec::new();
     for line in ["", "\n"] {
-        let function = format!("<function=bash>{line}<parameter=command>{line}{value}{line}</parameter>{line}</function>");
-        let invoke =
-            |tag: &str| format!("<{tag} name=\"bash\">{line}<parameter name=\"command\">{line}{value}{line}</parameter>{line}</{tag}>");
-        let pairs = format!("bash{line}<arg_key>command</arg_key>{line}<arg_value>{value}</arg_value>");
-        for (begin, end) in [("<tool_call>", "</tool_call>"), ("<seed:tool_call>", "</seed:tool_call>"), ("", "")] {
+        let function = format!(
+            "<function=bash>{line}<parameter=command>{line}{value}{line}</parameter>{line}</function>"
+        );
+        let invoke = |tag: &str| {
+            format!(
+                "<{tag} name=\"bash\">{line}<parameter name=\"command\">{line}{value}{line}</parameter>{line}</{tag}>"
+            )
+        };
+        let pairs =
+            format!("bash{line}<arg_key>command</arg_key>{line}<arg_value>{value}</arg_value>");
+        for (begin, end) in [
+            ("<tool_call>", "</tool_call>"),
+            ("<seed:tool_call>", "</seed:tool_call>"),
+            ("", ""),
+        ] {
             all.push(format!("{begin}{line}{function}{line}{end}"));
         }
         for (begin, end) in [("<minimax:tool_call>", "</minimax:tool_call>"), ("", "")] {
@@ -29,10 +40,26 @@ fn calls(value: &str) -> Vec<String> {
 
 #[test]
 fn half_a_file_about_calls_is_not_written() {
-    let names = ["hermes, qwen", "qwen3-coder, nemotron 3", "seed-oss", "minimax m2", "glm 4.5 and later", "llama 3, functionary 3.1"];
-    let examples = FORMATS.iter().filter(|format| names.contains(&format.name)).flat_map(|format| [format.one, format.two]);
-    let named = "<function name=\"bash\">\n<parameter name=\"command\">\nls\n</parameter>\n</function>";
-    for example in examples.chain([named, "", "<parameter=x>1</parameter>", "half </parameter> more"]) {
+    let names = [
+        "hermes, qwen",
+        "qwen3-coder, nemotron 3",
+        "seed-oss",
+        "minimax m2",
+        "glm 4.5 and later",
+        "llama 3, functionary 3.1",
+    ];
+    let examples = FORMATS
+        .iter()
+        .filter(|format| names.contains(&format.name))
+        .flat_map(|format| [format.one, format.two]);
+    let named =
+        "<function name=\"bash\">\n<parameter name=\"command\">\nls\n</parameter>\n</function>";
+    for example in examples.chain([
+        named,
+        "",
+        "<parameter=x>1</parameter>",
+        "half </parameter> more",
+    ]) {
         let value = format!("# Use\n\n{example}\n\nand once more:\n{example}\nis all.");
         for text in calls(&value) {
             let whole = parse(&text, &tools(), None);
@@ -41,8 +68,15 @@ fn half_a_file_about_calls_is_not_written() {
             for (at, _) in soak::sample(text.char_indices(), 10) {
                 let parsed = parse(&text[..at], &tools(), None);
                 // Of the very last tag a part is enough where pairs say where the values end.
-                let is_whole = text.contains("<arg_key>") && text[at..].len() < "</tool_call>".len() && parsed.calls == whole.calls;
-                assert!(parsed.calls.is_empty() || is_whole, "{}\n---\n{:?}", &text[..at], parsed.calls);
+                let is_whole = text.contains("<arg_key>")
+                    && text[at..].len() < "</tool_call>".len()
+                    && parsed.calls == whole.calls;
+                assert!(
+                    parsed.calls.is_empty() || is_whole,
+                    "{}\n---\n{:?}",
+                    &text[..at],
+                    parsed.calls
+                );
                 if !is_whole && text.find("command").is_some_and(|begun| at > begun) {
                     let name = parsed.incomplete.and_then(|incomplete| incomplete.name);
                     assert_eq!(name.as_deref(), Some("bash"), "{}", &text[..at]);
@@ -67,9 +101,33 @@ fn a_tagged_call_without_its_own_end_is_cut_off() {
         check("cut", &text, "", "", &[], Some("bash"));
     }
     check("forgotten around it", call, "", "", &[LS], None);
-    check("begun outside", &format!("{call}\n</tool_call>"), "", "", &[LS], None);
-    check("ended around it", &format!("<tool_call>\n{}</tool_call>", call.replace("</function>", "")), "", "", &[LS], None);
-    check("another follows", &format!("<tool_call>\n{call}\n<tool_call>\n{call}\n</tool_call>"), "", "", &[LS, LS], None);
+    check(
+        "begun outside",
+        &format!("{call}\n</tool_call>"),
+        "",
+        "",
+        &[LS],
+        None,
+    );
+    check(
+        "ended around it",
+        &format!(
+            "<tool_call>\n{}</tool_call>",
+            call.replace("</function>", "")
+        ),
+        "",
+        "",
+        &[LS],
+        None,
+    );
+    check(
+        "another follows",
+        &format!("<tool_call>\n{call}\n<tool_call>\n{call}\n</tool_call>"),
+        "",
+        "",
+        &[LS, LS],
+        None,
+    );
 }
 
 #[test]
@@ -84,12 +142,23 @@ fn a_list_of_calls_that_ends_where_it_begins_is_cut_off() {
             check("cut", &text, "I look.", "", &[], Some(""));
         }
     }
-    check("spoken of", "<|tool_calls_section_begin|> begins them.", "begins them.", "", &[], None);
+    check(
+        "spoken of",
+        "<|tool_calls_section_begin|> begins them.",
+        "begins them.",
+        "",
+        &[],
+        None,
+    );
 }
 
 #[test]
 fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
-    let ends = |text: &str| parse(text, &tools(), None).incomplete.is_some_and(|incomplete| ends_with_mark(text, &incomplete));
+    let ends = |text: &str| {
+        parse(text, &tools(), None)
+            .incomplete
+            .is_some_and(|incomplete| ends_with_mark(text, &incomplete))
+    };
     for text in [
         "<tool_call>",
         "Let me look at the file.\n<tool_call>\n",
@@ -125,7 +194,11 @@ fn half_an_end_behind_a_call_is_no_word() {
         for (at, _) in end.char_indices() {
             let text = format!("{call}{}", &end[..at]);
             let parsed = parse(&text, &tools(), None);
-            assert_eq!((parsed.calls.len(), parsed.content.as_str()), (1, ""), "{text}");
+            assert_eq!(
+                (parsed.calls.len(), parsed.content.as_str()),
+                (1, ""),
+                "{text}"
+            );
         }
     }
 }

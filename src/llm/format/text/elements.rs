@@ -21,7 +21,8 @@ const MAX_NAME: usize = 256;
 /// Deeper values are no arguments of any tool.
 const MAX_DEPTH: usize = 16;
 
-/// Reads Kimi's `NAME" index="1"<|sep|>`, arguments with the types that it names, and `<|close|>call<|sep|>`; `<|open|>call tool="` was passed.
+/// Reads Kimi's `NAME" index="1"<|sep|>`, arguments with the types that it names, and
+/// `<|close|>call<|sep|>`; `<|open|>call tool="` was passed.
 pub(super) fn kimi(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     let word = within(c, b'"')?;
     let name = family::name(word, tools, found)?;
@@ -39,14 +40,25 @@ pub(super) fn kimi(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
         c.expect("<|sep|>")?;
         let text = c.until("<|close|>argument<|sep|>")?;
         let is_text = attributes.contains("type=\"string\"");
-        let value = if is_text { Value::String(text.to_owned()) } else { tools.typed(&name, key, text) };
+        let value = if is_text {
+            Value::String(text.to_owned())
+        } else {
+            tools.typed(&name, key, text)
+        };
         fields.insert(key.to_owned(), value);
     }
-    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
+    found.push(
+        [Call {
+            name,
+            arguments: exact::write(&Value::Object(fields)),
+        }],
+        c.at(),
+    );
     Ok(())
 }
 
-/// Reads `MiniMax`'s `"NAME">`, arguments whose tags are their names, and the call's end; `]<]minimax[>[<invoke name=` was passed.
+/// Reads `MiniMax`'s `"NAME">`, arguments whose tags are their names, and the call's end;
+/// `]<]minimax[>[<invoke name=` was passed.
 pub(super) fn minimax(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     let word = within(c, b'>')?;
     let name = family::name(word, tools, found)?;
@@ -62,12 +74,24 @@ pub(super) fn minimax(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<
         let value = value(c, key, is_text, &|text| tools.typed(&name, key, text), 0)?;
         fields.insert(key.to_owned(), value);
     }
-    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
+    found.push(
+        [Call {
+            name,
+            arguments: exact::write(&Value::Object(fields)),
+        }],
+        c.at(),
+    );
     Ok(())
 }
 
 /// Reads the value behind a tag, and its end: a text, or elements, those called `item` a list.
-fn value(c: &mut Cursor, key: &str, is_text: bool, typed: &dyn Fn(&str) -> Value, depth: usize) -> Read<Value> {
+fn value(
+    c: &mut Cursor,
+    key: &str,
+    is_text: bool,
+    typed: &dyn Fn(&str) -> Value,
+    depth: usize,
+) -> Read<Value> {
     let closer = format!("{MINIMAX}</{key}>");
     let begin = c.at();
     c.spaces();
@@ -83,7 +107,11 @@ fn value(c: &mut Cursor, key: &str, is_text: bool, typed: &dyn Fn(&str) -> Value
     loop {
         c.spaces();
         if c.take(&closer)? {
-            return Ok(if items.is_empty() { Value::Object(fields) } else { Value::Array(items) });
+            return Ok(if items.is_empty() {
+                Value::Object(fields)
+            } else {
+                Value::Array(items)
+            });
         }
         let key = tag(c)?;
         let inner = value(c, key, false, &untold, depth + 1)?;
@@ -98,7 +126,11 @@ fn value(c: &mut Cursor, key: &str, is_text: bool, typed: &dyn Fn(&str) -> Value
 /// Returns what a text is meant to be of which no schema tells.
 fn untold(text: &str) -> Value {
     exact::number(text)
-        .or_else(|| serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string()))
+        .or_else(|| {
+            serde_json::from_str(text)
+                .ok()
+                .filter(|value: &Value| !value.is_string())
+        })
         .unwrap_or_else(|| text.into())
 }
 
@@ -110,7 +142,8 @@ fn tag<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     Ok(name)
 }
 
-/// Returns what stands before a sign that must come in the same line; a text that ends within it decides nothing.
+/// Returns what stands before a sign that must come in the same line; a text that ends within it
+/// decides nothing.
 fn within<'t>(c: &mut Cursor<'t>, sign: u8) -> Read<&'t str> {
     let text = c.run(|byte| byte != sign && byte != b'\n')?;
     match c.peek()? {

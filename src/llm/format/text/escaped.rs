@@ -1,6 +1,8 @@
-//! Objects whose quotes are escaped, as if they stood within a string, once or more often: `{\"path\": \"a\"}`.
+//! Objects whose quotes are escaped, as if they stood within a string, once or more often:
+//! `{\"path\": \"a\"}`.
 //!
-//! No object of JSON begins so, thus nothing that is well-formed is changed, whatever backslashes its texts have.
+//! No object of JSON begins so, thus nothing that is well-formed is changed, whatever backslashes
+//! its texts have.
 
 use serde_json::Value;
 
@@ -25,10 +27,13 @@ pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Option<Value>> {
     c.go(begin);
     to_its_end(c, (n_slashes + 1).ilog2())?;
     let text = once(c.since(begin))?;
-    json::value(&mut Cursor::new(&text, 0, true), depth + 1).map(Some).map_err(|_| Stop::No)
+    json::value(&mut Cursor::new(&text, 0, true), depth + 1)
+        .map(Some)
+        .map_err(|_| Stop::No)
 }
 
-/// Returns how many backslashes stand before the first quote of an object; between its bracket and them there may be blanks, escaped or not.
+/// Returns how many backslashes stand before the first quote of an object; between its bracket and
+/// them there may be blanks, escaped or not.
 fn slashes(c: &mut Cursor) -> Read<Option<usize>> {
     c.expect("{")?;
     loop {
@@ -63,7 +68,8 @@ fn to_its_end(c: &mut Cursor, n_layers: u32) -> Read<()> {
     }
 }
 
-/// Returns whether a quote behind so many backslashes begins or ends a text; `None` where it was not escaped as often as the others.
+/// Returns whether a quote behind so many backslashes begins or ends a text; `None` where it was
+/// not escaped as often as the others.
 fn is_quote(n_slashes: usize, n_layers: u32) -> Option<bool> {
     let left = (0..n_layers).try_fold(n_slashes, |left, _| (left % 2 == 1).then_some(left / 2))?;
     Some(left % 2 == 0)
@@ -111,22 +117,40 @@ mod tests {
                 let mut c = Cursor::new(&text, 0, true);
                 assert_eq!(object(&mut c, 0), Ok(Some(value.clone())), "{text}");
                 assert_eq!(c.at(), text.len());
-                assert_eq!(object(&mut Cursor::new(&text[..text.len() - 1], 0, false), 0), Err(Stop::More), "{text}");
+                assert_eq!(
+                    object(&mut Cursor::new(&text[..text.len() - 1], 0, false), 0),
+                    Err(Stop::More),
+                    "{text}"
+                );
             }
         }
         let pretty = "{\\n  \\\"a\\\": [\n    1\n  ]\\n}";
-        assert_eq!(object(&mut Cursor::new(pretty, 0, true), 0), Ok(Some(json!({"a": [1]}))));
+        assert_eq!(
+            object(&mut Cursor::new(pretty, 0, true), 0),
+            Ok(Some(json!({"a": [1]})))
+        );
     }
 
     #[test]
     fn what_is_written_as_objects_are_is_left_to_others() {
-        for text in [r#"{"a": "\\\"b\\\""}"#, "{}", "{ \n \"a\": 1}", "{a: 1}", r"{\d}", r"{\\n}"] {
+        for text in [
+            r#"{"a": "\\\"b\\\""}"#,
+            "{}",
+            "{ \n \"a\": 1}",
+            "{a: 1}",
+            r"{\d}",
+            r"{\\n}",
+        ] {
             let mut c = Cursor::new(text, 0, true);
             assert_eq!((object(&mut c, 0), c.at()), (Ok(None), 0), "{text}");
         }
         // Not all of them are escaped alike.
         for text in [r#"{\"a": 1}"#, r#"{\"a\": "b"}"#, r#"{\\"a\\": 1}"#] {
-            assert_eq!(object(&mut Cursor::new(text, 0, true), 0), Err(Stop::No), "{text}");
+            assert_eq!(
+                object(&mut Cursor::new(text, 0, true), 0),
+                Err(Stop::No),
+                "{text}"
+            );
         }
     }
 }

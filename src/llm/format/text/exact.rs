@@ -1,6 +1,8 @@
-//! Whole numbers of any length, which a `serde_json::Value` cannot hold: it would make them nearly equal ones.
+//! Whole numbers of any length, which a `serde_json::Value` cannot hold: it would make them nearly
+//! equal ones.
 //!
-//! Between reading and writing they are texts with a mark in front that no model's text has a use for.
+//! Between reading and writing they are texts with a mark in front that no model's text has a use
+//! for.
 
 use serde::Serialize;
 use serde::Serializer;
@@ -14,8 +16,9 @@ const MARK: char = '\u{fdd0}';
 /// Returns the value of a whole number that is too long for a machine's word.
 pub(super) fn number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_whole =
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.len() == 1 || !digits.starts_with('0'));
+    let is_whole = !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (digits.len() == 1 || !digits.starts_with('0'));
     let is_long = text.parse::<i64>().is_err() && text.parse::<u64>().is_err();
     (is_whole && is_long).then(|| Value::String(format!("{MARK}{text}")))
 }
@@ -30,8 +33,13 @@ struct Exact<'v>(&'v Value);
 impl Serialize for Exact<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Value::String(text) => match text.strip_prefix(MARK).filter(|digits| number(digits).is_some()) {
-                Some(digits) => RawValue::from_string(digits.to_owned()).map_err(serde::ser::Error::custom)?.serialize(serializer),
+            Value::String(text) => match text
+                .strip_prefix(MARK)
+                .filter(|digits| number(digits).is_some())
+            {
+                Some(digits) => RawValue::from_string(digits.to_owned())
+                    .map_err(serde::ser::Error::custom)?
+                    .serialize(serializer),
                 None => serializer.serialize_str(text),
             },
             Value::Array(items) => serializer.collect_seq(items.iter().map(Exact)),
@@ -57,10 +65,26 @@ mod tests {
     fn long_numbers_keep_their_digits_and_nothing_else_changes() {
         let long = "-123456789012345678901234567890";
         let value = json!({"a": [number(long), 1, -0.5], "b": {"c": "\u{fdd0}x", "d": null}});
-        assert_eq!(write(&value), format!("{{\"a\":[{long},1,-0.5],\"b\":{{\"c\":\"\u{fdd0}x\",\"d\":null}}}}"));
-        for short in ["0", "-1", "18446744073709551615", "1.5", "1e99", "", "-", "00000000000000000000001", "x"] {
+        assert_eq!(
+            write(&value),
+            format!("{{\"a\":[{long},1,-0.5],\"b\":{{\"c\":\"\u{fdd0}x\",\"d\":null}}}}")
+        );
+        for short in [
+            "0",
+            "-1",
+            "18446744073709551615",
+            "1.5",
+            "1e99",
+            "",
+            "-",
+            "00000000000000000000001",
+            "x",
+        ] {
             assert_eq!(number(short), None, "{short}");
         }
-        assert_eq!(write(&number("18446744073709551616").expect("is long")), "18446744073709551616");
+        assert_eq!(
+            write(&number("18446744073709551616").expect("is long")),
+            "18446744073709551616"
+        );
     }
 }

@@ -54,11 +54,12 @@ pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
     // Depth 1: at the end of the text nobody knows whether more arguments would have come.
     let value = json::value(c, 1)?;
     let text = c.since(begin);
-    let arguments = if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
-        text.to_owned()
-    } else {
-        exact::write(&call::arguments(&value).ok_or(Stop::No)?)
-    };
+    let arguments =
+        if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+            text.to_owned()
+        } else {
+            exact::write(&call::arguments(&value).ok_or(Stop::No)?)
+        };
     // Nothing encloses arguments, so these brackets open nothing.
     c.run(|byte| byte == b'}')?;
     if fenced {
@@ -96,7 +97,8 @@ pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Fou
     };
     let text = c.since(begin);
     // The end of the text closed it: without arguments nobody knows whether some would have come.
-    let is_cut = text.starts_with(['{', '[']) && !text.ends_with(['}', ']']) && c.peek_or_end()?.is_none();
+    let is_cut =
+        text.starts_with(['{', '[']) && !text.ends_with(['}', ']']) && c.peek_or_end()?.is_none();
     let calls = call::calls(text, &value, if is_cut { Form::Cut } else { form }, tools);
     if is_cut && calls.is_empty() {
         return Err(Stop::More);

@@ -1,7 +1,8 @@
 //! Calls in code fences.
 //!
-//! A fence counts only as a whole: from its first line to its last it must be calls of known tools. Even so it may be an example, so it
-//! is a call only where it is all of the answer (`Collector` decides).
+//! A fence counts only as a whole: from its first line to its last it must be calls of known tools.
+//! Even so it may be an example, so it is a call only where it is all of the answer (`Collector`
+//! decides).
 
 use super::call::Form;
 use super::cursor::Cursor;
@@ -23,11 +24,23 @@ pub(super) enum Certainty {
 }
 
 /// Words behind the fence that say what it holds, which may be Python as well.
-const CALLS: [&str; 6] = ["python", "tool_call", "tool_calls", "tool_code", "function_call", "tool"];
+const CALLS: [&str; 6] = [
+    "python",
+    "tool_call",
+    "tool_calls",
+    "tool_code",
+    "function_call",
+    "tool",
+];
 const ANY: [&str; 6] = ["", "json", "json5", "jsonc", "xml", "plaintext"];
 
 /// Reads a fence whose `n` marks were passed.
-pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found) -> Read<Certainty> {
+pub(super) fn read(
+    c: &mut Cursor,
+    mark: &str,
+    tools: &Tools,
+    found: &mut Found,
+) -> Read<Certainty> {
     let tools = &tools.only_known();
     let word = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?;
     let is_python = CALLS.contains(&word);
@@ -56,7 +69,11 @@ pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found)
                 c.spaces();
                 let is_json = c.peek()? == b'{';
                 c.go(begin);
-                if is_json { family::objects(c, Form::Open, tools, found)? } else { pythonic::list(c, tools, found)? }
+                if is_json {
+                    family::objects(c, Form::Open, tools, found)?
+                } else {
+                    pythonic::list(c, tools, found)?
+                }
             }
             b'<' | b'[' => {
                 c.go(begin);

@@ -13,7 +13,11 @@ pub struct Hint {
 }
 
 const fn hint(name: &'static str, thought: Option<&'static [&'static str]>) -> Hint {
-    Hint { name, thought, addresses: false }
+    Hint {
+        name,
+        thought,
+        addresses: false,
+    }
 }
 
 const THINK: Option<&[&str]> = Some(&["</think>"]);
@@ -23,7 +27,11 @@ const ALL: &[Hint] = &[
     hint("command-r7b", None),
     hint("deepseek-r1", THINK),
     hint("deepseek-v3", None),
-    Hint { name: "functionary", thought: None, addresses: true },
+    Hint {
+        name: "functionary",
+        thought: None,
+        addresses: true,
+    },
     hint("gemma", None),
     hint("glm", None),
     hint("gpt-oss", None),
@@ -49,7 +57,9 @@ const ALL: &[Hint] = &[
 impl Hint {
     /// Returns the hint of that name.
     pub fn find(name: &str) -> Option<Self> {
-        ALL.iter().copied().find(|hint| hint.name.eq_ignore_ascii_case(name.trim()))
+        ALL.iter()
+            .copied()
+            .find(|hint| hint.name.eq_ignore_ascii_case(name.trim()))
     }
 
     /// Returns the names there are.

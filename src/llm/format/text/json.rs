@@ -1,8 +1,9 @@
 //! JSON as models write it.
 //!
-//! Valid JSON is read as it is. Beyond it: trailing and missing commas, single quotes, Python's `True`, `False` and `None`, tuples, keys
-//! without quotes, line ends and unescaped quotes within strings, unknown escapes, objects whose quotes are all escaped, brackets that a closing tag makes superfluous, and the
-//! quoting tokens of Gemma. What could be meant in two ways is refused.
+//! Valid JSON is read as it is. Beyond it: trailing and missing commas, single quotes, Python's
+//! `True`, `False` and `None`, tuples, keys without quotes, line ends and unescaped quotes within
+//! strings, unknown escapes, objects whose quotes are all escaped, brackets that a closing tag
+//! makes superfluous, and the quoting tokens of Gemma. What could be meant in two ways is refused.
 
 use serde_json::Map;
 use serde_json::Number;
@@ -76,11 +77,15 @@ pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Map<String, Value>> {
 
 /// Returns the next byte within an object or a list; `None` where it ends without its bracket.
 ///
-/// A closing tag or the end of a fence says as much as a bracket. So does the end of the text, but only for the outermost one: what was
-/// cut off deeper inside could be anything.
+/// A closing tag or the end of a fence says as much as a bracket. So does the end of the text, but
+/// only for the outermost one: what was cut off deeper inside could be anything.
 fn peek_within(c: &mut Cursor, depth: usize, has_some: bool) -> Read<Option<u8>> {
     let at = c.at();
-    let next = if depth == 0 && has_some { c.peek_or_end()? } else { Some(c.peek()?) };
+    let next = if depth == 0 && has_some {
+        c.peek_or_end()?
+    } else {
+        Some(c.peek()?)
+    };
     if !has_some {
         return Ok(next);
     }
@@ -106,9 +111,9 @@ fn key(c: &mut Cursor) -> Read<String> {
     match c.peek()? {
         b'"' | b'\'' => string(c),
         b'<' => gemma_string(c),
-        byte if byte.is_ascii_alphabetic() || byte == b'_' => {
-            c.run(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).map(str::to_owned)
-        }
+        byte if byte.is_ascii_alphabetic() || byte == b'_' => c
+            .run(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+            .map(str::to_owned),
         _ => Err(Stop::No),
     }
 }
@@ -137,14 +142,17 @@ fn list(c: &mut Cursor, close: u8, depth: usize) -> Read<Value> {
 }
 
 fn number(c: &mut Cursor) -> Read<Value> {
-    let text = c.run(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'))?;
+    let text =
+        c.run(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'))?;
     if text.len() > MAX_NUMBER {
         return Err(Stop::No);
     }
     if let Some(number) = exact::number(text) {
         return Ok(number);
     }
-    serde_json::from_str::<Number>(text).map(Value::Number).map_err(|_| Stop::No)
+    serde_json::from_str::<Number>(text)
+        .map(Value::Number)
+        .map_err(|_| Stop::No)
 }
 
 fn gemma_string(c: &mut Cursor) -> Read<String> {
@@ -161,7 +169,9 @@ pub(super) fn string(c: &mut Cursor) -> Read<String> {
     let quote = c.peek()?;
     for three in ["\"\"\"", "'''"] {
         if quote == three.as_bytes()[0] && c.take(three)? {
-            return c.until(three).map(|text| text.strip_prefix('\n').unwrap_or(text).to_owned());
+            return c
+                .until(three)
+                .map(|text| text.strip_prefix('\n').unwrap_or(text).to_owned());
         }
     }
     c.next()?;
@@ -180,7 +190,8 @@ pub(super) fn string(c: &mut Cursor) -> Read<String> {
     }
 }
 
-/// Returns whether the quote just passed ends its string: something that can follow a string must follow.
+/// Returns whether the quote just passed ends its string: something that can follow a string must
+/// follow.
 fn ends_here(c: &mut Cursor) -> Read<bool> {
     let at = c.at();
     c.spaces();
@@ -231,7 +242,10 @@ fn second_half(c: &mut Cursor, high: u32) -> Read<char> {
     if c.take("\\u")?
         && let Some(low @ 0xDC00..=0xDFFF) = unit(c)?
     {
-        return Ok(char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).unwrap_or('\u{fffd}'));
+        return Ok(
+            char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+                .unwrap_or('\u{fffd}'),
+        );
     }
     c.go(at);
     Ok('\u{fffd}')
@@ -261,30 +275,68 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Value) {
-        assert_eq!(value(&mut Cursor::new(text, 0, true), 0), Ok(expected), "{text}");
+        assert_eq!(
+            value(&mut Cursor::new(text, 0, true), 0),
+            Ok(expected),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_models_write_is_read() {
-        check(r#"{"a": 1, "b": [true, null,],}"#, json!({"a": 1, "b": [true, null]}));
-        check("{'a': 'it\\'s', 'b': 'don't', c: True, \"d\": None}", json!({"a": "it's", "b": "don't", "c": true, "d": null}));
+        check(
+            r#"{"a": 1, "b": [true, null,],}"#,
+            json!({"a": 1, "b": [true, null]}),
+        );
+        check(
+            "{'a': 'it\\'s', 'b': 'don't', c: True, \"d\": None}",
+            json!({"a": "it's", "b": "don't", "c": true, "d": null}),
+        );
         check("{\"a\": \"one\ntwo\"}", json!({"a": "one\ntwo"}));
-        check(r#"{"a": "echo "hi" there", "b": "\d+\.rs"}"#, json!({"a": "echo \"hi\" there", "b": "\\d+\\.rs"}));
-        check(r#"{"a": "é\ud83e\udd80\ud83e"}"#, json!({"a": "é🦀\u{fffd}"}));
-        check("{\"a\": 1\n \"b\": \"x\"\n \"c\": (1, 2)}", json!({"a": 1, "b": "x", "c": [1, 2]}));
+        check(
+            r#"{"a": "echo "hi" there", "b": "\d+\.rs"}"#,
+            json!({"a": "echo \"hi\" there", "b": "\\d+\\.rs"}),
+        );
+        check(
+            r#"{"a": "é\ud83e\udd80\ud83e"}"#,
+            json!({"a": "é🦀\u{fffd}"}),
+        );
+        check(
+            "{\"a\": 1\n \"b\": \"x\"\n \"c\": (1, 2)}",
+            json!({"a": 1, "b": "x", "c": [1, 2]}),
+        );
         check(r#"{"a": {"b": [1</tool_call>"#, json!({"a": {"b": [1]}}));
         check(r#"{"a": {"b": 1}"#, json!({"a": {"b": 1}}));
-        check("{a:<|\"|>x, \"y\"<|\"|>,b:<escape>1<escape>}", json!({"a": "x, \"y\"", "b": "1"}));
+        check(
+            "{a:<|\"|>x, \"y\"<|\"|>,b:<escape>1<escape>}",
+            json!({"a": "x, \"y\"", "b": "1"}),
+        );
         check("\"\"\"\na \"b\"\n\"\"\"", json!("a \"b\"\n"));
     }
 
     #[test]
     fn what_is_cut_off_or_no_value_is_not() {
         let read = |text| value(&mut Cursor::new(text, 0, true), 0);
-        for cut in ["", "{", "{\"a", "{\"a\": ", "{\"a\": \"x", "{\"a\": {\"b\": 1", "{\"a\" 1}", "[1, {\"a\": \"\\u12"] {
+        for cut in [
+            "",
+            "{",
+            "{\"a",
+            "{\"a\": ",
+            "{\"a\": \"x",
+            "{\"a\": {\"b\": 1",
+            "{\"a\" 1}",
+            "[1, {\"a\": \"\\u12",
+        ] {
             assert_eq!(read(cut), Err(Stop::More), "{cut}");
         }
-        for no in ["x", "{1: 2}", "1.2.3", "{\"a\": yes}", "+", &"[".repeat(100)] {
+        for no in [
+            "x",
+            "{1: 2}",
+            "1.2.3",
+            "{\"a\": yes}",
+            "+",
+            &"[".repeat(100),
+        ] {
             assert_eq!(read(no), Err(Stop::No), "{no}");
         }
     }
@@ -300,7 +352,8 @@ mod tests {
         leaf.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-                prop::collection::vec(("[ -~]{0,8}", inner), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+                prop::collection::vec(("[ -~]{0,8}", inner), 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
             ]
         })
     }

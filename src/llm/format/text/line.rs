@@ -4,7 +4,8 @@ use super::openers;
 
 /// Most marks of code that are taken together: a model that goes in circles may write nothing else.
 pub(super) const MARKS_MAX: usize = 128;
-/// Bytes within a line at which something may begin or end; looked up, as nearly every byte of an answer is none of them.
+/// Bytes within a line at which something may begin or end; looked up, as nearly every byte of an
+/// answer is none of them.
 static STOPS: [bool; 256] = {
     let mut stops = [false; 256];
     let mut byte = 0_u8;
@@ -31,7 +32,12 @@ pub(super) struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        Self { blank: true, code: 0, fence: None, addresses: false }
+        Self {
+            blank: true,
+            code: 0,
+            fence: None,
+            addresses: false,
+        }
     }
 }
 
@@ -42,7 +48,10 @@ impl Line {
 
     /// Begins anew, outside of all code.
     pub(super) fn restart(&mut self) {
-        *self = Self { addresses: self.addresses, ..Self::default() };
+        *self = Self {
+            addresses: self.addresses,
+            ..Self::default()
+        };
     }
 
     /// Says that this text is written by a model that says to whom each part of it goes.
@@ -53,7 +62,13 @@ impl Line {
     /// Goes on to the next place where something may begin, and returns it, or the end of the text.
     ///
     /// `in_the_open` says whether calls that no token marks are looked for.
-    pub(super) fn scan(&mut self, text: &str, begin: usize, last: bool, in_the_open: bool) -> usize {
+    pub(super) fn scan(
+        &mut self,
+        text: &str,
+        begin: usize,
+        last: bool,
+        in_the_open: bool,
+    ) -> usize {
         let bytes = text.as_bytes();
         let mut at = begin;
         let addresses = in_the_open && self.addresses;
@@ -67,7 +82,11 @@ impl Line {
                 _ if self.fence.is_some() => {
                     let (mark, n) = self.fence.unwrap_or_default();
                     if self.blank && byte == mark {
-                        let run = bytes[at..].iter().take(MARKS_MAX).take_while(|byte| **byte == mark).count();
+                        let run = bytes[at..]
+                            .iter()
+                            .take(MARKS_MAX)
+                            .take_while(|byte| **byte == mark)
+                            .count();
                         if at + run == bytes.len() && run < MARKS_MAX && !last {
                             return at;
                         }
@@ -86,11 +105,19 @@ impl Line {
                 b'~' if self.blank => return at,
                 _ if self.code > 0 => self.blank = false,
                 _ if openers::may_begin(byte) || addresses && byte == b'>' => return at,
-                _ if self.blank && in_the_open && (byte.is_ascii_alphabetic() || matches!(byte, b'{' | b'>' | b'_')) => return at,
+                _ if self.blank
+                    && in_the_open
+                    && (byte.is_ascii_alphabetic() || matches!(byte, b'{' | b'>' | b'_')) =>
+                {
+                    return at;
+                }
                 _ => {
                     self.blank = false;
                     let next = |byte: &u8| STOPS[usize::from(*byte)] || addresses && *byte == b'>';
-                    at = bytes[at..].iter().position(next).map_or(bytes.len(), |n| at + n);
+                    at = bytes[at..]
+                        .iter()
+                        .position(next)
+                        .map_or(bytes.len(), |n| at + n);
                     continue;
                 }
             }

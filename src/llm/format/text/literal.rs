@@ -1,6 +1,7 @@
 //! String literals of Python: prefixes, escapes, and several that stand beside each other.
 //!
-//! Only what Python itself would read is read here. Models forget to escape quotes, and what they write then is for `json` to guess.
+//! Only what Python itself would read is read here. Models forget to escape quotes, and what they
+//! write then is for `json` to guess.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
@@ -29,12 +30,17 @@ pub(super) fn strings(c: &mut Cursor) -> Read<String> {
         }
         text.push_str(&literal(c)?);
     }
-    if matches!(c.peek()?, b',' | b')' | b']' | b'}') { Ok(text) } else { Err(Stop::No) }
+    if matches!(c.peek()?, b',' | b')' | b']' | b'}') {
+        Ok(text)
+    } else {
+        Err(Stop::No)
+    }
 }
 
 /// Reads one literal; `f'…'` only where nothing is to be put into it.
 fn literal(c: &mut Cursor) -> Read<String> {
-    let prefix = c.ahead(|byte| matches!(byte, b'r' | b'R' | b'b' | b'B' | b'u' | b'U' | b'f' | b'F'));
+    let prefix =
+        c.ahead(|byte| matches!(byte, b'r' | b'R' | b'b' | b'B' | b'u' | b'U' | b'f' | b'F'));
     let (is_raw, is_format) = (prefix.contains(['r', 'R']), prefix.contains(['f', 'F']));
     for _ in 0..prefix.len() {
         c.next()?;
@@ -82,7 +88,9 @@ fn escape(c: &mut Cursor, text: &mut String) -> Read<()> {
         digit @ '0'..='7' => {
             let mut n = digit.to_digit(8).unwrap_or(0);
             for _ in 0..2 {
-                let Some(digit) = char::from(c.peek()?).to_digit(8) else { break };
+                let Some(digit) = char::from(c.peek()?).to_digit(8) else {
+                    break;
+                };
                 n = n * 8 + digit;
                 c.next()?;
             }
@@ -130,7 +138,17 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
         }
-        for text in ["'it's')", "f'ls {x}')", "'a' b)", "'a' % x)", "x)", "'one\ntwo')", "('a', 'b'))", "rbuf'x')", r"'\xZZ')"] {
+        for text in [
+            "'it's')",
+            "f'ls {x}')",
+            "'a' b)",
+            "'a' % x)",
+            "x)",
+            "'one\ntwo')",
+            "('a', 'b'))",
+            "rbuf'x')",
+            r"'\xZZ')",
+        ] {
             assert_eq!(read(text), Err(Stop::No), "{text}");
         }
         for text in ["", "'", "r", "'a", "'a'", "'a' ", "('a'", r"'\x4"] {

@@ -1,7 +1,9 @@
-//! What looks like a call in an answer and is none, in no form that is known: the model is asked about it once in a task.
+//! What looks like a call in an answer and is none, in no form that is known: the model is asked
+//! about it once in a task.
 //!
-//! Nothing is carried out by this, so it need not know more than the two things that nobody writes by chance: an object that names a tool beside
-//! its arguments, and the name of a tool with a value for each argument that it must have.
+//! Nothing is carried out by this, so it need not know more than the two things that nobody writes
+//! by chance: an object that names a tool beside its arguments, and the name of a tool with a value
+//! for each argument that it must have.
 
 use super::tools::Tools;
 
@@ -9,7 +11,14 @@ use super::tools::Tools;
 const NEAR: usize = 600;
 /// What the object of a call has for its tool, and for its arguments.
 const NAMES: [&str; 5] = ["name", "tool", "function", "tool_name", "action"];
-const ARGUMENTS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "action_input"];
+const ARGUMENTS: [&str; 6] = [
+    "arguments",
+    "parameters",
+    "params",
+    "args",
+    "input",
+    "action_input",
+];
 
 /// Returns the tool that the beginning of an answer seems to call, be it none of ours.
 pub(super) fn named(head: &str, tools: &Tools) -> Option<String> {
@@ -18,43 +27,86 @@ pub(super) fn named(head: &str, tools: &Tools) -> Option<String> {
     if head.contains("\"properties\"") || tools.is_empty() {
         return None;
     }
-    in_object(head, tools).or_else(|| acted(head, tools).or_else(|| in_fields(head, tools)).map(str::to_owned))
+    in_object(head, tools).or_else(|| {
+        acted(head, tools)
+            .or_else(|| in_fields(head, tools))
+            .map(str::to_owned)
+    })
 }
 
-/// Returns the tool that an agent's turn names which has no object for its arguments: `Action: bash` above `Action Input: ls`.
+/// Returns the tool that an agent's turn names which has no object for its arguments: `Action:
+/// bash` above `Action Input: ls`.
 fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
     let mut lines = head.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = lines.find_map(|line| line.strip_prefix("Action:"))?;
-    lines.next().filter(|line| line.starts_with("Action Input:")).and_then(|_| tools.resolve(name))
+    lines
+        .next()
+        .filter(|line| line.starts_with("Action Input:"))
+        .and_then(|_| tools.resolve(name))
 }
 
 /// Returns a text without the code within its lines, which is spoken of.
 fn without_code_in_lines(text: &str) -> String {
     let outside = |line: &str| {
         let parts: Vec<&str> = line.split('`').collect();
-        if line.contains("```") || parts.len().is_multiple_of(2) { line.to_owned() } else { parts.into_iter().step_by(2).collect() }
+        if line.contains("```") || parts.len().is_multiple_of(2) {
+            line.to_owned()
+        } else {
+            parts.into_iter().step_by(2).collect()
+        }
     };
     text.lines().map(|line| outside(line) + "\n").collect()
 }
 
 fn in_object(head: &str, tools: &Tools) -> Option<String> {
     let dense: String = head.chars().filter(|c| !c.is_whitespace()).collect();
-    let has = |keys: &[&str]| keys.iter().any(|key| dense.contains(&format!("\"{key}\":")));
-    let value = |key: &&str| dense.split_once(&format!("\"{key}\":\""))?.1.split('"').next();
-    let known = || NAMES.iter().filter_map(value).find_map(|name| tools.resolve(name));
+    let has = |keys: &[&str]| {
+        keys.iter()
+            .any(|key| dense.contains(&format!("\"{key}\":")))
+    };
+    let value = |key: &&str| {
+        dense
+            .split_once(&format!("\"{key}\":\""))?
+            .1
+            .split('"')
+            .next()
+    };
+    let known = || {
+        NAMES
+            .iter()
+            .filter_map(value)
+            .find_map(|name| tools.resolve(name))
+    };
     // Of another tool only the words that models are taught count.
-    let other = || NAMES[..2].iter().find_map(value).filter(|_| has(&ARGUMENTS[..2]));
-    known().filter(|_| has(&ARGUMENTS)).or_else(other).map(str::to_owned)
+    let other = || {
+        NAMES[..2]
+            .iter()
+            .find_map(value)
+            .filter(|_| has(&ARGUMENTS[..2]))
+    };
+    known()
+        .filter(|_| has(&ARGUMENTS))
+        .or_else(other)
+        .map(str::to_owned)
 }
 
 fn in_fields<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
-    let words = head.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| word.contains('_'));
-    words.filter_map(|word| Some((word, tools.resolve(word)?))).find_map(|(word, name)| {
-        let behind = &head[word.as_ptr().addr() - head.as_ptr().addr() + word.len()..];
-        let near = &behind[..behind.floor_char_boundary(NEAR)];
-        let required = tools.required(name).filter(|required| !required.is_empty())?;
-        required.iter().all(|field| is_field(near, field)).then_some(name)
-    })
+    let words = head
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.contains('_'));
+    words
+        .filter_map(|word| Some((word, tools.resolve(word)?)))
+        .find_map(|(word, name)| {
+            let behind = &head[word.as_ptr().addr() - head.as_ptr().addr() + word.len()..];
+            let near = &behind[..behind.floor_char_boundary(NEAR)];
+            let required = tools
+                .required(name)
+                .filter(|required| !required.is_empty())?;
+            required
+                .iter()
+                .all(|field| is_field(near, field))
+                .then_some(name)
+        })
 }
 
 /// Returns whether a text gives a value to a name: `"path": …`, `path=…`, `<path>…`.
@@ -62,7 +114,8 @@ fn is_field(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let behind = text[at + name.len()..].trim_start_matches(['"', '\'', '\\', ' ']);
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_') && behind.starts_with([':', '=', '>'])
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            && behind.starts_with([':', '=', '>'])
     })
 }
 
@@ -75,9 +128,19 @@ mod tests {
     #[track_caller]
     fn check(text: &str, name: Option<&str>) {
         let parsed = parse(text, &tools(), None);
-        assert_eq!((parsed.calls.len(), parsed.content.as_str()), (0, text), "{text}");
-        let unclear = parsed.incomplete.map(|incomplete| (incomplete.part, incomplete.name));
-        assert_eq!(unclear, name.map(|name| (Part::Unclear, Some(name.to_owned()))), "{text}");
+        assert_eq!(
+            (parsed.calls.len(), parsed.content.as_str()),
+            (0, text),
+            "{text}"
+        );
+        let unclear = parsed
+            .incomplete
+            .map(|incomplete| (incomplete.part, incomplete.name));
+        assert_eq!(
+            unclear,
+            name.map(|name| (Part::Unclear, Some(name.to_owned()))),
+            "{text}"
+        );
     }
 
     #[test]
@@ -105,7 +168,10 @@ mod tests {
         ] {
             check(text, Some("bash"));
         }
-        check("```json\n{\"name\": \"fly\", \"arguments\": {\"to\": \"Rome\"}}\n```", Some("fly"));
+        check(
+            "```json\n{\"name\": \"fly\", \"arguments\": {\"to\": \"Rome\"}}\n```",
+            Some("fly"),
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A name and its arguments between control tokens: `DeepSeek` V3 and R1, Kimi K2, Mistral, Functionary.
+//! A name and its arguments between control tokens: `DeepSeek` V3 and R1, Kimi K2, Mistral,
+//! Functionary.
 
 use super::Call;
 use super::call::Form;
@@ -19,7 +20,8 @@ pub(super) const CONTENT: &str = "<|content|>";
 pub(super) const LIST: &[&str] = &["tool", "calls", "begin"];
 /// What begins a call.
 pub(super) const BEGIN: &[&str] = &["tool", "call", "begin"];
-/// How the end of one is written, for where the text ends within it: the wide signs of `DeepSeek`, those of a keyboard, and a mixture.
+/// How the end of one is written, for where the text ends within it: the wide signs of `DeepSeek`,
+/// those of a keyboard, and a mixture.
 pub(super) const ENDS: &[&str] = &[
     "<\u{ff5c}tool\u{2581}call\u{2581}end\u{ff5c}>",
     "<|tool_call_end|>",
@@ -27,12 +29,18 @@ pub(super) const ENDS: &[&str] = &[
     "<\u{ff5c}tool_call_end\u{ff5c}>",
 ];
 
-/// Reads one call of `DeepSeek` or Kimi, from its opening token to its closing one: written with the signs of a keyboard both are alike.
+/// Reads one call of `DeepSeek` or Kimi, from its opening token to its closing one: written with
+/// the signs of a keyboard both are alike.
 pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
-    if token(c, BEGIN)? { call(c, tools, found) } else { Err(Stop::No) }
+    if token(c, BEGIN)? {
+        call(c, tools, found)
+    } else {
+        Err(Stop::No)
+    }
 }
 
-/// Reads a token of `DeepSeek`, such as `<｜tool▁call▁begin｜>`, whose bars and gaps come in several forms.
+/// Reads a token of `DeepSeek`, such as `<｜tool▁call▁begin｜>`, whose bars and gaps come in several
+/// forms.
 pub(super) fn token(c: &mut Cursor, words: &[&str]) -> Read<bool> {
     let begin = c.at();
     let is_here = signs(c, words);
@@ -72,8 +80,9 @@ pub(super) fn unmarked(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read
     call(c, tools, found)
 }
 
-/// Reads `NAME<｜tool▁sep｜>{…}`, with `function<｜tool▁sep｜>` before the name as V3 and R1 write, who put the arguments into a fence below,
-/// or Kimi's `functions.NAME:0<|tool_call_argument_begin|>{…}`.
+/// Reads `NAME<｜tool▁sep｜>{…}`, with `function<｜tool▁sep｜>` before the name as V3 and R1 write, who
+/// put the arguments into a fence below, or Kimi's
+/// `functions.NAME:0<|tool_call_argument_begin|>{…}`.
 fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     c.spaces();
     let mut word = name_with_number(c)?;
@@ -99,11 +108,15 @@ fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
 /// Reads a name without the number that Kimi puts behind it.
 fn name_with_number<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     let word = c.run(|byte| tagged::is_name(byte) || byte == b':')?;
-    let name = word.rsplit_once(':').filter(|(_, n)| n.bytes().all(|byte| byte.is_ascii_digit())).map_or(word, |(name, _)| name);
+    let name = word
+        .rsplit_once(':')
+        .filter(|(_, n)| n.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(word, |(name, _)| name);
     Ok(name)
 }
 
-/// Steps over what stands between a name and its arguments; a text that ends within it decides nothing.
+/// Steps over what stands between a name and its arguments; a text that ends within it decides
+/// nothing.
 fn separator(c: &mut Cursor) -> Read<bool> {
     if c.ends_in_tag() {
         return Err(Stop::More);

@@ -1,16 +1,20 @@
 //! Tool calls in the text of an answer, in whatever way the model was taught to write them.
 //!
-//! [`Parser`] takes an answer piece by piece and tells content, thoughts and calls as soon as each is sure; [`parse`] takes it whole.
-//! Both see the same, however the text is cut. Only names of the given [`Tools`] are calls.
+//! [`Parser`] takes an answer piece by piece and tells content, thoughts and calls as soon as each
+//! is sure; [`parse`] takes it whole. Both see the same, however the text is cut. Only names of the
+//! given [`Tools`] are calls.
 //!
-//! Where a call stands decides, and no word around it: one that a mark tells from words counts wherever it stands outside of code, any other,
-//! or one in a fence, if it is all of the answer. What looks like a call besides is [`Part::Unclear`].
+//! Where a call stands decides, and no word around it: one that a mark tells from words counts
+//! wherever it stands outside of code, any other, or one in a fence, if it is all of the answer.
+//! What looks like a call besides is [`Part::Unclear`].
 //!
-//! Reading is linear: each family of formats is a function over a [`cursor::Cursor`], which remembers how far it looked, and what was
-//! looked at in vain becomes content as a whole. Where more text is needed the same function runs again later, as often as the bytes
-//! that came since pay for.
+//! Reading is linear: each family of formats is a function over a [`cursor::Cursor`], which
+//! remembers how far it looked, and what was looked at in vain becomes content as a whole. Where
+//! more text is needed the same function runs again later, as often as the bytes that came since
+//! pay for.
 //!
-//! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what they must understand.
+//! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what
+//! they must understand.
 
 mod bare;
 mod call;
@@ -93,7 +97,11 @@ impl Parsed {
                 self.calls.clear();
             }
             Piece::Headed => {
-                let rest = self.content.trim_start().split_once('\n').map_or("", |(_, rest)| rest.trim_start());
+                let rest = self
+                    .content
+                    .trim_start()
+                    .split_once('\n')
+                    .map_or("", |(_, rest)| rest.trim_start());
                 self.content = rest.to_owned();
             }
         }
@@ -109,31 +117,53 @@ impl Parsed {
     }
 }
 
-/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line. Within a sentence such a mark is spoken of.
+/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line.
+/// Within a sentence such a mark is spoken of.
 pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
     let begun = incomplete.text.trim_end();
-    let Some(before) = text.trim_end().strip_suffix(begun).filter(|_| incomplete.part == Part::Call) else { return false };
-    let is_at_line = before.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+    let Some(before) = text
+        .trim_end()
+        .strip_suffix(begun)
+        .filter(|_| incomplete.part == Part::Call)
+    else {
+        return false;
+    };
+    let is_at_line = before
+        .rsplit('\n')
+        .next()
+        .is_some_and(|line| line.trim().is_empty());
     is_at_line && openers::begins_with_calls(begun)
 }
 
-/// Returns the object that arguments stand for which were written into a string, and that into another, or whose quotes were escaped.
+/// Returns the object that arguments stand for which were written into a string, and that into
+/// another, or whose quotes were escaped.
 pub fn object_within(arguments: &str) -> Option<String> {
     let value = call::unwritten(arguments, 0)?;
     value.is_object().then(|| exact::write(&value))
 }
 
-/// Returns the object that arguments stand for which are no valid JSON, where it can only be meant one way: trailing commas, single quotes
-/// and the like. Nothing that was cut off is.
+/// Returns the object that arguments stand for which are no valid JSON, where it can only be meant
+/// one way: trailing commas, single quotes and the like. Nothing that was cut off is.
 pub fn object_meant(arguments: &str) -> Option<String> {
     let arguments = arguments.trim();
     if arguments.len() >= CUT || !arguments.starts_with('{') || !arguments.ends_with('}') {
         return None;
     }
-    let tool = ToolSpec { name: "meant".to_owned(), description: String::new(), parameters: Value::Null };
-    let call = format!("<tool_call>{{\"name\": \"meant\", \"arguments\": {arguments}}}</tool_call>");
+    let tool = ToolSpec {
+        name: "meant".to_owned(),
+        description: String::new(),
+        parameters: Value::Null,
+    };
+    let call =
+        format!("<tool_call>{{\"name\": \"meant\", \"arguments\": {arguments}}}</tool_call>");
     match parse(&call, &Tools::new([&tool]), None) {
-        Parsed { calls, incomplete: None, .. } => <[Call; 1]>::try_from(calls).ok().map(|[only]| only.arguments),
+        Parsed {
+            calls,
+            incomplete: None,
+            ..
+        } => <[Call; 1]>::try_from(calls)
+            .ok()
+            .map(|[only]| only.arguments),
         Parsed { .. } => None,
     }
 }

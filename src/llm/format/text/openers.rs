@@ -1,4 +1,5 @@
-//! What begins a call, a thought, or nothing at all: the tokens that are looked for anywhere in a text.
+//! What begins a call, a thought, or nothing at all: the tokens that are looked for anywhere in a
+//! text.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
@@ -38,7 +39,8 @@ pub(super) enum Opener {
     Thought(&'static [&'static str]),
     /// The end of a thought that began in the prompt.
     ThoughtEnd,
-    /// What stands before the first call of a list, each of which has a token of its own: nothing, where none follows.
+    /// What stands before the first call of a list, each of which has a token of its own: nothing,
+    /// where none follows.
     Section,
     /// A token of the template that says nothing.
     Noise,
@@ -64,14 +66,18 @@ use Opener::ThoughtEnd;
 /// How a list of calls of LFM2 begins.
 pub(super) const LFM2: &str = "<|tool_call_start|>";
 
-/// How a list of calls ends whose tag is an element of many a file, too: an object stands right behind its beginning.
+/// How a list of calls ends whose tag is an element of many a file, too: an object stands right
+/// behind its beginning.
 pub(super) const TOOLS: &[&str] = &["</tools>"];
 
 const TOKENS: &[(&str, Opener)] = &[
     // Hermes, Qwen, GLM, Granite, Nemotron 3.
     ("<tool_call>", Calls(&["</tool_call>"])),
     ("<tool_call ", Opener::Attributed),
-    ("<|tool_call|>", Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"])),
+    (
+        "<|tool_call|>",
+        Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"]),
+    ),
     ("[TOOL_CALL]", Calls(&["[/TOOL_CALL]"])),
     // What LM Studio tells models that have no form of their own.
     ("[TOOL_REQUEST]", Calls(&["[END_TOOL_REQUEST]"])),
@@ -87,11 +93,21 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<seed:tool_call>", Calls(&["</seed:tool_call>"])),
     ("<longcat_tool_call>", Calls(&["</longcat_tool_call>"])),
     ("<function_calls>", Calls(&["</function_calls>"])),
-    // DeepSeek V3.2, and V4 with another name around it; quantized templates have the bars of a keyboard.
-    ("<\u{ff5c}DSML\u{ff5c}function_calls>", Calls(&["</\u{ff5c}DSML\u{ff5c}function_calls>"])),
-    ("<\u{ff5c}DSML\u{ff5c}tool_calls>", Calls(&["</\u{ff5c}DSML\u{ff5c}tool_calls>"])),
+    // DeepSeek V3.2, and V4 with another name around it; quantized templates have the bars of a
+    // keyboard.
+    (
+        "<\u{ff5c}DSML\u{ff5c}function_calls>",
+        Calls(&["</\u{ff5c}DSML\u{ff5c}function_calls>"]),
+    ),
+    (
+        "<\u{ff5c}DSML\u{ff5c}tool_calls>",
+        Calls(&["</\u{ff5c}DSML\u{ff5c}tool_calls>"]),
+    ),
     ("<\u{ff5c}DSML\u{ff5c}invoke name=", Opener::Invoke),
-    ("<|DSML|function_calls>", Calls(&["</|DSML|function_calls>"])),
+    (
+        "<|DSML|function_calls>",
+        Calls(&["</|DSML|function_calls>"]),
+    ),
     ("<|DSML|tool_calls>", Calls(&["</|DSML|tool_calls>"])),
     ("<|DSML|invoke name=", Opener::Invoke),
     ("<invoke name=", Opener::Invoke),
@@ -102,7 +118,10 @@ const TOKENS: &[(&str, Opener)] = &[
     // Llama 3.
     ("<|python_tag|>", Calls(&["<|eom_id|>", "<|eot_id|>"])),
     // Llama 4.
-    ("<|python_start|>", Calls(&["<|python_end|>", "<|eom|>", "<|eot|>"])),
+    (
+        "<|python_start|>",
+        Calls(&["<|python_end|>", "<|eom|>", "<|eot|>"]),
+    ),
     // Command-R7B and later.
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
     // Apertus.
@@ -129,14 +148,23 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<reasoning>", Thought(&["</reasoning>"])),
     ("<seed:think>", Thought(&["</seed:think>"])),
     ("[THINK]", Thought(&["[/THINK]"])),
-    ("<|START_THINKING|>", Thought(&["<|END_THINKING|>", "<|START_RESPONSE|>", "<|START_TEXT|>"])),
+    (
+        "<|START_THINKING|>",
+        Thought(&["<|END_THINKING|>", "<|START_RESPONSE|>", "<|START_TEXT|>"]),
+    ),
     // MiniMax M3.
     ("<mm:think>", Thought(&["</mm:think>"])),
     // Kimi K3.
-    ("<|open|>think<|sep|>", Thought(&["<|close|>think<|sep|>", "<|open|>response<|sep|>"])),
+    (
+        "<|open|>think<|sep|>",
+        Thought(&["<|close|>think<|sep|>", "<|open|>response<|sep|>"]),
+    ),
     ("<|channel>thought", Thought(&["<channel|>"])),
     ("<|begin_of_thought|>", Thought(&["<|end_of_thought|>"])),
-    ("\u{25c1}think\u{25b7}", Thought(&["\u{25c1}/think\u{25b7}"])),
+    (
+        "\u{25c1}think\u{25b7}",
+        Thought(&["\u{25c1}/think\u{25b7}"]),
+    ),
     ("</think>", ThoughtEnd),
     ("</seed:think>", ThoughtEnd),
     ("[/THINK]", ThoughtEnd),
@@ -206,8 +234,10 @@ const TOKENS: &[(&str, Opener)] = &[
     ("</function>", Noise),
 ];
 
-/// What Granite writes before a thought and before the answer behind it, at the very beginning of a message.
-pub(super) const THOUGHT_WORDS: [&str; 2] = ["Here is my thought process:", "Here's my thought process:"];
+/// What Granite writes before a thought and before the answer behind it, at the very beginning of a
+/// message.
+pub(super) const THOUGHT_WORDS: [&str; 2] =
+    ["Here is my thought process:", "Here's my thought process:"];
 pub(super) const ANSWER_WORDS: &[&str] = &["Here is my response:", "Here's my response:"];
 
 /// The least that must be there of a token that the end of the text cuts off.
@@ -218,10 +248,27 @@ pub(super) const fn may_begin(byte: u8) -> bool {
     matches!(byte, b'<' | b'[' | b']' | 0xE2)
 }
 
-/// Returns whether a token may have these first two bytes: most brackets and quotes of a text are told apart by them.
+/// Returns whether a token may have these first two bytes: most brackets and quotes of a text are
+/// told apart by them.
 pub(super) fn may_go_on(first: u8, second: u8) -> bool {
     match first {
-        b'<' => matches!(second, b'|' | 0xEF | b'/' | b'a' | b'c' | b'e' | b'f' | b'i' | b'l' | b'm' | b'r' | b's' | b't' | b'S' | b'T'),
+        b'<' => matches!(
+            second,
+            b'|' | 0xEF
+                | b'/'
+                | b'a'
+                | b'c'
+                | b'e'
+                | b'f'
+                | b'i'
+                | b'l'
+                | b'm'
+                | b'r'
+                | b's'
+                | b't'
+                | b'S'
+                | b'T'
+        ),
         b'[' => matches!(second, b'/' | b'|' | b'e' | b'I' | b'S' | b'T'),
         b']' => second == b'<',
         _ => second == 0x97,
@@ -238,7 +285,8 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     if second?.is_some_and(|second| !may_go_on(first, second)) {
         return Ok(None);
     }
-    // Before the tokens: the beginning of a turn may be one of them, with somebody's name behind it.
+    // Before the tokens: the beginning of a turn may be one of them, with somebody's name behind
+    // it.
     let mut cut = match turns::find(c) {
         Ok(Some(Speaker::Other)) => return Ok(Some(Other)),
         Ok(Some(Speaker::Model)) => return Ok(Some(Noise)),
@@ -273,15 +321,24 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
 
 /// Returns whether `rest`, which nothing follows, is the beginning of a token for calls.
 pub(super) fn is_cut_off(rest: &str) -> bool {
-    let begins_marker =
-        || [markers::LIST, markers::BEGIN].iter().any(|words| markers::token(&mut Cursor::new(rest, 0, false), words).is_err());
-    rest.len() >= MIN_CUT && (TOKENS.iter().any(|(token, opener)| opener.begins_call() && token.starts_with(rest)) || begins_marker())
+    let begins_marker = || {
+        [markers::LIST, markers::BEGIN]
+            .iter()
+            .any(|words| markers::token(&mut Cursor::new(rest, 0, false), words).is_err())
+    };
+    rest.len() >= MIN_CUT
+        && (TOKENS
+            .iter()
+            .any(|(token, opener)| opener.begins_call() && token.starts_with(rest))
+            || begins_marker())
 }
 
 /// Returns whether a text begins with a whole token that begins calls, and nothing but them.
 pub(super) fn begins_with_calls(text: &str) -> bool {
     let opener = find(&mut Cursor::new(text, 0, true)).ok().flatten();
-    opener.is_some_and(|opener| opener.begins_call() && !matches!(opener, Channel | Opener::Recipient))
+    opener.is_some_and(|opener| {
+        opener.begins_call() && !matches!(opener, Channel | Opener::Recipient)
+    })
 }
 
 /// Returns whether `rest`, which nothing follows, is the beginning of any token.
@@ -290,7 +347,13 @@ pub(super) fn is_begun(rest: &str) -> bool {
 }
 
 /// Reads the calls behind an opener that was passed and that began at `begin`.
-pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, found: &mut Found) -> Read<()> {
+pub(super) fn read(
+    c: &mut Cursor,
+    opener: Opener,
+    begin: usize,
+    tools: &Tools,
+    found: &mut Found,
+) -> Read<()> {
     match opener {
         Calls(closers) => return tagged::read(c, closers, tools, found),
         Opener::Function => {
@@ -308,7 +371,9 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         Opener::Recipient => markers::recipient(c, tools, found)?,
         Opener::Opened => elements::kimi(c, tools, found)?,
         Opener::Minimax => elements::minimax(c, tools, found)?,
-        Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Section | Noise | Other => return Err(Stop::No),
+        Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Section | Noise | Other => {
+            return Err(Stop::No);
+        }
     }
     Ok(())
 }
@@ -351,11 +416,26 @@ mod tests {
     #[test]
     fn whatever_begins_or_ends_a_call_or_a_thought_is_broken_on_the_wire() {
         for (token, opener) in TOKENS {
-            assert!(may_begin(token.as_bytes()[0]) && may_go_on(token.as_bytes()[0], token.as_bytes()[1]), "{token}");
-            let ends: &[&str] = if let Calls(ends) | Thought(ends) = opener { ends } else { &[] };
-            for token in ends.iter().chain([token]).filter(|token| !ORDINARY.contains(token)) {
+            assert!(
+                may_begin(token.as_bytes()[0])
+                    && may_go_on(token.as_bytes()[0], token.as_bytes()[1]),
+                "{token}"
+            );
+            let ends: &[&str] = if let Calls(ends) | Thought(ends) = opener {
+                ends
+            } else {
+                &[]
+            };
+            for token in ends
+                .iter()
+                .chain([token])
+                .filter(|token| !ORDINARY.contains(token))
+            {
                 let broken = neutralise(token);
-                assert!(!broken.contains(token) && broken.replace('\u{200b}', "") == **token, "{token}");
+                assert!(
+                    !broken.contains(token) && broken.replace('\u{200b}', "") == **token,
+                    "{token}"
+                );
             }
         }
         let own = Tokens::of_template("{{ '<thought>' }}<answer>", []);

@@ -15,8 +15,15 @@ use super::value::Later;
 use super::value::is_text;
 use super::value::trimmed;
 
-/// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of `closers`.
-pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+/// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of
+/// `closers`.
+pub(super) fn pairs(
+    c: &mut Cursor,
+    name: &str,
+    closers: &[&str],
+    tools: &Tools,
+    found: &mut Found,
+) -> Read<()> {
     let mut fields = Map::new();
     loop {
         c.spaces();
@@ -31,16 +38,25 @@ pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools,
         c.spaces();
         c.expect("<arg_value>")?;
         let text = arg_value(c, closers)?;
-        fields.insert(key.clone(), tools.typed(name, &key, trimmed(text, is_text(&key))));
+        fields.insert(
+            key.clone(),
+            tools.typed(name, &key, trimmed(text, is_text(&key))),
+        );
     }
-    found.push([Call { name: name.to_owned(), arguments: exact::write(&Value::Object(fields)) }], c.at());
+    found.push(
+        [Call {
+            name: name.to_owned(),
+            arguments: exact::write(&Value::Object(fields)),
+        }],
+        c.at(),
+    );
     Ok(())
 }
 
 /// Reads GLM's value up to the closing tag behind which the call goes on or ends.
 ///
-/// Where the value opens values itself that tag is one of theirs, unless it is the only one: some only speak of them. Several leave the
-/// call incomplete: half a value would be worse than none.
+/// Where the value opens values itself that tag is one of theirs, unless it is the only one: some
+/// only speak of them. Several leave the call incomplete: half a value would be worse than none.
 fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
     const OPENER: &str = "<arg_value>";
     const CLOSER: &str = "</arg_value>";
@@ -67,7 +83,10 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
         n_open += memchr::memmem::find_iter(piece.as_bytes(), OPENER).count();
         let behind = c.at();
         c.spaces();
-        let fits = c.peek_or_end()?.is_none() || c.close_any(closers)? || c.close_any(&AROUND)? || c.close("<arg_key>")?;
+        let fits = c.peek_or_end()?.is_none()
+            || c.close_any(closers)?
+            || c.close_any(&AROUND)?
+            || c.close("<arg_key>")?;
         c.go(behind);
         if fits && n_open == 0 && later.is_quoted(c, false)? {
             continue;

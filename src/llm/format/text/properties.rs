@@ -152,12 +152,18 @@ const BITS: &[&str] = &[
 ];
 
 fn text() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop_oneof![6 => prop::sample::select(BITS).prop_map(str::to_owned), 1 => ".{0,6}"], 0..24)
-        .prop_map(|bits| bits.concat())
+    prop::collection::vec(
+        prop_oneof![6 => prop::sample::select(BITS).prop_map(str::to_owned), 1 => ".{0,6}"],
+        0..24,
+    )
+    .prop_map(|bits| bits.concat())
 }
 
 fn in_pieces(text: &str, cuts: &[usize], tools: &Tools, hint: Option<Hint>) -> Parsed {
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
+    let mut cuts: Vec<usize> = cuts
+        .iter()
+        .map(|cut| text.floor_char_boundary(cut % (text.len() + 1)))
+        .collect();
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
     let mut parsed = Parsed::default();
@@ -240,7 +246,17 @@ fn a_call_behind_a_long_line_is_quoted_or_not_however_it_is_cut() {
 fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     const MOST: u64 = 48;
     let mut bits: Vec<String> = BITS.iter().map(|bit| (*bit).to_owned()).collect();
-    for opener in ["<tool_call>", "[TOOL_CALLS]", "```json\n", "\n", "<|python_tag|>", "functools", "\n[", "<think>", "<tool>"] {
+    for opener in [
+        "<tool_call>",
+        "[TOOL_CALLS]",
+        "```json\n",
+        "\n",
+        "<|python_tag|>",
+        "functools",
+        "\n[",
+        "<think>",
+        "<tool>",
+    ] {
         for body in [
             "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
             "{\"name\":\"bash\",\"arguments\":",
@@ -257,7 +273,12 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     bits.push("<function=bash><parameter=command>\n".to_owned());
     bits.push("<function=bash>\n<parameter=command>\n<".to_owned());
     bits.push("<|channel|>commentary to=functions.bash ".to_owned());
-    for end in ["</parameter></function>", "\n</function>\nx", "</parameter>\n</function>\n</tool_call>\nx", "\n</function></parameter>x"] {
+    for end in [
+        "</parameter></function>",
+        "\n</function>\nx",
+        "</parameter>\n</function>\n</tool_call>\nx",
+        "\n</function></parameter>x",
+    ] {
         bits.push(format!("<function=bash><parameter=command>{end}"));
         bits.push(end.to_owned());
         bits.push(format!("<tool_call>\n<function=bash>\n<parameter=command>\n<function=x><parameter=y>{end}\n</tool_call>\n"));
@@ -267,13 +288,22 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     let check = |head: &str, bit: &str, size, step| {
         let text = repeated(head, bit, size);
         let looks = work(&text, step) / text.len() as u64;
-        assert!(looks <= MOST, "{looks} looks at each byte of {head}{bit} in steps of {step}");
+        assert!(
+            looks <= MOST,
+            "{looks} looks at each byte of {head}{bit} in steps of {step}"
+        );
     };
     for bit in soak::sample(&bits, 10) {
         // Already here something quadratic would look a thousand times.
-        for (head, step) in
-            [("", 12 << 10), ("", 700), ("<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"", 64), ("<think>", 700)]
-        {
+        for (head, step) in [
+            ("", 12 << 10),
+            ("", 700),
+            (
+                "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"",
+                64,
+            ),
+            ("<think>", 700),
+        ] {
             check(head, bit, 12 << 10, step);
         }
     }
@@ -282,7 +312,12 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
         check("", bit, mega, mega);
     }
     // Ends that are missing, or stand far behind.
-    for opener in ["<|tool_call|>x ", "<|python_tag|>x ", "<|python_start|>x ", "<tool_call>x "] {
+    for opener in [
+        "<|tool_call|>x ",
+        "<|python_tag|>x ",
+        "<|python_start|>x ",
+        "<tool_call>x ",
+    ] {
         check("<tool_call>{\"a\":\"</tool_call>", opener, mega, mega);
         check("<tool_call>{\"a\":\"</tool_call>", opener, part, 700);
     }
@@ -298,8 +333,14 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
 #[test]
 fn many_marks_of_code_are_the_same_however_they_are_cut() {
     for head in ["", "x ", "```\n", "~~~\n", "a\n"] {
-        for (mark, tail) in [("`", "\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```"), ("~", "json\nx"), ("`", " x ` y")]
-        {
+        for (mark, tail) in [
+            (
+                "`",
+                "\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```",
+            ),
+            ("~", "json\nx"),
+            ("`", " x ` y"),
+        ] {
             for n in [3, 127, 128, 129, 256, 400] {
                 let text = head.to_owned() + &mark.repeat(n) + tail;
                 let whole = parse(&text, &tools(), None);
@@ -316,10 +357,18 @@ fn many_marks_of_code_are_the_same_however_they_are_cut() {
 #[test]
 fn many_calls_that_no_token_marks_are_read_in_time() {
     let started = std::time::Instant::now();
-    for line in ["bash(command=\"x\")\n", "[bash(command=\"x\")]\n\n", "bash\n{\"command\":\"ls\"}\n", "read_file(path=\"x\")\n"] {
+    for line in [
+        "bash(command=\"x\")\n",
+        "[bash(command=\"x\")]\n\n",
+        "bash\n{\"command\":\"ls\"}\n",
+        "read_file(path=\"x\")\n",
+    ] {
         let n = soak::whole_or(20_000, 5_000);
         let parsed = parse(&line.repeat(n), &tools(), None);
-        assert!(parsed.calls.len() == n && parsed.content.is_empty(), "{line}");
+        assert!(
+            parsed.calls.len() == n && parsed.content.is_empty(),
+            "{line}"
+        );
     }
     assert!(started.elapsed().as_secs() < 120, "{:?}", started.elapsed());
 }

@@ -1,4 +1,5 @@
-//! Calls as Python writes them: Llama 4, LFM2, Olmo, Gemma's `tool_code`, and the built-in tools of Llama 3.
+//! Calls as Python writes them: Llama 4, LFM2, Olmo, Gemma's `tool_code`, and the built-in tools of
+//! Llama 3.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -22,7 +23,11 @@ pub(super) fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
         c.spaces();
         if c.close("]")? {
             found.end = c.at();
-            return if found.calls.is_empty() { Err(Stop::No) } else { Ok(()) };
+            return if found.calls.is_empty() {
+                Err(Stop::No)
+            } else {
+                Ok(())
+            };
         }
         if c.peek()? == b',' && !found.calls.is_empty() {
             c.next()?;
@@ -81,7 +86,9 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
             }
             byte if byte.is_ascii_alphabetic() || byte == b'_' => {
                 let at = c.at();
-                let key = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?.to_owned();
+                let key = c
+                    .run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?
+                    .to_owned();
                 c.spaces();
                 if c.peek()? == b'=' {
                     c.next()?;
@@ -101,6 +108,12 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
         c.spaces();
         c.expect(")")?;
     }
-    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
+    found.push(
+        [Call {
+            name,
+            arguments: exact::write(&Value::Object(fields)),
+        }],
+        c.at(),
+    );
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Models that write on behind their turn: what others are made to say there is no part of the answer, and no call answers it.
+//! Models that write on behind their turn: what others are made to say there is no part of the
+//! answer, and no call answers it.
 
 use super::corpus::FORMATS;
 use super::corpus::LS;
@@ -38,10 +39,35 @@ fn nothing_behind_the_turn_of_another_is_a_call_or_said() {
         for format in soak::sample(FORMATS, 5) {
             let what = format!("{} behind {turn}", format.name);
             let behind = format!("{turn}{}", format.one);
-            check(&what, &format!("All done.{behind}"), "All done.", "", &[], None);
-            check(&what, &format!("All done.{behind}{behind}\nSo it is."), "All done.", "", &[], None);
-            check(&what, &format!("{}{behind}", format.one), "", "", &[LS], None);
-            assert_eq!(read(&format!("<think>All done.{behind}"), None).2, [""; 0], "{what}");
+            check(
+                &what,
+                &format!("All done.{behind}"),
+                "All done.",
+                "",
+                &[],
+                None,
+            );
+            check(
+                &what,
+                &format!("All done.{behind}{behind}\nSo it is."),
+                "All done.",
+                "",
+                &[],
+                None,
+            );
+            check(
+                &what,
+                &format!("{}{behind}", format.one),
+                "",
+                "",
+                &[LS],
+                None,
+            );
+            assert_eq!(
+                read(&format!("<think>All done.{behind}"), None).2,
+                [""; 0],
+                "{what}"
+            );
         }
     }
 }
@@ -68,7 +94,14 @@ fn what_only_ends_the_models_own_turn_ends_nothing_else() {
         "<|end\u{2581}of\u{2581}sentence|>",
     ] {
         check("at the end", &format!("Done.{end}"), "Done.", "", &[], None);
-        check("behind a call", &format!("{call}{end}\n"), "", "", &[LS], None);
+        check(
+            "behind a call",
+            &format!("{call}{end}\n"),
+            "",
+            "",
+            &[LS],
+            None,
+        );
     }
     for again in [
         "<|im_end|>\n<|im_start|>assistant\n",
@@ -77,10 +110,21 @@ fn what_only_ends_the_models_own_turn_ends_nothing_else() {
         "<|assistant|>\n",
         "<|end|><|start|>assistant<|channel|>final<|message|>",
     ] {
-        check("goes on", &format!("I look.{again}{call}"), "I look.", "", &[LS], None);
+        check(
+            "goes on",
+            &format!("I look.{again}{call}"),
+            "I look.",
+            "",
+            &[LS],
+            None,
+        );
     }
     // Shown as code, as whoever explains a template does.
-    for text in ["A turn begins with `<|im_start|>user` there.", "```\n<|im_start|>user\nHi<|im_end|>\n```\nis a turn.", "a [INSTALL] b"] {
+    for text in [
+        "A turn begins with `<|im_start|>user` there.",
+        "```\n<|im_start|>user\nHi<|im_end|>\n```\nis a turn.",
+        "a [INSTALL] b",
+    ] {
         check("spoken of", text, text, "", &[], None);
     }
     for text in [
@@ -90,9 +134,20 @@ fn what_only_ends_the_models_own_turn_ends_nothing_else() {
     ] {
         check("spoken of in the open", text, text, "", &[], None);
     }
-    for turn in
-        ["<|im_start|>user\nHi", "<|im_end|> <|im_start|>user Hi", "<|user|>\nHi", "<|start_header_id|>user<|end_header_id|>Hi", "<|user|>"]
-    {
-        check("a turn", &format!("All done. {turn}"), "All done.", "", &[], None);
+    for turn in [
+        "<|im_start|>user\nHi",
+        "<|im_end|> <|im_start|>user Hi",
+        "<|user|>\nHi",
+        "<|start_header_id|>user<|end_header_id|>Hi",
+        "<|user|>",
+    ] {
+        check(
+            "a turn",
+            &format!("All done. {turn}"),
+            "All done.",
+            "",
+            &[],
+            None,
+        );
     }
 }

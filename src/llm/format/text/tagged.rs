@@ -1,7 +1,9 @@
-//! What stands between a tag for calls and its end: Hermes and Qwen, `OpenMono`, Orangutan, Granite, Llama's `<|python_tag|>`, Command-R,
-//! Nemotron, `MiniMax`, LFM2, GLM, Gemma and others put any of a few things there.
+//! What stands between a tag for calls and its end: Hermes and Qwen, `OpenMono`, Orangutan,
+//! Granite, Llama's `<|python_tag|>`, Command-R, Nemotron, `MiniMax`, LFM2, GLM, Gemma and others
+//! put any of a few things there.
 //!
-//! Which one it is shows in its first characters. A tag that something else follows is only spoken of.
+//! Which one it is shows in its first characters. A tag that something else follows is only spoken
+//! of.
 
 use super::call::Form;
 use super::cursor::Cursor;
@@ -37,12 +39,15 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
             Some(b'{' | b'"') => family::objects(c, Form::Marked, tools, found)?,
             Some(b'[') => list(c, tools, found)?,
             // Hunyuan marks each call of a list again.
-            Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => read(c, &["</tool_call>"], tools, found)?,
+            Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => {
+                read(c, &["</tool_call>"], tools, found)?
+            }
             Some(b'<') => {
                 let is_tagged = element(c, closers, tools, found)?;
                 if is_tagged && let Err(stop) = is_followed(c, closers) {
                     // Half a value may have held an end like this call's.
-                    (found.begun, found.is_tagged) = (found.calls.pop().map(|call| call.name), true);
+                    (found.begun, found.is_tagged) =
+                        (found.calls.pop().map(|call| call.name), true);
                     return Err(stop);
                 }
             }
@@ -56,7 +61,9 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
                     stop => return stop,
                 }
             }
-            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => named(c, closers, tools, found)?,
+            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
+                named(c, closers, tools, found)?
+            }
             Some(_) => return Err(Stop::No),
         }
         if found.calls.len() == before && before == 0 {
@@ -72,15 +79,25 @@ fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     c.spaces();
     let first = c.peek()?;
     c.go(begin);
-    if first == b'{' || first == b']' { family::objects(c, Form::Marked, tools, found) } else { pythonic::list(c, tools, found) }
+    if first == b'{' || first == b']' {
+        family::objects(c, Form::Marked, tools, found)
+    } else {
+        pythonic::list(c, tools, found)
+    }
 }
 
-/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether tags hold its arguments.
+/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether tags hold
+/// its arguments.
 fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<bool> {
     let begin = c.at();
-    if ["<function=", "<invoke name=", "<\u{ff5c}DSML\u{ff5c}invoke name=", "<|DSML|invoke name="]
-        .iter()
-        .any(|token| c.is_cut_within(token))
+    if [
+        "<function=",
+        "<invoke name=",
+        "<\u{ff5c}DSML\u{ff5c}invoke name=",
+        "<|DSML|invoke name=",
+    ]
+    .iter()
+    .any(|token| c.is_cut_within(token))
     {
         return Err(Stop::More);
     }

@@ -1,4 +1,5 @@
-//! The tools that a text may call: only their names are calls, and their schemas say what a text is meant to be.
+//! The tools that a text may call: only their names are calls, and their schemas say what a text is
+//! meant to be.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,17 @@ use podbay_event::is_same_name;
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
 
 /// What stands for a name where the form of a call is shown.
-const PLACEHOLDERS: [&str; 9] =
-    ["name", "tool", "function", "tool_name", "tool-name", "toolname", "function_name", "function-name", "functionname"];
+const PLACEHOLDERS: [&str; 9] = [
+    "name",
+    "tool",
+    "function",
+    "tool_name",
+    "tool-name",
+    "toolname",
+    "function_name",
+    "function-name",
+    "functionname",
+];
 /// Longest name of a tool that does not exist, in bytes.
 const MAX_NAME: usize = 64;
 
@@ -39,19 +49,30 @@ struct Parameter {
 impl Tools {
     pub fn new<'s>(specs: impl IntoIterator<Item = &'s ToolSpec>) -> Self {
         Self {
-            by_name: Arc::new(specs.into_iter().map(|spec| (spec.name.clone(), parameters(&spec.parameters))).collect()),
+            by_name: Arc::new(
+                specs
+                    .into_iter()
+                    .map(|spec| (spec.name.clone(), parameters(&spec.parameters)))
+                    .collect(),
+            ),
             takes_any: false,
         }
     }
 
     /// Returns these tools, and any other for calls that a token marks.
     pub(crate) fn and_any(&self) -> Self {
-        Self { takes_any: true, ..self.clone() }
+        Self {
+            takes_any: true,
+            ..self.clone()
+        }
     }
 
     /// Returns these tools and no other, for what no token marks.
     pub(super) fn only_known(&self) -> Self {
-        Self { takes_any: false, ..self.clone() }
+        Self {
+            takes_any: false,
+            ..self.clone()
+        }
     }
 
     /// Returns whether a call of this name, as a model writes it, is one of these tools.
@@ -63,55 +84,95 @@ impl Tools {
         self.by_name.is_empty()
     }
 
-    /// Returns a name without the blanks around it and what some servers and models put before all names, in whatever case.
+    /// Returns a name without the blanks around it and what some servers and models put before all
+    /// names, in whatever case.
     pub fn bare(written: &str) -> &str {
         let written = written.trim();
-        let behind = |prefix: &str| written.split_at_checked(prefix.len()).filter(|(begin, _)| begin.eq_ignore_ascii_case(prefix));
-        PREFIXES.iter().find_map(|prefix| behind(prefix)).map_or(written, |(_, name)| name)
+        let behind = |prefix: &str| {
+            written
+                .split_at_checked(prefix.len())
+                .filter(|(begin, _)| begin.eq_ignore_ascii_case(prefix))
+        };
+        PREFIXES
+            .iter()
+            .find_map(|prefix| behind(prefix))
+            .map_or(written, |(_, name)| name)
     }
 
     /// Returns the known name that `written` stands for.
     pub(super) fn resolve(&self, written: &str) -> Option<&str> {
         let written = written.trim().trim_matches(['"', '\'']);
-        let find = |name: &str| self.by_name.get_key_value(name).map(|(name, _)| name.as_str());
-        find(written).or_else(|| PREFIXES.iter().find_map(|prefix| find(written.strip_prefix(prefix)?)))
+        let find = |name: &str| {
+            self.by_name
+                .get_key_value(name)
+                .map(|(name, _)| name.as_str())
+        };
+        find(written).or_else(|| {
+            PREFIXES
+                .iter()
+                .find_map(|prefix| find(written.strip_prefix(prefix)?))
+        })
     }
 
-    /// Returns the name that a marked call means by `written`: a known one, or any where any will do.
+    /// Returns the name that a marked call means by `written`: a known one, or any where any will
+    /// do.
     pub(super) fn called<'n>(&'n self, written: &'n str) -> Option<&'n str> {
-        self.resolve(written).or_else(|| other(written).filter(|_| self.takes_any))
+        self.resolve(written)
+            .or_else(|| other(written).filter(|_| self.takes_any))
     }
 
     /// Returns whether a known name, as it may be written, begins like this.
     pub(super) fn may_begin(&self, written: &str) -> bool {
         let begins = |begin: &str| self.by_name.keys().any(|name| name.starts_with(begin));
-        begins(written) || PREFIXES.iter().any(|prefix| prefix.starts_with(written) || written.strip_prefix(prefix).is_some_and(begins))
+        begins(written)
+            || PREFIXES.iter().any(|prefix| {
+                prefix.starts_with(written) || written.strip_prefix(prefix).is_some_and(begins)
+            })
     }
 
     /// Returns the argument at a place, for calls that do not name theirs.
     pub(super) fn parameter(&self, tool: &str, place: usize) -> Option<&str> {
-        self.by_name.get(tool)?.get(place).map(|parameter| parameter.name.as_str())
+        self.by_name
+            .get(tool)?
+            .get(place)
+            .map(|parameter| parameter.name.as_str())
     }
 
     /// Returns whether a tool may have an argument of that name; without a schema it may have any.
     pub(super) fn may_have(&self, tool: &str, parameter: &str) -> bool {
-        self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| is_same_name(&one.name, parameter)))
+        self.by_name.get(tool).is_none_or(|all| {
+            all.is_empty() || all.iter().any(|one| is_same_name(&one.name, parameter))
+        })
     }
 
     /// Returns the arguments that a tool may have, as far as they are known.
     pub(super) fn parameters(&self, tool: &str) -> impl Iterator<Item = &str> {
-        self.by_name.get(tool).into_iter().flatten().map(|parameter| parameter.name.as_str())
+        self.by_name
+            .get(tool)
+            .into_iter()
+            .flatten()
+            .map(|parameter| parameter.name.as_str())
     }
 
     /// Returns the arguments that a known tool must have.
     pub(super) fn required(&self, tool: &str) -> Option<Vec<&str>> {
         let all = self.by_name.get(tool)?;
-        Some(all.iter().filter(|parameter| parameter.is_required).map(|parameter| parameter.name.as_str()).collect())
+        Some(
+            all.iter()
+                .filter(|parameter| parameter.is_required)
+                .map(|parameter| parameter.name.as_str())
+                .collect(),
+        )
     }
 
     /// Returns what an argument that stands as bare text is meant to be.
     pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
-        let find = |is_it: fn(&str, &str) -> bool| self.by_name.get(tool)?.iter().find(|one| is_it(&one.name, parameter));
+        let find = |is_it: fn(&str, &str) -> bool| {
+            self.by_name
+                .get(tool)?
+                .iter()
+                .find(|one| is_it(&one.name, parameter))
+        };
         let known = find(|one, other| one == other).or_else(|| find(is_same_name));
         let types = known.map_or(&[][..], |parameter| &parameter.types);
         let as_text = || Value::String(text.to_owned());
@@ -126,7 +187,10 @@ impl Tools {
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),
             "None" => Value::Null,
-            _ => match serde_json::from_str(trimmed).ok().or_else(|| nearly(trimmed, types)) {
+            _ => match serde_json::from_str(trimmed)
+                .ok()
+                .or_else(|| nearly(trimmed, types))
+            {
                 Some(value) => value,
                 None => return as_text(),
             },
@@ -139,16 +203,22 @@ impl Tools {
 /// Returns the name of a tool that does not exist, unless it only stands for one.
 fn other(written: &str) -> Option<&str> {
     let written = written.trim().trim_matches(['"', '\'']);
-    let name = PREFIXES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
+    let name = PREFIXES
+        .iter()
+        .find_map(|prefix| written.strip_prefix(prefix))
+        .unwrap_or(written);
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
         && name.len() <= MAX_NAME;
     (is_name && !PLACEHOLDERS.contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Returns a list or an object that is nearly JSON, such as Python's, where it can be nothing else.
 fn nearly(text: &str, types: &[String]) -> Option<Value> {
-    let is_meant = |kind: &str, begin: char| text.starts_with(begin) && types.iter().any(|one| one == kind);
+    let is_meant =
+        |kind: &str, begin: char| text.starts_with(begin) && types.iter().any(|one| one == kind);
     if !is_meant("array", '[') && !is_meant("object", '{') {
         return None;
     }
@@ -158,8 +228,16 @@ fn nearly(text: &str, types: &[String]) -> Option<Value> {
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
-    let required: Vec<&str> = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let parameter = |(name, property): (&String, &Value)| Parameter {
         name: name.clone(),
         types: types(property, schema, 0),
@@ -167,7 +245,12 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
     };
     let mut all: Vec<Parameter> = properties.iter().map(parameter).collect();
     // Where arguments go by their place, those that must be there come first.
-    all.sort_by_key(|parameter| required.iter().position(|name| *name == parameter.name).unwrap_or(usize::MAX));
+    all.sort_by_key(|parameter| {
+        required
+            .iter()
+            .position(|name| *name == parameter.name)
+            .unwrap_or(usize::MAX)
+    });
     all
 }
 
@@ -176,19 +259,39 @@ fn types(property: &Value, root: &Value, depth: usize) -> Vec<String> {
     if depth > 8 {
         return Vec::new();
     }
-    if let Some(target) = property.get("$ref").and_then(Value::as_str).and_then(|path| root.pointer(path.strip_prefix('#')?)) {
+    if let Some(target) = property
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| root.pointer(path.strip_prefix('#')?))
+    {
         return types(target, root, depth + 1);
     }
     match property.get("type") {
         Some(Value::String(one)) => return vec![one.clone()],
-        Some(Value::Array(some)) => return some.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(some)) => {
+            return some
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+        }
         _ => {}
     }
     if let Some(values) = property.get("enum").and_then(Value::as_array) {
-        return if values.iter().any(Value::is_string) { vec!["string".to_owned()] } else { Vec::new() };
+        return if values.iter().any(Value::is_string) {
+            vec!["string".to_owned()]
+        } else {
+            Vec::new()
+        };
     }
-    let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| property.get(*key)).filter_map(Value::as_array).flatten();
-    choices.flat_map(|choice| types(choice, root, depth + 1)).collect()
+    let choices = ["anyOf", "oneOf", "allOf"]
+        .iter()
+        .filter_map(|key| property.get(*key))
+        .filter_map(Value::as_array)
+        .flatten();
+    choices
+        .flat_map(|choice| types(choice, root, depth + 1))
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,16 +308,34 @@ mod tests {
             },
             "required": ["path"], "$defs": {"N": {"type": "integer"}},
         });
-        Tools::new([&ToolSpec { name: "read".into(), description: String::new(), parameters }])
+        Tools::new([&ToolSpec {
+            name: "read".into(),
+            description: String::new(),
+            parameters,
+        }])
     }
 
     #[test]
     fn names_are_found_with_what_surrounds_them() {
-        for name in ["read", " read\n", "\"read\"", "functions.read", "default_api.read"] {
+        for name in [
+            "read",
+            " read\n",
+            "\"read\"",
+            "functions.read",
+            "default_api.read",
+        ] {
             assert_eq!(tools().resolve(name), Some("read"), "{name}");
         }
-        assert!(["r", "rea", "read", "func", "functions.re"].iter().all(|begin| tools().may_begin(begin)));
-        assert!(["x", "reads", "functions.x", "functional"].iter().all(|begin| !tools().may_begin(begin)));
+        assert!(
+            ["r", "rea", "read", "func", "functions.re"]
+                .iter()
+                .all(|begin| tools().may_begin(begin))
+        );
+        assert!(
+            ["x", "reads", "functions.x", "functional"]
+                .iter()
+                .all(|begin| !tools().may_begin(begin))
+        );
         for name in ["", "reader", "rea", "functions.", "x.read", "READ"] {
             assert_eq!(tools().resolve(name), None, "{name}");
         }
@@ -225,16 +346,29 @@ mod tests {
         let typed = |parameter, text| tools().typed("read", parameter, text);
         assert_eq!(typed("path", "12"), json!("12"));
         assert_eq!(typed("limit", " 12 "), json!(12));
-        assert_eq!([typed("Path", "12"), typed("LIMIT", "12")], [json!("12"), json!(12)]);
+        assert_eq!(
+            [typed("Path", "12"), typed("LIMIT", "12")],
+            [json!("12"), json!(12)]
+        );
         assert_eq!(typed("limit", "many"), json!("many"));
         assert_eq!(typed("mode", "1"), json!("1"));
         assert_eq!(typed("names", "[\"a\"]"), json!(["a"]));
         assert_eq!(
-            [typed("names", "['a', \"it's\",]"), typed("names", "['a'"), typed("names", "['a'] b")],
+            [
+                typed("names", "['a', \"it's\",]"),
+                typed("names", "['a'"),
+                typed("names", "['a'] b")
+            ],
             [json!(["a", "it's"]), json!("['a'"), json!("['a'] b")]
         );
-        assert_eq!([typed("deep", "True"), typed("deep", "None")], [json!(true), json!(null)]);
-        assert_eq!([typed("other", "{}"), typed("other", "\"x\"")], [json!({}), json!("\"x\"")]);
+        assert_eq!(
+            [typed("deep", "True"), typed("deep", "None")],
+            [json!(true), json!(null)]
+        );
+        assert_eq!(
+            [typed("other", "{}"), typed("other", "\"x\"")],
+            [json!({}), json!("\"x\"")]
+        );
         assert_eq!(tools().parameter("read", 0), Some("path"));
     }
 }

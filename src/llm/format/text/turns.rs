@@ -1,4 +1,5 @@
-//! Whose turn it is: what begins a turn of somebody else ends the answer, for a model that writes on makes up what others say.
+//! Whose turn it is: what begins a turn of somebody else ends the answer, for a model that writes
+//! on makes up what others say.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
@@ -27,8 +28,18 @@ const HEADS: [(&str, &str); 7] = [
 /// Begins a turn of gpt-oss; where the model itself speaks, its header says more.
 const CHANNEL: &str = "<|start|>";
 const MODELS: [&str; 2] = ["assistant", "model"];
-const OTHERS: [&str; 10] =
-    ["user", "system", "tool", "developer", "ipython", "environment", "observation", "human", "function", "functions"];
+const OTHERS: [&str; 10] = [
+    "user",
+    "system",
+    "tool",
+    "developer",
+    "ipython",
+    "environment",
+    "observation",
+    "human",
+    "function",
+    "functions",
+];
 
 /// Begins a turn by itself.
 const TOKENS: [(&str, Speaker); 23] = [
@@ -78,8 +89,19 @@ const ENDS: [&str; 9] = [
     "[e~[",
 ];
 /// How others speak there.
-const NAMES: [&str; 11] =
-    ["Human:", "User:", "System:", "### Human", "### User", "### Instruction", "USER:", "HUMAN:", "]~b]user", "]~b]tool", "]~b]system"];
+const NAMES: [&str; 11] = [
+    "Human:",
+    "User:",
+    "System:",
+    "### Human",
+    "### User",
+    "### Instruction",
+    "USER:",
+    "HUMAN:",
+    "]~b]user",
+    "]~b]tool",
+    "]~b]system",
+];
 
 /// Returns who begins to speak here, if a turn begins; its head is passed.
 pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
@@ -132,7 +154,8 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
     if cut { Err(Stop::More) } else { Ok(None) }
 }
 
-/// Returns whether the head of somebody's turn, which is passed, is a word in a sentence: in a turn a new line follows it, or its own end.
+/// Returns whether the head of somebody's turn, which is passed, is a word in a sentence: in a turn
+/// a new line follows it, or its own end.
 ///
 /// Only those are told apart so whose templates begin a new line there.
 pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
@@ -140,7 +163,10 @@ pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
     for (token, _) in HEADS.into_iter().chain([(CHANNEL, "")]) {
         if c.take(token)? {
             return match named(c)? {
-                Some(_) => Ok(!matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b'<'))),
+                Some(_) => Ok(!matches!(
+                    c.peek_or_end()?,
+                    None | Some(b'\n' | b'\r' | b'<')
+                )),
                 None => Ok(false),
             };
         }
@@ -152,7 +178,10 @@ pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
     }
     // In a turn of DeepSeek the words follow at once.
     if markers::token(c, &["User"])? {
-        return Ok(matches!(c.peek_or_end()?, Some(b' ' | b')' | b',' | b'.' | b':' | b';')));
+        return Ok(matches!(
+            c.peek_or_end()?,
+            Some(b' ' | b')' | b',' | b'.' | b':' | b';')
+        ));
     }
     c.go(begin);
     Ok(false)
@@ -178,15 +207,31 @@ mod tests {
 
     #[test]
     fn whatever_begins_a_turn_is_broken_on_the_wire() {
-        let heads = HEADS.iter().flat_map(|(head, end)| [*head, *end]).filter(|token| !token.is_empty());
+        let heads = HEADS
+            .iter()
+            .flat_map(|(head, end)| [*head, *end])
+            .filter(|token| !token.is_empty());
         let tokens = TOKENS.iter().map(|(token, _)| *token);
         // A name alone is a word, and ends no turn without the token before it.
-        let names = NAMES.into_iter().filter(|name| name.starts_with(|c: char| !c.is_alphanumeric() && c != '#'));
-        for token in heads.chain([CHANNEL]).chain(tokens).chain(ENDS).chain(names) {
+        let names = NAMES
+            .into_iter()
+            .filter(|name| name.starts_with(|c: char| !c.is_alphanumeric() && c != '#'));
+        for token in heads
+            .chain([CHANNEL])
+            .chain(tokens)
+            .chain(ENDS)
+            .chain(names)
+        {
             let first_two = (token.as_bytes()[0], token.as_bytes()[1]);
-            assert!(NAMES.contains(&token) || openers::may_go_on(first_two.0, first_two.1), "{token}");
+            assert!(
+                NAMES.contains(&token) || openers::may_go_on(first_two.0, first_two.1),
+                "{token}"
+            );
             let broken = neutralise(token);
-            assert!(!broken.contains(token) && broken.replace('\u{200b}', "") == token, "{token}");
+            assert!(
+                !broken.contains(token) && broken.replace('\u{200b}', "") == token,
+                "{token}"
+            );
         }
     }
 }

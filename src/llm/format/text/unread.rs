@@ -1,5 +1,6 @@
-//! Marked calls that nobody can read: half-quoted, with comments, in a form of the model's own. An answer that ends with nothing done must not
-//! pass for one that is done, so the model is told to write the call again.
+//! Marked calls that nobody can read: half-quoted, with comments, in a form of the model's own. An
+//! answer that ends with nothing done must not pass for one that is done, so the model is told to
+//! write the call again.
 
 use super::Call;
 use super::cursor::Cursor;
@@ -31,8 +32,14 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Begins with what there is from the opener on, which ends at `behind`; `None` where that marks no call.
-    pub(super) fn new(text: &str, behind: usize, opener: Opener, begins_line: bool) -> Option<Self> {
+    /// Begins with what there is from the opener on, which ends at `behind`; `None` where that
+    /// marks no call.
+    pub(super) fn new(
+        text: &str,
+        behind: usize,
+        opener: Opener,
+        begins_line: bool,
+    ) -> Option<Self> {
         let closers: &[&str] = match opener {
             Opener::Calls(closers) => closers,
             Opener::Attributed => &["</tool_call>"],
@@ -45,49 +52,80 @@ impl Unread {
             Opener::Mistral => &["[/TOOL_CALLS]"],
             _ => return None,
         };
-        let mut unread = Self { head: String::new(), len: 0, behind, closers, begins_line, since: Vec::new() };
+        let mut unread = Self {
+            head: String::new(),
+            len: 0,
+            behind,
+            closers,
+            begins_line,
+            since: Vec::new(),
+        };
         unread.add(text);
         Some(unread)
     }
 
     /// Takes more of the text.
     pub(super) fn add(&mut self, text: &str) {
-        let room = if self.len == self.head.len() { MAX.saturating_sub(self.len) } else { 0 };
+        let room = if self.len == self.head.len() {
+            MAX.saturating_sub(self.len)
+        } else {
+            0
+        };
         self.head.push_str(&text[..text.floor_char_boundary(room)]);
         self.len += text.len();
     }
 
     /// Forgets the last bytes: they are no part of the answer.
     pub(super) fn take_back(&mut self, n: usize) {
-        self.head.truncate(self.len.saturating_sub(n).min(self.head.len()));
+        self.head
+            .truncate(self.len.saturating_sub(n).min(self.head.len()));
     }
 
     /// Notes what was read as calls behind its beginning.
     pub(super) fn note(&mut self, calls: &[Call]) {
-        self.since.extend(calls.iter().map(|call| call.name.clone()));
+        self.since
+            .extend(calls.iter().map(|call| call.name.clone()));
     }
 
-    /// Returns what it calls, once all of the answer is there; `None` where it is talk, or was read after all.
+    /// Returns what it calls, once all of the answer is there; `None` where it is talk, or was read
+    /// after all.
     pub(super) fn settle(self, tools: &Tools) -> Option<Incomplete> {
         let inner = self.head.get(self.behind..)?;
-        let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
+        let end = self
+            .closers
+            .iter()
+            .filter_map(|closer| Some((inner.find(closer)?, closer.len())))
+            .min();
         let end = end.map(|(at, len)| (at, at + len));
-        let (body, behind) = end.map_or((inner, ""), |(at, behind)| (&inner[..at], &inner[behind..]));
+        let (body, behind) =
+            end.map_or((inner, ""), |(at, behind)| (&inner[..at], &inner[behind..]));
         let name = words(body).find_map(|word| tools.resolve(word));
         let begins = body.trim_start();
         let is_object = begins.starts_with(['{', '[', '(', '"']);
         let is_code = self.begins_line && self.head.starts_with(PYTHON) && is_program(begins);
         let tells_of_tool = body.contains("\"description\"") && body.contains("\"parameters\"");
         let is_call = match name {
-            Some(name) => !self.since.iter().any(|read| read == name) && (end.is_some() || is_object),
-            None => self.since.is_empty() && is_object && end.is_some() && body.contains("\"name\""),
+            Some(name) => {
+                !self.since.iter().any(|read| read == name) && (end.is_some() || is_object)
+            }
+            None => {
+                self.since.is_empty() && is_object && end.is_some() && body.contains("\"name\"")
+            }
         };
         let text = self.head[..self.behind + body.len()].to_owned();
         let is_one = is_code && self.since.is_empty() || is_call && !tells_of_tool;
         // Who goes on behind it does not wait for its result.
         let is_last = is_noise(behind) && self.len == self.head.len();
-        let part = if is_last { Part::Unreadable } else { Part::Unclear };
-        is_one.then(|| Incomplete { part, name: name.map(str::to_owned), text })
+        let part = if is_last {
+            Part::Unreadable
+        } else {
+            Part::Unclear
+        };
+        is_one.then(|| Incomplete {
+            part,
+            name: name.map(str::to_owned),
+            text,
+        })
     }
 }
 
@@ -100,14 +138,18 @@ fn is_noise(text: &str) -> bool {
             Ok(Some(byte)) if openers::may_begin(byte) => {}
             other => return other == Ok(None),
         }
-        if !matches!(openers::find(&mut c), Ok(Some(Opener::Noise | Opener::Section))) {
+        if !matches!(
+            openers::find(&mut c),
+            Ok(Some(Opener::Noise | Opener::Section))
+        ) {
             return false;
         }
     }
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).filter(|word| !word.is_empty())
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+        .filter(|word| !word.is_empty())
 }
 
 /// Returns whether a text is code rather than a sentence about the mark of it.
@@ -125,20 +167,44 @@ mod tests {
 
     /// A closing token at the very end says nothing.
     fn said(text: &str) -> String {
-        text.trim_end().trim_end_matches("</tool_call>").trim_end().to_owned()
+        text.trim_end()
+            .trim_end_matches("</tool_call>")
+            .trim_end()
+            .to_owned()
     }
 
     #[test]
     fn a_marked_call_that_nobody_can_read_is_reported() {
         for (text, content) in [
-            (r#"<tool_call>{{"name": "bash", "arguments": {{"command": "ls"}}}}</tool_call>"#, None),
-            ("<tool_call>\n{\"name\": \"bash\", // lists\n\"arguments\": {\"command\": \"ls\"}}\n</tool_call>", None),
-            ("<tool_call>{\"name\": bash, \"arguments\": {\"command\": \"ls\"}}</tool_call>", None),
-            ("I look.\n<tool_call>\n\u{a0}{\"name\": \u{a0}\"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>", None),
-            ("<tool_call id=\"1\">{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>", None),
+            (
+                r#"<tool_call>{{"name": "bash", "arguments": {{"command": "ls"}}}}</tool_call>"#,
+                None,
+            ),
+            (
+                "<tool_call>\n{\"name\": \"bash\", // lists\n\"arguments\": {\"command\": \"ls\"}}\n</tool_call>",
+                None,
+            ),
+            (
+                "<tool_call>{\"name\": bash, \"arguments\": {\"command\": \"ls\"}}</tool_call>",
+                None,
+            ),
+            (
+                "I look.\n<tool_call>\n\u{a0}{\"name\": \u{a0}\"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>",
+                None,
+            ),
+            (
+                "<tool_call id=\"1\">{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>",
+                None,
+            ),
             ("<tool>bash: ls -l</tool>", None),
-            ("<tool_call>(bash, ls)</tool_call>\n", Some("<tool_call>(bash, ls)")),
-            ("<function_call>{\"name\" => \"bash\", \"arguments\" => {\"command\" => \"ls\"}}</function_call>", None),
+            (
+                "<tool_call>(bash, ls)</tool_call>\n",
+                Some("<tool_call>(bash, ls)"),
+            ),
+            (
+                "<function_call>{\"name\" => \"bash\", \"arguments\" => {\"command\" => \"ls\"}}</function_call>",
+                None,
+            ),
         ] {
             let content = content.map_or_else(|| said(text), str::to_owned);
             check(text, text, &content, "", &[], Some("bash"));
@@ -149,12 +215,24 @@ mod tests {
 
     #[test]
     fn code_for_an_interpreter_is_a_call_that_nobody_can_read() {
-        for text in ["<|python_tag|>import os\nos.system(\"x\")", "I look.\n<|python_tag|>print('...')<|eom_id|>", "<|python_tag|>x = 1"] {
+        for text in [
+            "<|python_tag|>import os\nos.system(\"x\")",
+            "I look.\n<|python_tag|>print('...')<|eom_id|>",
+            "<|python_tag|>x = 1",
+        ] {
             let found = parse(text, &tools(), None);
             let incomplete = found.incomplete.expect("something is missing");
-            assert_eq!((incomplete.part, incomplete.name, found.calls.len()), (Part::Unreadable, None, 0), "{text}");
+            assert_eq!(
+                (incomplete.part, incomplete.name, found.calls.len()),
+                (Part::Unreadable, None, 0),
+                "{text}"
+            );
         }
-        for text in ["<|python_tag|> marks code in Llama 3", "The token <|python_tag|> begins code.", "```\n<|python_tag|>import os\n```"] {
+        for text in [
+            "<|python_tag|> marks code in Llama 3",
+            "The token <|python_tag|> begins code.",
+            "```\n<|python_tag|>import os\n```",
+        ] {
             assert_eq!(parse(text, &tools(), None).incomplete, None, "{text}");
         }
     }
@@ -165,8 +243,14 @@ mod tests {
             "Before, it wrote:\n\n<tool_call>{{\"name\": \"bash\", \"arguments\": {}}}</tool_call>\n\nNow the braces are single.",
             "<tool_call>{{\"name\": \"bash\"}}</tool_call> Let me wait.",
         ] {
-            let incomplete = parse(text, &tools(), None).incomplete.expect("looks like one");
-            assert_eq!((incomplete.part, incomplete.name.as_deref()), (Part::Unclear, Some("bash")), "{text}");
+            let incomplete = parse(text, &tools(), None)
+                .incomplete
+                .expect("looks like one");
+            assert_eq!(
+                (incomplete.part, incomplete.name.as_deref()),
+                (Part::Unclear, Some("bash")),
+                "{text}"
+            );
         }
     }
 
@@ -186,6 +270,13 @@ mod tests {
     fn what_is_read_after_all_is_not_reported() {
         let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
         let text = format!("<tool_call>{{{call}}}</tool_call>\n<tool_call>{call}</tool_call>");
-        check(&text, &text, &format!("<tool_call>{{{call}}}"), "", &[LS], None);
+        check(
+            &text,
+            &text,
+            &format!("<tool_call>{{{call}}}"),
+            "",
+            &[LS],
+            None,
+        );
     }
 }

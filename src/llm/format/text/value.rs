@@ -1,16 +1,18 @@
 //! The value of an argument that stands as bare text between tags.
 //!
-//! It goes to its own closing tag, past the elements within it: a file that is written may tell of calls. A closing tag is the value's own
-//! only where the call goes on or ends behind it; else it is part of the value. Models forget closing tags, so a line that begins with the
-//! next element ends a value as well, and where an element within it has no end, or takes the value's for its own, none is followed. A value
-//! may even quote the end of its own call: where another such end follows with no call begun between them, the first one is part of the
-//! value.
+//! It goes to its own closing tag, past the elements within it: a file that is written may tell of
+//! calls. A closing tag is the value's own only where the call goes on or ends behind it; else it
+//! is part of the value. Models forget closing tags, so a line that begins with the next element
+//! ends a value as well, and where an element within it has no end, or takes the value's for its
+//! own, none is followed. A value may even quote the end of its own call: where another such end
+//! follows with no call begun between them, the first one is part of the value.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
 
-/// What ends a call, or begins the next one, behind an argument: all that may follow one besides its call's own end.
+/// What ends a call, or begins the next one, behind an argument: all that may follow one besides
+/// its call's own end.
 pub(super) const AROUND: [&str; 16] = [
     "</tool_call>",
     "</seed:tool_call>",
@@ -51,7 +53,10 @@ const INNER: [(&str, &str); 7] = [
     ("<function=", "</function>"),
     ("<function name=", "</function>"),
     ("<invoke name=", "</invoke>"),
-    ("<\u{ff5c}DSML\u{ff5c}invoke name=", "</\u{ff5c}DSML\u{ff5c}invoke>"),
+    (
+        "<\u{ff5c}DSML\u{ff5c}invoke name=",
+        "</\u{ff5c}DSML\u{ff5c}invoke>",
+    ),
     ("<|DSML|invoke name=", "</|DSML|invoke>"),
 ];
 /// Deeper elements than any text about calls has.
@@ -70,8 +75,9 @@ pub(super) struct Tags<'a> {
     pub(super) keeps_line_end: bool,
 }
 
-/// Returns whether an argument of this name holds lines of a file, by the names that tools give theirs: there a last line end is worth
-/// keeping, while behind a path or a command it is a model's slip.
+/// Returns whether an argument of this name holds lines of a file, by the names that tools give
+/// theirs: there a last line end is worth keeping, while behind a path or a command it is a model's
+/// slip.
 pub(super) fn is_text(name: &str) -> bool {
     const TEXTS: [&str; 15] = [
         "content",
@@ -93,9 +99,14 @@ pub(super) fn is_text(name: &str) -> bool {
     TEXTS.contains(&name)
 }
 
-/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. `next`
-/// reads the name of an argument and returns whether it is the next one.
-pub(super) fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the
+/// ends or with the next argument. `next` reads the name of an argument and returns whether it is
+/// the next one.
+pub(super) fn value(
+    c: &mut Cursor,
+    tags: &Tags,
+    next: impl Fn(&mut Cursor) -> Read<bool>,
+) -> Read<String> {
     let begin = c.at();
     if !c.is_flat() {
         match balanced(c, tags, &next) {
@@ -111,14 +122,20 @@ pub(super) fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> R
     balanced(c, tags, &next)?.ok_or(Stop::No)
 }
 
-/// Reads a value; `None` where an element within it took for its own what ends the value, so that none of them can be followed.
-fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<Option<String>> {
+/// Reads a value; `None` where an element within it took for its own what ends the value, so that
+/// none of them can be followed.
+fn balanced(
+    c: &mut Cursor,
+    tags: &Tags,
+    next: &impl Fn(&mut Cursor) -> Read<bool>,
+) -> Read<Option<String>> {
     let begin = c.at();
     // Only at the beginning of a line: within one it is more likely what the value is about.
     let mut is_line_start = false;
     // What ends the elements that are open here, the innermost last.
     let mut inner: Vec<&str> = Vec::new();
-    // Arguments that the value opens by itself. They may have no end, so they only decide where the rest does not.
+    // Arguments that the value opens by itself. They may have no end, so they only decide where the
+    // rest does not.
     let mut n_open = 0_usize;
     // The same within the elements, and whether one of them was ended there.
     let mut n_inner = 0_usize;
@@ -225,7 +242,8 @@ pub(super) struct Later<'a> {
     ends: Vec<&'a str>,
     /// What begins another call, or another argument.
     begins: Vec<&'a str>,
-    /// Up to where it was looked, and what was found there: whoever asks again before that place need not look again.
+    /// Up to where it was looked, and what was found there: whoever asks again before that place
+    /// need not look again.
     known: Option<(usize, bool)>,
 }
 
@@ -236,12 +254,21 @@ impl<'a> Later<'a> {
 
     pub(super) fn new(closer: &'a str, ends: &[&'a str], begins: &[&'a str]) -> Self {
         let around = AROUND.into_iter().filter(|token| token.starts_with("</"));
-        let (ends, begins) = (ends.iter().copied().chain(around).collect(), begins.iter().copied().chain(CALLS).collect());
-        Self { closer, ends, begins, known: None }
+        let (ends, begins) = (
+            ends.iter().copied().chain(around).collect(),
+            begins.iter().copied().chain(CALLS).collect(),
+        );
+        Self {
+            closer,
+            ends,
+            begins,
+            known: None,
+        }
     }
 
-    /// Steps over the ends that are here, and returns whether they are part of the value: the call has another end behind them, and none
-    /// begins before that. `with_closer` says that the argument's own closing tag may stand among them, where models mix up their order.
+    /// Steps over the ends that are here, and returns whether they are part of the value: the call
+    /// has another end behind them, and none begins before that. `with_closer` says that the
+    /// argument's own closing tag may stand among them, where models mix up their order.
     ///
     /// Steps over nothing where nothing ends.
     pub(super) fn is_quoted(&mut self, c: &mut Cursor, with_closer: bool) -> Read<bool> {
@@ -288,8 +315,9 @@ impl<'a> Later<'a> {
     }
 }
 
-/// Returns whether right behind the end of what is around the call all ends follow in their order, that one among them: the one before is of the
-/// value. The call's own end may stand there twice by a model's slip.
+/// Returns whether right behind the end of what is around the call all ends follow in their order,
+/// that one among them: the one before is of the value. The call's own end may stand there twice by
+/// a model's slip.
 fn comes_again(c: &mut Cursor, tags: &Tags, token: &str) -> Read<bool> {
     c.spaces();
     if !c.take(&tags.closer)? {
@@ -303,11 +331,21 @@ fn comes_again(c: &mut Cursor, tags: &Tags, token: &str) -> Read<bool> {
     Ok(token != tags.end && c.take(token)?)
 }
 
-/// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An argument that no tool has may follow
-/// too, models invent them, but not where the value itself has opened one.
-fn follows(c: &mut Cursor, tags: &Tags, is_within: bool, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<bool> {
+/// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An
+/// argument that no tool has may follow too, models invent them, but not where the value itself has
+/// opened one.
+fn follows(
+    c: &mut Cursor,
+    tags: &Tags,
+    is_within: bool,
+    next: &impl Fn(&mut Cursor) -> Read<bool>,
+) -> Read<bool> {
     c.spaces();
-    if c.peek_or_end()?.is_none() || c.close(&tags.end)? || c.close_any(tags.ends)? || c.close_any(&AROUND)? {
+    if c.peek_or_end()?.is_none()
+        || c.close(&tags.end)?
+        || c.close_any(tags.ends)?
+        || c.close_any(&AROUND)?
+    {
         return Ok(true);
     }
     if c.close(&tags.opener)? {
@@ -326,22 +364,36 @@ fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
     Ok(None)
 }
 
-/// Returns a value without the line ends that belong to its tags: where it begins on a line of its own, the one before the closing tag does
-/// too. A value of one line that does not, has none either unless `keeps_line_end` says so: a name with a line end behind it is nobody's.
+/// Returns a value without the line ends that belong to its tags: where it begins on a line of its
+/// own, the one before the closing tag does too. A value of one line that does not, has none either
+/// unless `keeps_line_end` says so: a name with a line end behind it is nobody's.
 pub(super) fn trimmed(text: &str, keeps_line_end: bool) -> &str {
-    let begun = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'));
+    let begun = text
+        .strip_prefix("\r\n")
+        .or_else(|| text.strip_prefix('\n'));
     let ended = ended(begun.unwrap_or(text));
-    if begun.is_none() && (keeps_line_end || ended.contains('\n')) { text } else { ended }
+    if begun.is_none() && (keeps_line_end || ended.contains('\n')) {
+        text
+    } else {
+        ended
+    }
 }
 
-/// Returns a value whose closing tag was forgotten, so that the line of what follows it begins right behind it.
+/// Returns a value whose closing tag was forgotten, so that the line of what follows it begins
+/// right behind it.
 fn cut_short(text: &str) -> &str {
     let text = text.trim_end_matches([' ', '\t']);
-    ended(text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text))
+    ended(
+        text.strip_prefix("\r\n")
+            .or_else(|| text.strip_prefix('\n'))
+            .unwrap_or(text),
+    )
 }
 
 fn ended(text: &str) -> &str {
-    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+    text.strip_suffix("\r\n")
+        .or_else(|| text.strip_suffix('\n'))
+        .unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -356,6 +408,9 @@ mod tests {
             assert_eq!(trimmed("\n\none\n\n", keeps_line_end), "\none\n");
             assert_eq!(trimmed("one\ntwo\n", keeps_line_end), "one\ntwo\n");
         }
-        assert_eq!((trimmed("one\n", false), trimmed("one\n", true)), ("one", "one\n"));
+        assert_eq!(
+            (trimmed("one\n", false), trimmed("one\n", true)),
+            ("one", "one\n")
+        );
     }
 }

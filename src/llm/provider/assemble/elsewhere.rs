@@ -9,23 +9,32 @@ use crate::stream::Reply;
 use podbay_event::ToolCall;
 
 impl Assembler {
-    /// Takes calls of tools that do not exist, which are calls all the same, so that their results can say so; returns whether there are any.
+    /// Takes calls of tools that do not exist, which are calls all the same, so that their results
+    /// can say so; returns whether there are any.
     pub(super) fn take_unknown(&mut self) -> bool {
         if !self.with_calls() || !self.calls.is_empty() {
             return false;
         }
         let parser = self.text_parser(&self.tools.and_any());
-        let Some(parsed) = unknown::read(&self.text, parser, &self.parsed, &self.tools) else { return false };
+        let Some(parsed) = unknown::read(&self.text, parser, &self.parsed, &self.tools) else {
+            return false;
+        };
         self.parsed = parsed;
         true
     }
 
     /// Takes the calls of a thought that led to nothing else; returns whether there were any.
-    pub(super) fn take_calls_of_thought(&self, reply: &mut Reply, is_taken: impl Fn(&str) -> bool) -> bool {
+    pub(super) fn take_calls_of_thought(
+        &self,
+        reply: &mut Reply,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> bool {
         if self.is_cut() || !reply.text.trim().is_empty() {
             return false;
         }
-        let Some((calls, rest)) = in_thought(&reply.thinking, &self.tools) else { return false };
+        let Some((calls, rest)) = in_thought(&reply.thinking, &self.tools) else {
+            return false;
+        };
         reply.thinking = rest;
         (reply.calls, reply.fault) = numbered(calls, is_taken);
         true
@@ -38,15 +47,26 @@ fn in_thought(thinking: &str, tools: &text::Tools) -> Option<(Vec<text::Call>, S
         return None;
     }
     let parsed = text::parse(&format!("<think>{thinking}"), tools, None);
-    let rest = [parsed.reasoning, parsed.content].join("\n").trim().to_owned();
+    let rest = [parsed.reasoning, parsed.content]
+        .join("\n")
+        .trim()
+        .to_owned();
     (!parsed.calls.is_empty() && parsed.incomplete.is_none()).then_some((parsed.calls, rest))
 }
 
 /// Gives each call an id that no other call of the conversation has.
-pub(super) fn numbered(found: Vec<text::Call>, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+pub(super) fn numbered(
+    found: Vec<text::Call>,
+    is_taken: impl Fn(&str) -> bool,
+) -> (Vec<ToolCall>, Option<String>) {
     let mut calls = Calls::default();
     for (call, index) in found.into_iter().zip(0..) {
-        calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
+        calls.take(Piece {
+            index: Some(index),
+            id: None,
+            name: Some(call.name),
+            arguments: call.arguments.into(),
+        });
     }
     calls.finish(false, is_taken)
 }

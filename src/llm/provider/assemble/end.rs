@@ -1,4 +1,5 @@
-//! What an answer comes to when it ends: whole, cut off, or in a way that the server could not read.
+//! What an answer comes to when it ends: whole, cut off, or in a way that the server could not
+//! read.
 
 use super::Assembler;
 use super::Reading;
@@ -27,9 +28,14 @@ impl Assembler {
     /// Returns what there is at an interrupt; calls that were under way are left out.
     pub(crate) fn interrupted(self) -> Reply {
         let text = match self.reading {
-            Reading::Json { .. } | Reading::Held if self.parser.is_none() => begun_answer(&self.text),
+            Reading::Json { .. } | Reading::Held if self.parser.is_none() => {
+                begun_answer(&self.text)
+            }
             // As far as it was shown.
-            Reading::Json { .. } | Reading::Held | Reading::Text { .. } | Reading::Native { .. } => self.parsed.content,
+            Reading::Json { .. }
+            | Reading::Held
+            | Reading::Text { .. }
+            | Reading::Native { .. } => self.parsed.content,
             Reading::Schema => self.text,
         };
         Reply {
@@ -42,12 +48,20 @@ impl Assembler {
         }
     }
 
-    /// Returns the answer that the server could not read, where the part of it that it repeats holds calls.
-    pub(crate) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
+    /// Returns the answer that the server could not read, where the part of it that it repeats
+    /// holds calls.
+    pub(crate) fn recover(
+        &self,
+        raw: &str,
+        is_taken: impl Fn(&str) -> bool,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Option<Reply> {
         let has_calls = match self.reading {
             Reading::Native { with_calls } => with_calls,
             // Where calls are looked for in the text, what came of it is in hand already.
-            Reading::Json { with_calls } | Reading::Text { with_calls } => with_calls && self.text.is_empty(),
+            Reading::Json { with_calls } | Reading::Text { with_calls } => {
+                with_calls && self.text.is_empty()
+            }
             Reading::Held => self.text.is_empty(),
             Reading::Schema => false,
         };
@@ -60,10 +74,16 @@ impl Assembler {
             return None;
         }
         for call in &parsed.calls {
-            on(Update::CallStarted { name: call.name.clone() });
+            on(Update::CallStarted {
+                name: call.name.clone(),
+            });
         }
         let (calls, fault) = numbered(parsed.calls, is_taken);
-        let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
+        let text = if self.text.trim().is_empty() {
+            parsed.content
+        } else {
+            self.text.clone()
+        };
         let thinking = self.thinking.clone() + &parsed.reasoning;
         let usage = usage(self.usage, self.timings);
         Some(Reply {
@@ -80,7 +100,11 @@ impl Assembler {
     }
 
     /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
-    pub(crate) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
+    pub(crate) fn finish(
+        mut self,
+        is_taken: impl Fn(&str) -> bool,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<Reply, Error> {
         let (thinking, text) = (self.thinking_joint.end(), self.text_joint.end());
         if !thinking.is_empty() {
             self.add_thinking(&thinking, on)?;
@@ -93,7 +117,10 @@ impl Assembler {
         let was_to_be_object = self.take_unheld(on)?;
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
-        let mut incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
+        let mut incomplete = self
+            .parser
+            .as_mut()
+            .and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
         self.parser = None;
         self.add_pieces(pieces, on)?;
         self.take_behind_thought(told);
@@ -105,7 +132,9 @@ impl Assembler {
             // What the model made others say is not to be repeated as its own words.
             self.parsed.content.trim_end().clone_into(&mut self.text);
         }
-        let is_unclear = incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
+        let is_unclear = incomplete
+            .as_ref()
+            .is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
         let looks_like_call = is_unclear && self.with_calls() && self.calls.is_empty();
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply {
@@ -121,14 +150,21 @@ impl Assembler {
             Reading::Held if self.calls.is_empty() => Some(true),
             _ => None,
         };
-        if json == Some(true) && self.text.trim().is_empty() && self.take_calls_of_thought(&mut reply, &is_taken) {
+        if json == Some(true)
+            && self.text.trim().is_empty()
+            && self.take_calls_of_thought(&mut reply, &is_taken)
+        {
             reply.finish = finish(self.finish, &reply.calls);
             return Ok(reply);
         }
         if let Some(with_calls) = json {
             let parsed = match constrained::parse(&self.text) {
                 // Beside a call that cannot be carried out the answer is what there is.
-                Parsed::Call { said, name, .. } if !(said.is_empty() || with_calls && self.tools.has(&name)) => Parsed::Answer(said),
+                Parsed::Call { said, name, .. }
+                    if !(said.is_empty() || with_calls && self.tools.has(&name)) =>
+                {
+                    Parsed::Answer(said)
+                }
                 parsed => parsed,
             };
             let is_half = match &parsed {
@@ -136,9 +172,12 @@ impl Assembler {
                 Parsed::Faulty(_) => true,
                 Parsed::Call { .. } => false,
             };
-            if let Some(begun) = is_half.then(|| constrained::begun_answer(&self.text)).flatten() {
-                // One that only ran out of tokens is an answer, as far as it goes, and any half of one says more than none. Its raw half would
-                // only teach the model to write halves.
+            if let Some(begun) = is_half
+                .then(|| constrained::begun_answer(&self.text))
+                .flatten()
+            {
+                // One that only ran out of tokens is an answer, as far as it goes, and any half of
+                // one says more than none. Its raw half would only teach the model to write halves.
                 if !self.shown_text {
                     on(Update::Text(begun.clone()));
                 }
@@ -157,13 +196,27 @@ impl Assembler {
                     reply.half = self.half_in_prose(&text).filter(|_| with_calls);
                     reply.text = text;
                 }
-                Parsed::Call { said, name, arguments } if with_calls => {
+                Parsed::Call {
+                    said,
+                    name,
+                    arguments,
+                } if with_calls => {
                     self.show_rest(&said, on);
                     reply.text = said;
-                    self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
+                    self.calls.take(Piece {
+                        index: Some(0),
+                        id: None,
+                        name: Some(name),
+                        arguments: arguments.into(),
+                    });
                     (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
                 }
-                Parsed::Call { .. } => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
+                Parsed::Call { .. } => {
+                    reply.fault = Some(
+                        "No more tools can be used. Reply with {\"answer\": \"your text\"}."
+                            .to_owned(),
+                    )
+                }
                 Parsed::Faulty(problem) => {
                     reply.half = half_of_object(&self.text, self.finish);
                     reply.fault = Some(half_object(&self.text, self.finish, problem));
@@ -175,7 +228,11 @@ impl Assembler {
             let half = self.take_half_call();
             (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
             if let Some((begun, fault)) = half {
-                reply.half = Some(HalfCall { before: reply.text.clone(), begun, is_reported: true });
+                reply.half = Some(HalfCall {
+                    before: reply.text.clone(),
+                    begun,
+                    is_reported: true,
+                });
                 reply.fault = Some(fault);
             }
         } else if let Reading::Text { with_calls } = self.reading {
@@ -184,23 +241,36 @@ impl Assembler {
             if with_calls && reply.calls.is_empty() && reply.fault.is_none() {
                 self.take_calls_of_thought(&mut reply, &is_taken);
             }
-            if with_calls && reply.calls.is_empty() && reply.fault.is_none() && !reply.looks_like_call {
+            if with_calls
+                && reply.calls.is_empty()
+                && reply.fault.is_none()
+                && !reply.looks_like_call
+            {
                 reply.fault = prompted::unknown_tool(&reply.text, is_unheld);
             }
-            let is_plain = reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
+            let is_plain =
+                reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
             reply.written = is_plain.then(|| self.text.clone());
             // What cannot be repeated as it is, or should not be, is written anew.
-            let is_whole =
-                incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
+            let is_whole = incomplete.is_none()
+                && !is_over
+                && with_calls
+                && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|text| is_whole && !text.trim().is_empty());
-        } else if !self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|incomplete| is_sure(incomplete, &self.text)) {
+        } else if !self.parsed.calls.is_empty()
+            || incomplete
+                .as_ref()
+                .is_some_and(|incomplete| is_sure(incomplete, &self.text))
+        {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
             let with_calls = self.reading == (Reading::Native { with_calls: true });
             self.take_thought(&mut reply, incomplete.as_ref());
             // Where the tag itself is cut nobody knows yet that it is one.
-            reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
+            reply.half = incomplete
+                .filter(|_| with_calls)
+                .and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
             if with_calls {
                 reply.recovered = self.take_calls_of_thought(&mut reply, is_taken);
             }
@@ -213,14 +283,19 @@ impl Assembler {
     /// Shows what was not shown of the words in an object while they came.
     fn show_rest(&self, text: &str, on: &mut (dyn FnMut(Update) + Send)) {
         let shown = begun_answer(&self.text);
-        let rest =
-            if self.shown_text { text.strip_prefix(shown.as_str()).or_else(|| text.strip_prefix(shown.trim_end())) } else { Some(text) };
+        let rest = if self.shown_text {
+            text.strip_prefix(shown.as_str())
+                .or_else(|| text.strip_prefix(shown.trim_end()))
+        } else {
+            Some(text)
+        };
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             on(Update::Text(rest.to_owned()));
         }
     }
 
-    /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.
+    /// Takes what was said beside calls that the server itself reports. What else of the text looks
+    /// like a call is none then.
     fn take_words(&mut self, reply: &mut Reply) {
         reply.text = match self.reading {
             Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
@@ -238,9 +313,12 @@ impl Assembler {
 
     /// Takes the text, and out of it a thought that the template began and the server left there.
     fn take_thought(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>) {
-        let is_whole = self.parsed.calls.is_empty() && incomplete.is_none_or(|incomplete| incomplete.part == text::Part::Unclear);
+        let is_whole = self.parsed.calls.is_empty()
+            && incomplete.is_none_or(|incomplete| incomplete.part == text::Part::Unclear);
         // The headers of gpt-oss are no words, though there be no thought among them.
-        let has_header = ["<|channel|>", "<|start|>"].iter().any(|header| self.text.trim_start().starts_with(header));
+        let has_header = ["<|channel|>", "<|start|>"]
+            .iter()
+            .any(|header| self.text.trim_start().starts_with(header));
         if self.parsed.reasoning.is_empty() && !has_header || !is_whole {
             // What was cut goes on, and its last tag stands in the midst of the answer.
             if incomplete.is_none() && !self.is_cut() {
@@ -255,44 +333,63 @@ impl Assembler {
         reply.thinking.push_str(&parsed.reasoning);
     }
 
-    /// Drops the token from the end of an answer by which the model ends its turn, where its server left it there.
+    /// Drops the token from the end of an answer by which the model ends its turn, where its server
+    /// left it there.
     fn drop_end_of_turn(&mut self) {
         let said = self.parsed.content.trim_end();
         let rest = self.text.strip_prefix(said).map(str::trim);
-        if !said.is_empty() && rest.is_some_and(|rest| rest.starts_with(['<', '[']) && rest.ends_with(['>', ']']) && !rest.contains(' ')) {
+        if !said.is_empty()
+            && rest.is_some_and(|rest| {
+                rest.starts_with(['<', '[']) && rest.ends_with(['>', ']']) && !rest.contains(' ')
+            })
+        {
             self.text.truncate(said.len());
         }
     }
 
-    /// Keeps the blanks at the end of an answer that was cut there: they part it from what goes on with it.
+    /// Keeps the blanks at the end of an answer that was cut there: they part it from what goes on
+    /// with it.
     fn keep_blanks(&self, text: &mut String) {
         let said = self.text.trim_end();
-        if self.finish == Some(Finish::Length) && !text.is_empty() && said.ends_with(text.as_str()) {
+        if self.finish == Some(Finish::Length) && !text.is_empty() && said.ends_with(text.as_str())
+        {
             text.push_str(&self.text[said.len()..]);
         }
     }
 
     /// Makes a reply of what was found in the text.
-    fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
+    fn take_parsed(
+        &mut self,
+        reply: &mut Reply,
+        incomplete: Option<&text::Incomplete>,
+        is_taken: impl Fn(&str) -> bool,
+    ) {
         reply.half = incomplete.and_then(|incomplete| half(&self.parsed, incomplete, self.finish));
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
         self.keep_blanks(&mut reply.text);
         reply.thinking.push_str(&parsed.reasoning);
-        let fault = incomplete.and_then(|incomplete| prompted::not_carried_out(incomplete, self.finish));
+        let fault =
+            incomplete.and_then(|incomplete| prompted::not_carried_out(incomplete, self.finish));
         if !self.with_calls() {
             return;
         }
         reply.source = (!parsed.calls.is_empty()).then(|| self.text.clone());
         for (call, index) in parsed.calls.into_iter().zip(0..) {
-            self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
+            self.calls.take(Piece {
+                index: Some(index),
+                id: None,
+                name: Some(call.name),
+                arguments: call.arguments.into(),
+            });
         }
         (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(false, is_taken);
         reply.fault = reply.fault.take().or(fault);
     }
 }
 
-/// Returns whether there was a call in a text that was not carried out, and not only the beginning of something.
+/// Returns whether there was a call in a text that was not carried out, and not only the beginning
+/// of something.
 pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     match incomplete.part {
         text::Part::Call => incomplete.name.is_some() || text::ends_with_mark(text, incomplete),
@@ -301,8 +398,8 @@ pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     }
 }
 
-/// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only
-/// teach the model to write halves.
+/// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of;
+/// the raw half of a JSON text would only teach the model to write halves.
 fn begun_answer(json: &str) -> String {
     let mut text = String::new();
     Reader::default().feed(json, |seen| {

@@ -1,4 +1,5 @@
-//! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every direction.
+//! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every
+//! direction.
 
 mod cut;
 mod elsewhere;
@@ -64,14 +65,16 @@ pub(crate) struct Assembler {
     text_joint: Joint,
     thinking_joint: Joint,
     calls: Calls,
-    /// The server reported a call where none was asked for: the answer is not empty, and there is nothing in it.
+    /// The server reported a call where none was asked for: the answer is not empty, and there is
+    /// nothing in it.
     has_unasked: bool,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
     pub(crate) finish: Option<Finish>,
     /// What the server measured came after the last word.
     pub(crate) summed_up: bool,
-    /// Words of the answer, or of a thought, reached the caller. That the model began a call is nothing that could not begin anew.
+    /// Words of the answer, or of a thought, reached the caller. That the model began a call is
+    /// nothing that could not begin anew.
     shown: bool,
     /// The caller carries out a call of it already.
     begun: Arc<AtomicBool>,
@@ -82,8 +85,12 @@ impl Assembler {
     pub(crate) fn new(reading: Reading, tools: &text::Tools) -> Self {
         let parser = match reading {
             // Where none can be called there are thoughts all the same, and the turns of others.
-            Reading::Native { with_calls: false } => Some(text::Parser::new(&text::Tools::default(), None)),
-            Reading::Native { with_calls: true } | Reading::Text { .. } => Some(text::Parser::new(tools, None)),
+            Reading::Native { with_calls: false } => {
+                Some(text::Parser::new(&text::Tools::default(), None))
+            }
+            Reading::Native { with_calls: true } | Reading::Text { .. } => {
+                Some(text::Parser::new(tools, None))
+            }
             Reading::Json { .. } | Reading::Held | Reading::Schema => None,
         };
         Self {
@@ -135,37 +142,67 @@ impl Assembler {
     /// Returns whether this text ends with all that was said so far, and calls came if it has some.
     pub(crate) fn has_all(&self, text: &str, with_calls: bool) -> bool {
         let said = self.text.trim();
-        !self.is_empty() && (!with_calls || !self.calls.is_empty()) && text.ends_with(said) && text.is_empty() == said.is_empty()
+        !self.is_empty()
+            && (!with_calls || !self.calls.is_empty())
+            && text.ends_with(said)
+            && text.is_empty() == said.is_empty()
     }
 
-    /// Returns whether the server said that this is all: by a reason, or by the sums at the end from those that give no reason.
+    /// Returns whether the server said that this is all: by a reason, or by the sums at the end
+    /// from those that give no reason.
     pub(crate) fn is_over(&self) -> bool {
         self.finish.is_some() || self.summed_up
     }
 
-    pub(crate) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_text(
+        &mut self,
+        piece: &str,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         let mut parts = Vec::new();
         self.splitter.feed(piece, |part| parts.push(part));
         self.add_parts(parts, on)
     }
 
     /// Takes text as a server cut it, maybe within a character.
-    pub(crate) fn add_cut_text(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_cut_text(
+        &mut self,
+        piece: &Halved,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         let piece = self.text_joint.join(piece);
-        if piece.is_empty() { Ok(()) } else { self.add_text(&piece, on) }
+        if piece.is_empty() {
+            Ok(())
+        } else {
+            self.add_text(&piece, on)
+        }
     }
 
     /// Like [`Self::add_cut_text`], of thoughts.
-    pub(crate) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_cut_thinking(
+        &mut self,
+        piece: &Halved,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         let piece = self.thinking_joint.join(piece);
         if !piece.trim().is_empty() {
             self.tells_thoughts = true;
-            self.parser.iter_mut().for_each(text::Parser::without_thoughts);
+            self.parser
+                .iter_mut()
+                .for_each(text::Parser::without_thoughts);
         }
-        if piece.is_empty() { Ok(()) } else { self.add_thinking(&piece, on) }
+        if piece.is_empty() {
+            Ok(())
+        } else {
+            self.add_thinking(&piece, on)
+        }
     }
 
-    fn add_parts(&mut self, parts: Vec<Part>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    fn add_parts(
+        &mut self,
+        parts: Vec<Part>,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         for part in parts {
             match part {
                 Part::Thinking(thinking) => self.add_thinking(&thinking, on)?,
@@ -215,8 +252,13 @@ impl Assembler {
         on(Update::Text(text));
     }
 
-    /// Shows what was found in the text. What the server itself reports as thoughts and calls is not in it.
-    fn add_pieces(&mut self, pieces: Vec<text::Piece>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    /// Shows what was found in the text. What the server itself reports as thoughts and calls is
+    /// not in it.
+    fn add_pieces(
+        &mut self,
+        pieces: Vec<text::Piece>,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         for piece in pieces {
             match &piece {
                 text::Piece::Content(text) => self.show_text(text.clone(), on),
@@ -226,7 +268,9 @@ impl Assembler {
                     on(Update::Thinking(thinking.clone()));
                 }
                 text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
-                    on(Update::CallStarted { name: call.name.clone() });
+                    on(Update::CallStarted {
+                        name: call.name.clone(),
+                    });
                 }
                 text::Piece::Call(_) | text::Piece::Rethought | text::Piece::Headed => {}
             }
@@ -245,7 +289,11 @@ impl Assembler {
         }
     }
 
-    pub(crate) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    pub(crate) fn add_thinking(
+        &mut self,
+        piece: &str,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
         bound("its thinking", self.thinking.len() + piece.len())?;
         self.thinking.push_str(piece);
         self.shown = true;
@@ -254,10 +302,12 @@ impl Assembler {
     }
 
     pub(crate) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
-        // Calls that were not asked for are no calls: after the last turn nobody could carry them out. However the tools were told, a call
-        // that the server reports is one.
+        // Calls that were not asked for are no calls: after the last turn nobody could carry them
+        // out. However the tools were told, a call that the server reports is one.
         let is_asked_for = match self.reading {
-            Reading::Native { with_calls } | Reading::Json { with_calls } | Reading::Text { with_calls } => with_calls,
+            Reading::Native { with_calls }
+            | Reading::Json { with_calls }
+            | Reading::Text { with_calls } => with_calls,
             Reading::Held => true,
             Reading::Schema => false,
         };
@@ -282,5 +332,12 @@ pub fn understood(text: &str, tools: &text::Tools) -> Result<Reply, Error> {
 }
 
 fn bound(what: &'static str, n_bytes: usize) -> Result<(), Error> {
-    if n_bytes > MAX_TEXT { Err(Error::TooLarge { what, limit: MAX_TEXT as u64 }) } else { Ok(()) }
+    if n_bytes > MAX_TEXT {
+        Err(Error::TooLarge {
+            what,
+            limit: MAX_TEXT as u64,
+        })
+    } else {
+        Ok(())
+    }
 }

@@ -1,5 +1,6 @@
-//! Answers that were to be one object of ours, and that no schema held to it: they are read like those of a model that is told of its tools by
-//! text, so that calls of any form are found there, the words around them stay, and the same questions are asked.
+//! Answers that were to be one object of ours, and that no schema held to it: they are read like
+//! those of a model that is told of its tools by text, so that calls of any form are found there,
+//! the words around them stay, and the same questions are asked.
 
 use super::Assembler;
 use super::Reading;
@@ -10,7 +11,8 @@ use crate::format::text;
 use crate::stream::Update;
 
 impl Assembler {
-    /// Returns all that was said so far where words begin an answer that was to be an object; from then on its calls are held back as in text.
+    /// Returns all that was said so far where words begin an answer that was to be an object; from
+    /// then on its calls are held back as in text.
     pub(super) fn begins_unheld(&mut self) -> Option<String> {
         let is_object = matches!(self.reading, Reading::Json { .. } | Reading::Held);
         // A mark is more likely the dress of an object than a word.
@@ -23,7 +25,10 @@ impl Assembler {
     }
 
     /// Takes the whole answer as text if it is no object of ours; returns whether it was to be one.
-    pub(super) fn take_unheld(&mut self, on: &mut (dyn FnMut(Update) + Send)) -> Result<bool, Error> {
+    pub(super) fn take_unheld(
+        &mut self,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<bool, Error> {
         let with_calls = match self.reading {
             Reading::Json { with_calls } => with_calls,
             Reading::Held => true,
@@ -73,10 +78,13 @@ impl Assembler {
 
     /// Takes an object of ours that stands behind a thought which its template had begun.
     pub(super) fn take_behind_thought(&mut self, told: Reading) {
-        if self.reading == told || self.parsed.reasoning.is_empty() || !self.parsed.calls.is_empty() {
+        if self.reading == told || self.parsed.reasoning.is_empty() || !self.parsed.calls.is_empty()
+        {
             return;
         }
-        if self.parsed.content.trim_start().starts_with('{') && constrained::is_held(&self.parsed.content, false) {
+        if self.parsed.content.trim_start().starts_with('{')
+            && constrained::is_held(&self.parsed.content, false)
+        {
             self.reading = told;
             self.text = std::mem::take(&mut self.parsed.content);
             self.thinking.push_str(self.parsed.reasoning.trim());

@@ -22,17 +22,20 @@ use podbay_event::Usage;
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
 
-/// No answer costs more, in US dollars: a server that says so says nothing, and its sums stay numbers.
+/// No answer costs more, in US dollars: a server that says so says nothing, and its sums stay
+/// numbers.
 const MAX_COST: f64 = 1e6;
 
-/// Reasons that are none: the server gave up, and what there is of the answer has no end. The last one is `DeepSeek`'s.
+/// Reasons that are none: the server gave up, and what there is of the answer has no end. The last
+/// one is `DeepSeek`'s.
 const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     n_malformed: u32,
-    /// How many events brought something on: words, a piece of a call, how far the prompt is read, sums, a reason; not what was told before.
+    /// How many events brought something on: words, a piece of a call, how far the prompt is read,
+    /// sums, a reason; not what was told before.
     pub(crate) n_progress: u64,
     progress: Progress,
     pub(crate) done: bool,
@@ -56,9 +59,16 @@ impl Parser {
             return Ok(());
         }
         if event.name == "error" {
-            let value = serde_json::from_str::<Value>(&mended(data)).unwrap_or_else(|_| Value::from(data));
-            let value = if value.get("error").is_some() { value } else { json!({ "error": value }) };
-            return Err(failure.of_value(&value).unwrap_or_else(|| Error::Reported { message: "no explanation".to_owned() }));
+            let value =
+                serde_json::from_str::<Value>(&mended(data)).unwrap_or_else(|_| Value::from(data));
+            let value = if value.get("error").is_some() {
+                value
+            } else {
+                json!({ "error": value })
+            };
+            return Err(failure.of_value(&value).unwrap_or_else(|| Error::Reported {
+                message: "no explanation".to_owned(),
+            }));
         }
         let mended;
         let chunk = if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
@@ -66,12 +76,18 @@ impl Parser {
         } else {
             // A figure that nobody asked for costs no words.
             mended = numbers::without_odd_ones(data);
-            mended.as_deref().and_then(|data| serde_json::from_str(data).ok())
+            mended
+                .as_deref()
+                .and_then(|data| serde_json::from_str(data).ok())
         };
         let Some(chunk) = chunk else {
             self.n_malformed += 1;
             if self.n_malformed > MAX_MALFORMED {
-                return Err(Error::Protocol { problem: format!("{MAX_MALFORMED} events of its stream are not what the API says") });
+                return Err(Error::Protocol {
+                    problem: format!(
+                        "{MAX_MALFORMED} events of its stream are not what the API says"
+                    ),
+                });
             }
             return Ok(());
         };
@@ -81,24 +97,41 @@ impl Parser {
 }
 
 /// Takes an answer that came as one JSON body.
-pub(crate) fn whole(body: &[u8], failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+pub(crate) fn whole(
+    body: &[u8],
+    failure: &Failure<'_>,
+    to: &mut Assembler,
+    on: &mut (dyn FnMut(Update) + Send),
+) -> Result<(), Error> {
     let text = std::str::from_utf8(body).map_err(|_| failure.not_json(body))?;
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
-    let with_null = if is_json { None } else { numbers::without_odd_ones(text) };
+    let with_null = if is_json {
+        None
+    } else {
+        numbers::without_odd_ones(text)
+    };
     let text = with_null.as_deref().unwrap_or(text);
     let value: Value = serde_json::from_str(&mended(text)).map_err(|_| failure.not_json(body))?;
     if let Some(error) = failure.of_value(&value) {
         return Err(error);
     }
-    let chunk = serde_json::from_str::<Chunk<'_>>(text)
-        .map_err(|error| Error::Protocol { problem: format!("its completion is not what the API says: {error}") })?;
+    let chunk = serde_json::from_str::<Chunk<'_>>(text).map_err(|error| Error::Protocol {
+        problem: format!("its completion is not what the API says: {error}"),
+    })?;
     if chunk.choices.is_none() {
-        return Err(Error::Protocol { problem: "its completion holds no choices".to_owned() });
+        return Err(Error::Protocol {
+            problem: "its completion holds no choices".to_owned(),
+        });
     }
     take(chunk, failure, to, on)
 }
 
-fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+fn take(
+    chunk: Chunk<'_>,
+    failure: &Failure<'_>,
+    to: &mut Assembler,
+    on: &mut (dyn FnMut(Update) + Send),
+) -> Result<(), Error> {
     if !chunk.error.is_null()
         && let Some(error) = failure.of_value(&json!({ "error": chunk.error }))
     {
@@ -107,7 +140,10 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     if let Some(progress) = chunk.prompt_progress {
         let (done, total) = (count(progress.processed), count(progress.total));
         if total > 0 {
-            on(Update::Prefill { done: done.min(total), total });
+            on(Update::Prefill {
+                done: done.min(total),
+                total,
+            });
         }
     }
     // Some servers count along with every word: what is counted together with one ends nothing.
@@ -115,7 +151,11 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     if let Some(usage) = chunk.usage {
         to.usage = Some(Usage {
             prompt: count(usage.prompt_tokens),
-            cached: count(usage.prompt_tokens_details.and_then(|details| details.cached_tokens)),
+            cached: count(
+                usage
+                    .prompt_tokens_details
+                    .and_then(|details| details.cached_tokens),
+            ),
             completion: count(usage.completion_tokens),
             cost_usd: usage.cost.filter(|cost| (0.0..=MAX_COST).contains(cost)),
         });
@@ -130,7 +170,12 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
         });
     }
     // Only the first of several alternatives; nobody asks for more.
-    let Some(choice) = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0) else {
+    let Some(choice) = chunk
+        .choices
+        .into_iter()
+        .flatten()
+        .find(|choice| choice.index.unwrap_or(0) == 0)
+    else {
         to.summed_up |= is_sum && !to.is_empty();
         return Ok(());
     };
@@ -139,19 +184,28 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     {
         return Err(error);
     }
-    if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| GIVEN_UP.contains(reason)) {
-        return Err(Error::Reported { message: format!("its answer ended with the reason `{reason}`") });
+    if let Some(reason) = choice
+        .finish_reason
+        .as_deref()
+        .filter(|reason| GIVEN_UP.contains(reason))
+    {
+        return Err(Error::Reported {
+            message: format!("its answer ended with the reason `{reason}`"),
+        });
     }
     // Some end a stream with the whole message, all of which was said.
     let is_last = choice.finish_reason.is_some();
-    let message = choice.message.filter(|message| !(is_last && message.repeats(to)));
+    let message = choice
+        .message
+        .filter(|message| !(is_last && message.repeats(to)));
     if let Some(delta) = choice.delta.or(message) {
         to.summed_up = is_sum && delta.is_empty() && !to.is_empty();
         take_delta(delta, to, on)?;
     }
     if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
         to.finish = Some(match reason.as_str() {
-            // The second is Mistral's, for the end of the window; the others are handed on by servers in between.
+            // The second is Mistral's, for the end of the window; the others are handed on by
+            // servers in between.
             "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Finish::Length,
             "tool_calls" | "function_call" => Finish::ToolCalls,
             "content_filter" => Finish::ContentFilter,
@@ -161,18 +215,37 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     Ok(())
 }
 
-fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+fn take_delta(
+    delta: Delta<'_>,
+    to: &mut Assembler,
+    on: &mut (dyn FnMut(Update) + Send),
+) -> Result<(), Error> {
     let content = delta.content.unwrap_or_default();
-    let thinking = delta.reasoning_content.or(delta.reasoning).map(Words::together);
+    let thinking = delta
+        .reasoning_content
+        .or(delta.reasoning)
+        .map(Words::together);
     for thinking in [thinking.unwrap_or_default(), content.thinking] {
         to.add_cut_thinking(&thinking, on)?;
     }
-    for text in [content.text, delta.refusal.map(Words::together).unwrap_or_default()] {
+    for text in [
+        content.text,
+        delta.refusal.map(Words::together).unwrap_or_default(),
+    ] {
         to.add_cut_text(&text, on)?;
     }
-    // The pieces of an older server's one call have nothing else by which they could be told to belong together.
-    let older = delta.function_call.map(|function| function.piece(Some(0), None));
-    for piece in delta.tool_calls.into_iter().map(CallDelta::piece).chain(older).filter(|piece| !piece.is_empty()) {
+    // The pieces of an older server's one call have nothing else by which they could be told to
+    // belong together.
+    let older = delta
+        .function_call
+        .map(|function| function.piece(Some(0), None));
+    for piece in delta
+        .tool_calls
+        .into_iter()
+        .map(CallDelta::piece)
+        .chain(older)
+        .filter(|piece| !piece.is_empty())
+    {
         to.add_call(piece, on);
     }
     Ok(())
@@ -189,14 +262,29 @@ pub(super) mod tests {
     use crate::stream::Reply;
     use podbay_event::ToolCall;
 
-    pub(in super::super) fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
-        let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading, &Tools::default()), Vec::new());
+    pub(in super::super) fn read(
+        reading: Reading,
+        chunks: &[Value],
+    ) -> (Result<Reply, Error>, Vec<Update>) {
+        let (mut parser, mut assembler, mut updates) = (
+            Parser::default(),
+            Assembler::new(reading, &Tools::default()),
+            Vec::new(),
+        );
         let failure = Failure::default();
         for chunk in chunks {
-            let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
-            if let Err(error) =
-                parser.event(&Event { name: String::new(), data }, &failure, &mut assembler, &mut |update| updates.push(update))
-            {
+            let data = chunk
+                .as_str()
+                .map_or_else(|| chunk.to_string(), str::to_owned);
+            if let Err(error) = parser.event(
+                &Event {
+                    name: String::new(),
+                    data,
+                },
+                &failure,
+                &mut assembler,
+                &mut |update| updates.push(update),
+            ) {
                 return (Err(error), updates);
             }
         }
@@ -233,26 +321,50 @@ pub(super) mod tests {
                 delta(&json!({"content": "after the end"})),
             ],
         );
-        let call = |id: &str, name: &str, arguments: &str| ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
+        let call = |id: &str, name: &str, arguments: &str| ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        };
         let expected = Reply {
             text: "Let me see.".into(),
             thinking: "hm".into(),
-            calls: vec![call("c1", "bash", "{\"a\":1}"), call("c2", "grep", "{\"b\":2}")],
-            usage: Usage { prompt: 10, cached: 5, completion: 3, cost_usd: None },
+            calls: vec![
+                call("c1", "bash", "{\"a\":1}"),
+                call("c2", "grep", "{\"b\":2}"),
+            ],
+            usage: Usage {
+                prompt: 10,
+                cached: 5,
+                completion: 3,
+                cost_usd: None,
+            },
             finish: Finish::ToolCalls,
-            timings: Some(Timings { cache_n: 5, prompt_n: 5, predicted_n: 3, prompt_ms: 2.5, predicted_ms: 4.0 }),
+            timings: Some(Timings {
+                cache_n: 5,
+                prompt_n: 5,
+                predicted_n: 3,
+                prompt_ms: 2.5,
+                predicted_ms: 4.0,
+            }),
             ..Reply::default()
         };
         assert_eq!(reply.expect("a reply"), expected);
-        let ready = |id: &str, name: &str, arguments: &str| Update::CallReady(Ready::new(call(id, name, arguments), &Arc::default()));
+        let ready = |id: &str, name: &str, arguments: &str| {
+            Update::CallReady(Ready::new(call(id, name, arguments), &Arc::default()))
+        };
         let expected = vec![
             Update::Prefill { done: 7, total: 10 },
             Update::Thinking("hm".into()),
             Update::Text("Let me ".into()),
             Update::Text("see.".into()),
-            Update::CallStarted { name: "bash".into() },
+            Update::CallStarted {
+                name: "bash".into(),
+            },
             ready("c1", "bash", "{\"a\":1}"),
-            Update::CallStarted { name: "grep".into() },
+            Update::CallStarted {
+                name: "grep".into(),
+            },
             ready("c2", "grep", "{\"b\":2}"),
         ];
         assert_eq!(updates, expected);
@@ -261,25 +373,66 @@ pub(super) mod tests {
     #[test]
     fn a_constrained_answer_becomes_text_or_a_call() {
         let json = Reading::Json { with_calls: true };
-        let (reply, updates) =
-            read(json, &[delta(&json!({"content": "<think>hm</think>{\"ans"})), delta(&json!({"content": "wer\": \"a\\nb\"}"}))]);
-        let reply = reply.expect("a reply");
-        assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.raw.as_deref()), ("a\nb", "hm", Some("{\"answer\": \"a\\nb\"}")));
-        assert_eq!(updates, vec![Update::Thinking("hm".into()), Update::Text("a\nb".into())]);
-
-        let (reply, updates) = read(json, &[delta(&json!({"content": "{\"tool\": \"bash\", \"arguments\": {\"c\": 1}}"}))]);
+        let (reply, updates) = read(
+            json,
+            &[
+                delta(&json!({"content": "<think>hm</think>{\"ans"})),
+                delta(&json!({"content": "wer\": \"a\\nb\"}"})),
+            ],
+        );
         let reply = reply.expect("a reply");
         assert_eq!(
-            (reply.calls[0].name.as_str(), reply.calls[0].arguments.as_str(), reply.finish),
+            (
+                reply.text.as_str(),
+                reply.thinking.as_str(),
+                reply.raw.as_deref()
+            ),
+            ("a\nb", "hm", Some("{\"answer\": \"a\\nb\"}"))
+        );
+        assert_eq!(
+            updates,
+            vec![Update::Thinking("hm".into()), Update::Text("a\nb".into())]
+        );
+
+        let (reply, updates) = read(
+            json,
+            &[delta(
+                &json!({"content": "{\"tool\": \"bash\", \"arguments\": {\"c\": 1}}"}),
+            )],
+        );
+        let reply = reply.expect("a reply");
+        assert_eq!(
+            (
+                reply.calls[0].name.as_str(),
+                reply.calls[0].arguments.as_str(),
+                reply.finish
+            ),
             ("bash", "{\"c\": 1}", Finish::ToolCalls)
         );
-        assert_eq!(updates, vec![Update::CallStarted { name: "bash".into() }]);
+        assert_eq!(
+            updates,
+            vec![Update::CallStarted {
+                name: "bash".into()
+            }]
+        );
 
-        let (reply, updates) = read(json, &[delta(&json!({"content": "```json\n{\"answer\": \"late\"}\n```"}))]);
-        assert_eq!((reply.expect("a reply").text.as_str(), updates), ("late", vec![Update::Text("late".into())]));
+        let (reply, updates) = read(
+            json,
+            &[delta(
+                &json!({"content": "```json\n{\"answer\": \"late\"}\n```"}),
+            )],
+        );
+        assert_eq!(
+            (reply.expect("a reply").text.as_str(), updates),
+            ("late", vec![Update::Text("late".into())])
+        );
 
-        let (reply, _) =
-            read(Reading::Json { with_calls: false }, &[delta(&json!({"content": "{\"tool\": \"bash\", \"arguments\": {}}"}))]);
+        let (reply, _) = read(
+            Reading::Json { with_calls: false },
+            &[delta(
+                &json!({"content": "{\"tool\": \"bash\", \"arguments\": {}}"}),
+            )],
+        );
         let reply = reply.expect("a reply");
         assert_eq!((reply.calls.len(), reply.fault.is_some()), (0, true));
     }
@@ -288,27 +441,51 @@ pub(super) mod tests {
     fn calls_that_were_not_asked_for_are_no_calls() {
         let (reply, updates) = read(
             Reading::Native { with_calls: false },
-            &[delta(&json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{}"}}]}))],
+            &[delta(
+                &json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{}"}}]}),
+            )],
         );
-        assert_eq!((reply.expect("a reply"), updates), (Reply::default(), vec![]));
+        assert_eq!(
+            (reply.expect("a reply"), updates),
+            (Reply::default(), vec![])
+        );
     }
 
     #[test]
     fn an_error_within_the_stream_is_the_answer() {
         let (reply, _) = read(
             Reading::Schema,
-            &[json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "x", "n_prompt_tokens": 9, "n_ctx": 8}})],
+            &[
+                json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "x", "n_prompt_tokens": 9, "n_ctx": 8}}),
+            ],
         );
-        assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9), context: Some(8) })));
+        assert!(matches!(
+            reply,
+            Err(Error::ContextExceeded {
+                prompt: Some(9),
+                context: Some(8)
+            })
+        ));
         let (reply, _) = read(Reading::Schema, &[json!({"error": "boom"})]);
-        assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: boom");
+        assert_eq!(
+            reply.expect_err("an error").to_string(),
+            "the model server reported an error: boom"
+        );
     }
 
     #[test]
     fn a_cost_that_cannot_be_meant_is_none() {
-        for (cost, expected) in [(json!(0.5), Some(0.5)), (json!(1e308), None), (json!(-1), None), (json!("x"), None)] {
+        for (cost, expected) in [
+            (json!(0.5), Some(0.5)),
+            (json!(1e308), None),
+            (json!(-1), None),
+            (json!("x"), None),
+        ] {
             let sums = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "cost": cost}});
-            let (reply, _) = read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "x"})), sums]);
+            let (reply, _) = read(
+                Reading::Native { with_calls: true },
+                &[delta(&json!({"content": "x"})), sums],
+            );
             assert_eq!(reply.expect("a reply").usage.cost_usd, expected, "{cost}");
         }
     }
@@ -318,7 +495,10 @@ pub(super) mod tests {
         let piece = delta(&json!({"content": "x".repeat(1 << 20)}));
         let (reply, _) = read(Reading::Native { with_calls: true }, &vec![piece; 5]);
         assert!(matches!(reply, Err(Error::TooLarge { .. })));
-        let (reply, _) = read(Reading::Native { with_calls: true }, &vec![json!("nonsense"); 51]);
+        let (reply, _) = read(
+            Reading::Native { with_calls: true },
+            &vec![json!("nonsense"); 51],
+        );
         assert!(matches!(reply, Err(Error::Protocol { .. })));
     }
 }

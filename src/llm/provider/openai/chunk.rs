@@ -62,31 +62,63 @@ pub(super) struct Delta<'a> {
 
 impl Delta<'_> {
     pub(super) fn is_empty(&self) -> bool {
-        let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
-        words.into_iter().flatten().all(Words::is_empty) && self.tool_calls.is_empty() && self.function_call.is_none()
+        let words = [
+            &self.content,
+            &self.refusal,
+            &self.reasoning_content,
+            &self.reasoning,
+        ];
+        words.into_iter().flatten().all(Words::is_empty)
+            && self.tool_calls.is_empty()
+            && self.function_call.is_none()
     }
 }
 
 impl Delta<'_> {
     /// Returns whether it has words, or bytes of a call's arguments.
     pub(super) fn says_more(&self) -> bool {
-        let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
-        let functions = self.tool_calls.iter().filter_map(|call| call.function.as_ref()).chain(&self.function_call);
-        let mut arguments = self.tool_calls.iter().map(|call| call.arguments).chain(functions.map(|function| function.arguments));
+        let words = [
+            &self.content,
+            &self.refusal,
+            &self.reasoning_content,
+            &self.reasoning,
+        ];
+        let functions = self
+            .tool_calls
+            .iter()
+            .filter_map(|call| call.function.as_ref())
+            .chain(&self.function_call);
+        let mut arguments = self
+            .tool_calls
+            .iter()
+            .map(|call| call.arguments)
+            .chain(functions.map(|function| function.arguments));
         !words.into_iter().flatten().all(Words::is_empty)
             || arguments.any(|raw| raw.is_some_and(|raw| !matches!(raw.get(), "\"\"" | "null")))
     }
 
     /// Returns whether it names a call.
     pub(super) fn names_a_call(&self) -> bool {
-        let functions = self.tool_calls.iter().filter_map(|call| call.function.as_ref()).chain(&self.function_call);
-        let mut names = self.tool_calls.iter().map(|call| &call.name).chain(functions.map(|function| &function.name));
+        let functions = self
+            .tool_calls
+            .iter()
+            .filter_map(|call| call.function.as_ref())
+            .chain(&self.function_call);
+        let mut names = self
+            .tool_calls
+            .iter()
+            .map(|call| &call.name)
+            .chain(functions.map(|function| &function.name));
         names.any(|name| name.as_ref().is_some_and(|name| !name.is_empty()))
     }
 
     /// Returns whether it says what an answer has come to already.
     pub(super) fn repeats(&self, answer: &Assembler) -> bool {
-        let text = self.content.as_ref().map_or("", |words| words.text.text()).trim();
+        let text = self
+            .content
+            .as_ref()
+            .map_or("", |words| words.text.text())
+            .trim();
         let has_calls = !self.tool_calls.is_empty() || self.function_call.is_some();
         answer.has_all(text, has_calls)
     }
@@ -109,8 +141,15 @@ pub(super) struct CallDelta<'a> {
 
 impl CallDelta<'_> {
     pub(super) fn piece(self) -> Piece {
-        let function = self.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-        FunctionDelta { name: function.name.or(self.name), arguments: function.arguments.or(self.arguments) }.piece(self.index, self.id)
+        let function = self.function.unwrap_or(FunctionDelta {
+            name: None,
+            arguments: None,
+        });
+        FunctionDelta {
+            name: function.name.or(self.name),
+            arguments: function.arguments.or(self.arguments),
+        }
+        .piece(self.index, self.id)
     }
 }
 
@@ -125,11 +164,24 @@ pub(super) struct FunctionDelta<'a> {
 
 impl FunctionDelta<'_> {
     pub(super) fn piece(self, index: Option<u64>, id: Option<String>) -> Piece {
-        let arguments = self.arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(Halved::default, |raw| {
-            // Never a text as it is written: its quotes and escapes are none of the call's.
-            if raw.starts_with('"') { Halved::of_json(raw).unwrap_or_default() } else { raw.to_owned().into() }
-        });
-        Piece { index, id, name: self.name, arguments }
+        let arguments = self
+            .arguments
+            .map(RawValue::get)
+            .filter(|raw| *raw != "null")
+            .map_or_else(Halved::default, |raw| {
+                // Never a text as it is written: its quotes and escapes are none of the call's.
+                if raw.starts_with('"') {
+                    Halved::of_json(raw).unwrap_or_default()
+                } else {
+                    raw.to_owned().into()
+                }
+            });
+        Piece {
+            index,
+            id,
+            name: self.name,
+            arguments,
+        }
     }
 }
 
@@ -178,7 +230,10 @@ pub(super) struct WireProgress {
 /// No window and no bill comes near this: a server that says more says nothing.
 const MAX_COUNT: f64 = (1_u64 << 40) as f64;
 
-/// A cast from floating point saturates: what is negative or not a number becomes 0, as does what cannot be meant.
+/// A cast from floating point saturates: what is negative or not a number becomes 0, as does what
+/// cannot be meant.
 pub(super) fn count(number: Option<f64>) -> u64 {
-    number.filter(|number| *number <= MAX_COUNT).unwrap_or_default() as u64
+    number
+        .filter(|number| *number <= MAX_COUNT)
+        .unwrap_or_default() as u64
 }

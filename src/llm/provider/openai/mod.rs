@@ -1,4 +1,5 @@
-//! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
+//! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve
+//! them.
 
 mod answer;
 mod chunk;

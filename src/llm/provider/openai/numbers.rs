@@ -1,10 +1,11 @@
-//! Numbers that JSON does not know: servers print `NaN` and `Infinity` for what they could not measure.
+//! Numbers that JSON does not know: servers print `NaN` and `Infinity` for what they could not
+//! measure.
 
 /// What ends a number or a word.
 const SIGNS: &[u8] = b",:[]{}\" \t\r\n";
 
-/// Returns an object with `null` for each word in it that is neither a number nor a word of JSON; `None` where there is none. Texts stay as
-/// they are.
+/// Returns an object with `null` for each word in it that is neither a number nor a word of JSON;
+/// `None` where there is none. Texts stay as they are.
 pub(super) fn without_odd_ones(json: &str) -> Option<String> {
     let json = json.trim_start();
     if !json.starts_with('{') {
@@ -18,7 +19,10 @@ pub(super) fn without_odd_ones(json: &str) -> Option<String> {
         } else if SIGNS.contains(&bytes[at]) {
             at += 1;
         } else {
-            let end = bytes[at..].iter().position(|byte| SIGNS.contains(byte)).map_or(bytes.len(), |n| at + n);
+            let end = bytes[at..]
+                .iter()
+                .position(|byte| SIGNS.contains(byte))
+                .map_or(bytes.len(), |n| at + n);
             // Signs are one byte long, so these are whole characters.
             if serde_json::from_str::<serde::de::IgnoredAny>(&json[at..end]).is_err() {
                 out.push_str(&json[copied..at]);
@@ -50,14 +54,32 @@ mod tests {
     #[test]
     fn odd_numbers_become_null_and_nothing_else_changes() {
         for (odd, expected) in [
-            (r#"{"a": NaN, "b": [-Infinity,Infinity , 1.5e3], "c": true}"#, r#"{"a": null, "b": [null,null , 1.5e3], "c": true}"#),
+            (
+                r#"{"a": NaN, "b": [-Infinity,Infinity , 1.5e3], "c": true}"#,
+                r#"{"a": null, "b": [null,null , 1.5e3], "c": true}"#,
+            ),
             (r#"{"a":nan}"#, r#"{"a":null}"#),
-            (r#"{"a": -nan(ind), "b": .5, "c": +1, "d": 1.#INF}"#, r#"{"a": null, "b": null, "c": null, "d": null}"#),
-            (r#" {"NaN \" NaN": NaN, "b": "Infinity\\", "c": é}"#, r#"{"NaN \" NaN": null, "b": "Infinity\\", "c": null}"#),
+            (
+                r#"{"a": -nan(ind), "b": .5, "c": +1, "d": 1.#INF}"#,
+                r#"{"a": null, "b": null, "c": null, "d": null}"#,
+            ),
+            (
+                r#" {"NaN \" NaN": NaN, "b": "Infinity\\", "c": é}"#,
+                r#"{"NaN \" NaN": null, "b": "Infinity\\", "c": null}"#,
+            ),
         ] {
             assert_eq!(without_odd_ones(odd).as_deref(), Some(expected));
         }
-        for fine in [r#"{"a": "NaN", "b": [1, null, false, -0.5E-3]}"#, "{}", "NaN", "[NaN]", "", r#"{"a"#, r#"{"a\"#, r#"{"a": "x\"#] {
+        for fine in [
+            r#"{"a": "NaN", "b": [1, null, false, -0.5E-3]}"#,
+            "{}",
+            "NaN",
+            "[NaN]",
+            "",
+            r#"{"a"#,
+            r#"{"a\"#,
+            r#"{"a": "x\"#,
+        ] {
             assert_eq!(without_odd_ones(fine), None, "{fine}");
         }
     }

@@ -24,8 +24,12 @@ fn words_and_sums_of_odd_shapes_are_read() {
     let (reply, updates) = read(
         native,
         &[
-            delta(&json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
-            delta(&json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "image_url"}, 7]})),
+            delta(
+                &json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
+            ),
+            delta(
+                &json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "image_url"}, 7]}),
+            ),
             delta(&json!({"refusal": "No."})),
             choice(&json!("0"), "c"),
             choice(&json!(-1), "d"),
@@ -35,28 +39,75 @@ fn words_and_sums_of_odd_shapes_are_read() {
         ],
     );
     let reply = reply.expect("a reply");
-    assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.calls.len()), ("abNo.cd", "hm", 1));
-    assert_eq!(reply.usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: Some(0.5) });
+    assert_eq!(
+        (
+            reply.text.as_str(),
+            reply.thinking.as_str(),
+            reply.calls.len()
+        ),
+        ("abNo.cd", "hm", 1)
+    );
+    assert_eq!(
+        reply.usage,
+        Usage {
+            prompt: 10,
+            cached: 0,
+            completion: 3,
+            cost_usd: Some(0.5)
+        }
+    );
     assert_eq!(updates[0], Update::Thinking("hm".into()));
     for cost in [json!({"usd": 1}), json!("much"), json!("inf"), json!(true)] {
         let usage = json!({"prompt_tokens": 10, "completion_tokens": 3, "cost": cost});
-        let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
-        assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
+        let (reply, _) = read(
+            native,
+            &[
+                delta(&json!({"content": "a"})),
+                json!({"choices": [], "usage": usage}),
+            ],
+        );
+        assert_eq!(
+            reply.expect("a reply").usage,
+            Usage {
+                prompt: 10,
+                cached: 0,
+                completion: 3,
+                cost_usd: None
+            },
+            "{cost}"
+        );
     }
 }
 
 #[test]
 fn counts_that_cannot_be_meant_are_not_known() {
     let sums = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1e300}});
-    let (reply, _) = read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": sums})]);
-    assert_eq!(reply.expect("a reply").usage, Usage { prompt: 0, cached: 0, completion: 3, cost_usd: None });
+    let (reply, _) = read(
+        Reading::Native { with_calls: true },
+        &[
+            delta(&json!({"content": "a"})),
+            json!({"choices": [], "usage": sums}),
+        ],
+    );
+    assert_eq!(
+        reply.expect("a reply").usage,
+        Usage {
+            prompt: 0,
+            cached: 0,
+            completion: 3,
+            cost_usd: None
+        }
+    );
 }
 
 #[track_caller]
 fn calls(chunks: &[Value], expected: &[(&str, &str)]) {
     let (reply, _) = read(Reading::Native { with_calls: true }, chunks);
     let calls = reply.expect("a reply").calls;
-    let calls: Vec<(&str, &str)> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    let calls: Vec<(&str, &str)> = calls
+        .iter()
+        .map(|call| (call.name.as_str(), call.arguments.as_str()))
+        .collect();
     assert_eq!(calls, expected);
 }
 
@@ -72,49 +123,144 @@ fn calls_of_odd_shapes_are_read() {
     calls(&[with(&call(&json!("{\"a\""))), with(&more(":1}"))], &one);
     // Arguments as they are, or not there yet.
     calls(&[with(&json!([call(&json!({"a": 1}))]))], &one);
-    calls(&[with(&json!([call(&json!(null))])), with(&json!([more("{\"a\":1}")]))], &one);
-    // Without the object around them.
-    calls(&[with(&json!([{"index": 0, "id": "c1", "name": "bash", "arguments": {"a": 1}}]))], &one);
-    // Ids that are numbers, and names that are none.
-    calls(&[with(&json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]))], &one);
     calls(
-        &[with(&json!([call(&json!("{\"a\""))])), with(&json!([{"index": 0, "id": null, "function": {"name": null, "arguments": ":1}"}}]))],
+        &[
+            with(&json!([call(&json!(null))])),
+            with(&json!([more("{\"a\":1}")])),
+        ],
+        &one,
+    );
+    // Without the object around them.
+    calls(
+        &[with(
+            &json!([{"index": 0, "id": "c1", "name": "bash", "arguments": {"a": 1}}]),
+        )],
+        &one,
+    );
+    // Ids that are numbers, and names that are none.
+    calls(
+        &[with(
+            &json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]),
+        )],
+        &one,
+    );
+    calls(
+        &[
+            with(&json!([call(&json!("{\"a\""))])),
+            with(
+                &json!([{"index": 0, "id": null, "function": {"name": null, "arguments": ":1}"}}]),
+            ),
+        ],
         &one,
     );
     // The call of older servers, which end with a reason of their own.
-    let older = |function: &Value| delta(&json!({"role": "assistant", "content": null, "function_call": function}));
+    let older = |function: &Value| {
+        delta(&json!({"role": "assistant", "content": null, "function_call": function}))
+    };
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "function_call"}]});
-    calls(&[older(&function(&json!(""))), older(&json!({"arguments": "{\"a\""})), older(&json!({"arguments": ":1}"})), end], &one);
+    calls(
+        &[
+            older(&function(&json!(""))),
+            older(&json!({"arguments": "{\"a\""})),
+            older(&json!({"arguments": ":1}"})),
+            end,
+        ],
+        &one,
+    );
     calls(&[older(&function(&json!({"a": 1})))], &one);
-    calls(&[older(&json!(null)), with(&json!(null)), with(&json!({})), with(&json!("none"))], &[]);
+    calls(
+        &[
+            older(&json!(null)),
+            with(&json!(null)),
+            with(&json!({})),
+            with(&json!("none")),
+        ],
+        &[],
+    );
 }
 
 #[test]
 fn a_call_that_is_said_twice_is_one() {
-    let begun =
-        |arguments: &str| delta(&json!({ "tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": arguments}}] }));
-    let more = |arguments: &str| delta(&json!({ "tool_calls": [{"index": 0, "function": {"arguments": arguments}}] }));
-    let other = |arguments: &str| delta(&json!({ "tool_calls": [{"index": 1, "function": {"arguments": arguments}}] }));
+    let begun = |arguments: &str| {
+        delta(
+            &json!({ "tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": arguments}}] }),
+        )
+    };
+    let more = |arguments: &str| {
+        delta(&json!({ "tool_calls": [{"index": 0, "function": {"arguments": arguments}}] }))
+    };
+    let other = |arguments: &str| {
+        delta(&json!({ "tool_calls": [{"index": 1, "function": {"arguments": arguments}}] }))
+    };
     let one = [("bash", "{\"a\":1,\"b\":\"x\"}")];
-    calls(&[begun(""), more("{\"a\":1,"), more("\"b\":\"x\"}"), more("{\"a\": 1, \"b\": \"x\"}")], &one);
+    calls(
+        &[
+            begun(""),
+            more("{\"a\":1,"),
+            more("\"b\":\"x\"}"),
+            more("{\"a\": 1, \"b\": \"x\"}"),
+        ],
+        &one,
+    );
     calls(&[begun("{}{\"a\":1,\"b\":\"x\"}")], &one);
-    calls(&[begun("{\"a\":1"), more("{\"a\":1,\"b\""), more("{\"a\":1,\"b\":\"x\"}")], &one);
+    calls(
+        &[
+            begun("{\"a\":1"),
+            more("{\"a\":1,\"b\""),
+            more("{\"a\":1,\"b\":\"x\"}"),
+        ],
+        &one,
+    );
     calls(&[begun("{\"a\":1,"), more("\"b\":\"x\"")], &one);
-    calls(&[begun("{\"a\":1,\"b\":\"x\"}"), begun("{\"b\":\"x\",\"a\":1}")], &one);
-    calls(&[begun("{\"a\":1,\"b\":\"x\"}"), other("{\"a\":1, \"b\":\"x\"}")], &one);
+    calls(
+        &[
+            begun("{\"a\":1,\"b\":\"x\"}"),
+            begun("{\"b\":\"x\",\"a\":1}"),
+        ],
+        &one,
+    );
+    calls(
+        &[
+            begun("{\"a\":1,\"b\":\"x\"}"),
+            other("{\"a\":1, \"b\":\"x\"}"),
+        ],
+        &one,
+    );
     // Those that differ are two.
-    calls(&[begun("{\"a\":1}"), more("{\"a\":2}")], &[("bash", "{\"a\":1}"), ("bash", "{\"a\":2}")]);
+    calls(
+        &[begun("{\"a\":1}"), more("{\"a\":2}")],
+        &[("bash", "{\"a\":1}"), ("bash", "{\"a\":2}")],
+    );
 }
 
 #[test]
 fn a_character_that_is_cut_in_two_is_put_together() {
-    let raw = |delta: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"));
+    let raw = |delta: &str| {
+        Value::from(format!(
+            "{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"
+        ))
+    };
     let native = Reading::Native { with_calls: true };
-    let more = |arguments: &str| raw(&format!("{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{arguments}\"}}}}]}}"));
-    let begin = delta(&json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{\"a\": \""}}]}));
-    calls(&[begin.clone(), more(r"x\ud83d"), more(r#"\ude00 y\"}"#)], &[("bash", "{\"a\": \"x\u{1f600} y\"}")]);
-    calls(&[begin.clone(), more(r"\ude00 x\ud83d"), more(r#"y\"}"#)], &[("bash", "{\"a\": \"\u{fffd} x\u{fffd}y\"}")]);
-    calls(&[begin, more(r"x\ud83d")], &[("bash", "{\"a\": \"x\u{fffd}")]);
+    let more = |arguments: &str| {
+        raw(&format!(
+            "{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{arguments}\"}}}}]}}"
+        ))
+    };
+    let begin = delta(
+        &json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{\"a\": \""}}]}),
+    );
+    calls(
+        &[begin.clone(), more(r"x\ud83d"), more(r#"\ude00 y\"}"#)],
+        &[("bash", "{\"a\": \"x\u{1f600} y\"}")],
+    );
+    calls(
+        &[begin.clone(), more(r"\ude00 x\ud83d"), more(r#"y\"}"#)],
+        &[("bash", "{\"a\": \"\u{fffd} x\u{fffd}y\"}")],
+    );
+    calls(
+        &[begin, more(r"x\ud83d")],
+        &[("bash", "{\"a\": \"x\u{fffd}")],
+    );
     let (reply, updates) = read(
         native,
         &[
@@ -126,16 +272,36 @@ fn a_character_that_is_cut_in_two_is_put_together() {
         ],
     );
     let reply = reply.expect("a reply");
-    assert_eq!((reply.text.as_str(), reply.thinking.as_str()), ("a \u{1f600} b\u{fffd}cd \u{fffd}", "hm \u{1f600}"));
-    let shown: String =
-        updates.iter().filter_map(|update| if let Update::Text(text) = update { Some(text.as_str()) } else { None }).collect();
+    assert_eq!(
+        (reply.text.as_str(), reply.thinking.as_str()),
+        ("a \u{1f600} b\u{fffd}cd \u{fffd}", "hm \u{1f600}")
+    );
+    let shown: String = updates
+        .iter()
+        .filter_map(|update| {
+            if let Update::Text(text) = update {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
+        .collect();
     assert_eq!(shown, reply.text);
     let (reply, _) = read(native, &[json!(r#"{"error": {"message": "no \ud83d"}}"#)]);
-    assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: no \u{fffd}");
+    assert_eq!(
+        reply.expect_err("an error").to_string(),
+        "the model server reported an error: no \u{fffd}"
+    );
     let mut whole_reply = Assembler::new(native, &Tools::default());
     let body = br#"{"choices": [{"message": {"content": "a \ud83d"}}]}"#;
     whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
-    assert_eq!(whole_reply.finish(|_| false, &mut |_| {}).expect("a reply").text, "a \u{fffd}");
+    assert_eq!(
+        whole_reply
+            .finish(|_| false, &mut |_| {})
+            .expect("a reply")
+            .text,
+        "a \u{fffd}"
+    );
 }
 
 #[test]
@@ -155,20 +321,55 @@ fn what_says_nothing_costs_nothing() {
     );
     let reply = reply.expect("a reply");
     assert_eq!((reply.text.as_str(), reply.finish), ("ab", Finish::Stop));
-    assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 2, cost_usd: None });
-    assert_eq!(updates, [Update::Text("a".into()), Update::Text("b".into())]);
+    assert_eq!(
+        reply.usage,
+        Usage {
+            prompt: 5,
+            cached: 0,
+            completion: 2,
+            cost_usd: None
+        }
+    );
+    assert_eq!(
+        updates,
+        [Update::Text("a".into()), Update::Text("b".into())]
+    );
 }
 
 #[test]
 fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
     let text = "Add this line:\n</think>\nto the template.";
-    for reading in [Reading::Native { with_calls: true }, Reading::Text { with_calls: true }, Reading::Json { with_calls: true }] {
-        let (reply, _) = read(reading, &[delta(&json!({"reasoning_content": "I know it."})), delta(&json!({ "content": text }))]);
+    for reading in [
+        Reading::Native { with_calls: true },
+        Reading::Text { with_calls: true },
+        Reading::Json { with_calls: true },
+    ] {
+        let (reply, _) = read(
+            reading,
+            &[
+                delta(&json!({"reasoning_content": "I know it."})),
+                delta(&json!({ "content": text })),
+            ],
+        );
         let reply = reply.expect("a reply");
-        assert_eq!((reply.text.as_str(), reply.thinking.as_str()), (text, "I know it."), "{reading:?}");
+        assert_eq!(
+            (reply.text.as_str(), reply.thinking.as_str()),
+            (text, "I know it."),
+            "{reading:?}"
+        );
         // Where it does not, the tag is the end of one.
-        let (reply, _) = read(reading, &[delta(&json!({"reasoning_content": ""})), delta(&json!({ "content": text }))]);
-        assert_eq!(reply.expect("a reply").text, "to the template.", "{reading:?}");
+        let (reply, _) = read(
+            reading,
+            &[
+                delta(&json!({"reasoning_content": ""})),
+                delta(&json!({ "content": text })),
+            ],
+        );
+        assert_eq!(
+            reply.expect("a reply").text,
+            "to the template.",
+            "{reading:?}"
+        );
     }
 }
 
@@ -178,39 +379,104 @@ fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
     let call = json!({"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
     let last = |message: Value| json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
     let whole = json!({"role": "assistant", "content": "One, two."});
-    let (reply, _) = read(native, &[delta(&json!({"content": "One, "})), delta(&json!({"content": "two."})), last(whole.clone())]);
+    let (reply, _) = read(
+        native,
+        &[
+            delta(&json!({"content": "One, "})),
+            delta(&json!({"content": "two."})),
+            last(whole.clone()),
+        ],
+    );
     assert_eq!(reply.expect("a reply").text, "One, two.");
     let with_call = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    let (reply, _) = read(native, &[delta(&json!({"tool_calls": [call]})), last(with_call.clone())]);
-    assert_eq!(reply.expect("a reply").calls.iter().map(|call| call.arguments.as_str()).collect::<Vec<_>>(), ["{}"]);
+    let (reply, _) = read(
+        native,
+        &[
+            delta(&json!({"tool_calls": [call]})),
+            last(with_call.clone()),
+        ],
+    );
+    assert_eq!(
+        reply
+            .expect("a reply")
+            .calls
+            .iter()
+            .map(|call| call.arguments.as_str())
+            .collect::<Vec<_>>(),
+        ["{}"]
+    );
     // What was not said before is.
-    for (message, pieces) in [(whole, vec![]), (json!({"content": "two."}), vec![delta(&json!({"content": "One, "}))])] {
+    for (message, pieces) in [
+        (whole, vec![]),
+        (
+            json!({"content": "two."}),
+            vec![delta(&json!({"content": "One, "}))],
+        ),
+    ] {
         let (reply, _) = read(native, &[pieces, vec![last(message)]].concat());
         assert_eq!(reply.expect("a reply").text, "One, two.");
     }
-    let (reply, _) = read(native, &[delta(&json!({"content": "I look."})), last(json!({"content": "I look.", "tool_calls": [call]}))]);
+    let (reply, _) = read(
+        native,
+        &[
+            delta(&json!({"content": "I look."})),
+            last(json!({"content": "I look.", "tool_calls": [call]})),
+        ],
+    );
     assert_eq!(reply.expect("a reply").calls.len(), 1);
 }
 
 #[test]
 fn a_number_that_is_none_costs_no_words() {
     let native = Reading::Native { with_calls: true };
-    let raw = |delta: &str, beside: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}, {beside}}}]}}"));
+    let raw = |delta: &str, beside: &str| {
+        Value::from(format!(
+            "{{\"choices\": [{{\"index\": 0, \"delta\": {delta}, {beside}}}]}}"
+        ))
+    };
     let sums = r#"{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": Infinity}, "timings": {"prompt_n": 5, "prompt_ms": NaN, "predicted_ms": -Infinity}}"#;
     let (reply, updates) = read(
         native,
         &[
-            raw(r#"{"content": "a is NaN, "}"#, r#""logprobs": {"content": [{"token": "a", "logprob": -Infinity, "top": [NaN]}]}"#),
-            raw(r#"{"content": "b"}"#, r#""finish_reason": null, "score": nan"#),
-            raw(r#"{"tool_calls": [{"index": 0, "function": {"name": "bash", "arguments": "{\"a\": \"NaN\"}"}}]}"#, r#""logprob": .5"#),
+            raw(
+                r#"{"content": "a is NaN, "}"#,
+                r#""logprobs": {"content": [{"token": "a", "logprob": -Infinity, "top": [NaN]}]}"#,
+            ),
+            raw(
+                r#"{"content": "b"}"#,
+                r#""finish_reason": null, "score": nan"#,
+            ),
+            raw(
+                r#"{"tool_calls": [{"index": 0, "function": {"name": "bash", "arguments": "{\"a\": \"NaN\"}"}}]}"#,
+                r#""logprob": .5"#,
+            ),
             Value::from(sums),
         ],
     );
     let reply = reply.expect("a reply");
-    assert_eq!((reply.text.as_str(), reply.calls[0].arguments.as_str()), ("a is NaN, b", r#"{"a": "NaN"}"#));
-    assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 0, cost_usd: None });
-    assert_eq!(reply.timings.map(|timings| (timings.prompt_n, timings.prompt_ms.to_bits())), Some((5, 0)));
-    assert_eq!(updates[..2], [Update::Text("a is NaN, ".into()), Update::Text("b".into())]);
+    assert_eq!(
+        (reply.text.as_str(), reply.calls[0].arguments.as_str()),
+        ("a is NaN, b", r#"{"a": "NaN"}"#)
+    );
+    assert_eq!(
+        reply.usage,
+        Usage {
+            prompt: 5,
+            cached: 0,
+            completion: 0,
+            cost_usd: None
+        }
+    );
+    assert_eq!(
+        reply
+            .timings
+            .map(|timings| (timings.prompt_n, timings.prompt_ms.to_bits())),
+        Some((5, 0))
+    );
+    assert_eq!(
+        updates[..2],
+        [Update::Text("a is NaN, ".into()), Update::Text("b".into())]
+    );
     // Not as a stream either.
     let mut whole_reply = Assembler::new(native, &Tools::default());
     let body = br#"{"choices": [{"message": {"content": "NaN"}, "logprobs": NaN}], "usage": {"cost": Infinity}}"#;

@@ -1,4 +1,5 @@
-//! What of a stream brings an answer on: a server that repeats itself while its model hangs is as idle as one that is silent.
+//! What of a stream brings an answer on: a server that repeats itself while its model hangs is as
+//! idle as one that is silent.
 
 use super::chunk::Choice;
 use super::chunk::Chunk;
@@ -19,7 +20,8 @@ pub(super) struct Progress {
 impl Progress {
     /// Returns whether a chunk tells anything that was not told before it.
     ///
-    /// A call without arguments is only named, once; who names more than an answer may have says nothing by it.
+    /// A call without arguments is only named, once; who names more than an answer may have says
+    /// nothing by it.
     pub(super) fn is_made_by(&mut self, chunk: &Chunk<'_>) -> bool {
         let mut is_made = false;
         if let Some(progress) = &chunk.prompt_progress {
@@ -27,8 +29,14 @@ impl Progress {
             is_made |= processed > self.processed;
             self.processed = self.processed.max(processed);
         }
-        let usage = chunk.usage.as_ref().map(|usage| count(usage.prompt_tokens) + count(usage.completion_tokens));
-        let timings = chunk.timings.as_ref().map(|timings| count(timings.prompt_n) + count(timings.predicted_n));
+        let usage = chunk
+            .usage
+            .as_ref()
+            .map(|usage| count(usage.prompt_tokens) + count(usage.completion_tokens));
+        let timings = chunk
+            .timings
+            .as_ref()
+            .map(|timings| count(timings.prompt_n) + count(timings.predicted_n));
         let sums = (usage.or(self.sums.0), timings.or(self.sums.1));
         is_made |= std::mem::replace(&mut self.sums, sums) != sums;
         for choice in chunk.choices.iter().flatten() {
@@ -38,7 +46,8 @@ impl Progress {
     }
 
     fn is_made_by_choice(&mut self, choice: &Choice<'_>) -> bool {
-        let mut is_made = choice.finish_reason.is_some() && !std::mem::replace(&mut self.has_reason, true);
+        let mut is_made =
+            choice.finish_reason.is_some() && !std::mem::replace(&mut self.has_reason, true);
         for delta in choice.delta.iter().chain(&choice.message) {
             is_made |= delta.says_more();
             if delta.names_a_call() {
@@ -69,14 +78,19 @@ mod tests {
 
     #[test]
     fn what_was_told_brings_nothing_on_when_it_is_told_again() {
-        let read = |processed: u64| json!({"prompt_progress": {"total": 10, "processed": processed}});
+        let read =
+            |processed: u64| json!({"prompt_progress": {"total": 10, "processed": processed}});
         check(&read(3), &read(4));
-        let used = |n: u64| json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": n}});
+        let used =
+            |n: u64| json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": n}});
         check(&used(3), &used(4));
         let timed = |n: u64| json!({"choices": [], "timings": {"predicted_n": n}});
         check(&timed(0), &timed(1));
         let word = json!({"choices": [{"delta": {"content": "x"}}]});
-        check(&json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}), &word);
+        check(
+            &json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+            &word,
+        );
     }
 
     #[test]
@@ -89,7 +103,10 @@ mod tests {
             json!({"function_call": {"arguments": "x"}}),
         ] {
             let text = json!({"choices": [{"delta": delta}]}).to_string();
-            let (mut progress, chunk) = (Progress::default(), serde_json::from_str(&text).expect("a chunk"));
+            let (mut progress, chunk) = (
+                Progress::default(),
+                serde_json::from_str(&text).expect("a chunk"),
+            );
             assert!((0..100).all(|_| progress.is_made_by(&chunk)), "{text}");
         }
     }
@@ -102,12 +119,26 @@ mod tests {
             json!({"function_call": {"name": "bash"}}),
         ] {
             let text = json!({"choices": [{"delta": delta}]}).to_string();
-            let (mut progress, chunk) = (Progress::default(), serde_json::from_str(&text).expect("a chunk"));
-            assert_eq!((0..100).filter(|_| progress.is_made_by(&chunk)).count(), MAX_CALLS, "{text}");
+            let (mut progress, chunk) = (
+                Progress::default(),
+                serde_json::from_str(&text).expect("a chunk"),
+            );
+            assert_eq!(
+                (0..100).filter(|_| progress.is_made_by(&chunk)).count(),
+                MAX_CALLS,
+                "{text}"
+            );
         }
-        for delta in [json!({"role": "assistant", "content": ""}), json!({"tool_calls": [{"index": 0, "id": "c"}]}), json!({})] {
+        for delta in [
+            json!({"role": "assistant", "content": ""}),
+            json!({"tool_calls": [{"index": 0, "id": "c"}]}),
+            json!({}),
+        ] {
             let text = json!({"choices": [{"delta": delta}]}).to_string();
-            assert!(!Progress::default().is_made_by(&serde_json::from_str(&text).expect("a chunk")), "{text}");
+            assert!(
+                !Progress::default().is_made_by(&serde_json::from_str(&text).expect("a chunk")),
+                "{text}"
+            );
         }
     }
 }

@@ -32,15 +32,30 @@ pub(crate) fn reading(prompt: &Prompt, request: &Request) -> Reading {
         ToolMode::Native if is_held(prompt, request) => Reading::Held,
         // Without tools there is no schema, and a model that was held to one may stay with it.
         ToolMode::Native if request.held => Reading::Json { with_calls: false },
-        ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
-        ToolMode::Text if request.was_held => Reading::Json { with_calls: !request.no_tools },
-        ToolMode::Constrained => Reading::Json { with_calls: !request.no_tools },
-        ToolMode::Text => Reading::Text { with_calls: !request.no_tools },
+        ToolMode::Native => Reading::Native {
+            with_calls: !request.no_tools,
+        },
+        ToolMode::Text if request.was_held => Reading::Json {
+            with_calls: !request.no_tools,
+        },
+        ToolMode::Constrained => Reading::Json {
+            with_calls: !request.no_tools,
+        },
+        ToolMode::Text => Reading::Text {
+            with_calls: !request.no_tools,
+        },
     }
 }
 
-/// Returns the body of a request: the conversation's own bytes first, everything that may change behind them.
-pub(crate) fn body(prompt: &Prompt, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<u8> {
+/// Returns the body of a request: the conversation's own bytes first, everything that may change
+/// behind them.
+pub(crate) fn body(
+    prompt: &Prompt,
+    request: &Request,
+    options: &Options,
+    manner: &Manner,
+    stream: bool,
+) -> Vec<u8> {
     let mut body = prompt.head();
     body.push(']');
     let mut put = |key: &str, value: &str| {
@@ -61,7 +76,8 @@ pub(crate) fn body(prompt: &Prompt, request: &Request, options: &Options, manner
     if let Some(limit) = max_tokens(request, options, manner) {
         put(manner.parameters.name_of_most(), &limit.to_string());
     }
-    // Those that `OpenAI`'s API does not have go to whatever server they were set for; one that refuses them is asked without from then on.
+    // Those that `OpenAI`'s API does not have go to whatever server they were set for; one that
+    // refuses them is asked without from then on.
     for (key, value) in [
         ("temperature", request.temperature.or(options.temperature)),
         ("top_p", options.top_p),
@@ -83,9 +99,19 @@ pub(crate) fn body(prompt: &Prompt, request: &Request, options: &Options, manner
     if let Some(schema) = &request.schema {
         put("response_format", &constrained::wrap("reply", schema));
     } else if is_held(prompt, request) {
-        put("response_format", &constrained::response_format(prompt.tools()));
+        put(
+            "response_format",
+            &constrained::response_format(prompt.tools()),
+        );
     } else if prompt.mode() == ToolMode::Constrained {
-        put("response_format", &constrained::response_format(if request.no_tools { &[] } else { prompt.tools() }));
+        put(
+            "response_format",
+            &constrained::response_format(if request.no_tools {
+                &[]
+            } else {
+                prompt.tools()
+            }),
+        );
     }
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
@@ -98,7 +124,10 @@ pub(crate) fn body(prompt: &Prompt, request: &Request, options: &Options, manner
 }
 
 fn is_held(prompt: &Prompt, request: &Request) -> bool {
-    request.held && !request.no_tools && prompt.mode() == ToolMode::Native && !prompt.tools().is_empty()
+    request.held
+        && !request.no_tools
+        && prompt.mode() == ToolMode::Native
+        && !prompt.tools().is_empty()
 }
 
 /// Returns how many tokens the answer to a request may have, where that is said.
@@ -106,11 +135,19 @@ pub(crate) fn max_tokens(request: &Request, options: &Options, manner: &Manner) 
     let usual = match (request.max_tokens, options.max_output_tokens) {
         (Some(limit), _) => Some(limit),
         (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
-        (None, None) => manner.context.map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
+        (None, None) => manner
+            .context
+            .map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
     };
-    // Where nobody bounds an answer the server's own bound is as good as any, and its window ends it.
+    // Where nobody bounds an answer the server's own bound is as good as any, and its window ends
+    // it.
     let most = usual.into_iter().chain(request.at_most).min()?;
-    Some([manner.parameters.most(), request.room].into_iter().flatten().fold(most, u64::min))
+    Some(
+        [manner.parameters.most(), request.room]
+            .into_iter()
+            .flatten()
+            .fold(most, u64::min),
+    )
 }
 
 #[cfg(test)]
@@ -123,11 +160,21 @@ mod tests {
     use crate::provider::Vllm;
 
     fn tools() -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
+        vec![ToolSpec {
+            name: "bash".into(),
+            description: "Runs.".into(),
+            parameters: json!({"type": "object"}),
+        }]
     }
 
     fn llama() -> Manner {
-        Manner { provider: &LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false, parameters: Parameters::default() }
+        Manner {
+            provider: &LlamaCpp,
+            model: Some("m\"".into()),
+            context: Some(8192),
+            asks_cost: false,
+            parameters: Parameters::default(),
+        }
     }
 
     #[track_caller]
@@ -158,8 +205,19 @@ mod tests {
             written(ToolMode::Native, &Request::default(), &options, &llama()),
             json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "stop": ["END", "\n\n"], "cache_prompt": true, "return_progress": true})
         );
-        let other = Manner { provider: &Compatible, model: None, context: None, asks_cost: false, parameters: Parameters::default() };
-        let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, ..Request::default() };
+        let other = Manner {
+            provider: &Compatible,
+            model: None,
+            context: None,
+            asks_cost: false,
+            parameters: Parameters::default(),
+        };
+        let request = Request {
+            temperature: Some(0.0),
+            max_tokens: Some(5),
+            no_tools: true,
+            ..Request::default()
+        };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
             json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "stop": ["END", "\n\n"], "tool_choice": "none"})
@@ -168,38 +226,111 @@ mod tests {
 
     #[test]
     fn vllm_is_told_the_repeat_penalty_by_its_own_name() {
-        let options = Options { repeat_penalty: Some(1.125), top_k: Some(40), min_p: Some(0.25), ..Options::default() };
-        let manner = Manner { provider: &Vllm, model: None, context: None, asks_cost: false, parameters: Parameters::default() };
+        let options = Options {
+            repeat_penalty: Some(1.125),
+            top_k: Some(40),
+            min_p: Some(0.25),
+            ..Options::default()
+        };
+        let manner = Manner {
+            provider: &Vllm,
+            model: None,
+            context: None,
+            asks_cost: false,
+            parameters: Parameters::default(),
+        };
         let body = written(ToolMode::Native, &Request::default(), &options, &manner);
-        assert_eq!((&body["repetition_penalty"], &body["repeat_penalty"]), (&json!(1.125), &Value::Null));
+        assert_eq!(
+            (&body["repetition_penalty"], &body["repeat_penalty"]),
+            (&json!(1.125), &Value::Null)
+        );
         assert_eq!((&body["top_k"], &body["min_p"]), (&json!(40), &json!(0.25)));
     }
 
     #[test]
     fn one_that_says_the_cost_only_on_request_is_asked_for_it() {
-        let manner = Manner { provider: &Compatible, model: None, context: None, asks_cost: true, parameters: Parameters::default() };
-        let body = written(ToolMode::Native, &Request::default(), &Options::default(), &manner);
+        let manner = Manner {
+            provider: &Compatible,
+            model: None,
+            context: None,
+            asks_cost: true,
+            parameters: Parameters::default(),
+        };
+        let body = written(
+            ToolMode::Native,
+            &Request::default(),
+            &Options::default(),
+            &manner,
+        );
         assert_eq!(body["usage"], json!({"include": true}));
-        let is_at = |url: &str| crate::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");
+        let is_at = |url: &str| {
+            crate::Endpoint::parse(url)
+                .expect("an address")
+                .is_at("openrouter.ai")
+        };
         assert!(is_at("https://openrouter.ai/api/v1") && is_at("https://eu.OpenRouter.ai/v1"));
-        assert!(!is_at("https://notopenrouter.ai/v1") && !is_at("https://openrouter.ai.example/v1"));
+        assert!(
+            !is_at("https://notopenrouter.ai/v1") && !is_at("https://openrouter.ai.example/v1")
+        );
     }
 
     #[test]
     fn the_schema_is_asked_for_in_constrained_mode_only() {
         let format = |mode, request: &Request| {
-            written(mode, request, &Options::default(), &llama())["response_format"]["json_schema"]["schema"].clone()
+            written(mode, request, &Options::default(), &llama())["response_format"]["json_schema"]
+                ["schema"]
+                .clone()
         };
         assert_eq!(format(ToolMode::Native, &Request::default()), Value::Null);
         assert_eq!(format(ToolMode::Text, &Request::default()), Value::Null);
-        assert_eq!(format(ToolMode::Constrained, &Request::default())["anyOf"].as_array().map(Vec::len), Some(2));
-        assert_eq!(format(ToolMode::Constrained, &Request { no_tools: true, ..Request::default() })["required"], json!(["answer"]));
-        let held = Request { held: true, ..Request::default() };
-        assert_eq!(format(ToolMode::Native, &held)["anyOf"].as_array().map(Vec::len), Some(2));
-        assert_eq!(written(ToolMode::Native, &held, &Options::default(), &llama())["tool_choice"], "none");
-        assert_eq!(format(ToolMode::Native, &Request { no_tools: true, ..held }), Value::Null);
         assert_eq!(
-            format(ToolMode::Native, &Request { schema: Some(json!({"type": "null"})), ..Request::default() }),
+            format(ToolMode::Constrained, &Request::default())["anyOf"]
+                .as_array()
+                .map(Vec::len),
+            Some(2)
+        );
+        assert_eq!(
+            format(
+                ToolMode::Constrained,
+                &Request {
+                    no_tools: true,
+                    ..Request::default()
+                }
+            )["required"],
+            json!(["answer"])
+        );
+        let held = Request {
+            held: true,
+            ..Request::default()
+        };
+        assert_eq!(
+            format(ToolMode::Native, &held)["anyOf"]
+                .as_array()
+                .map(Vec::len),
+            Some(2)
+        );
+        assert_eq!(
+            written(ToolMode::Native, &held, &Options::default(), &llama())["tool_choice"],
+            "none"
+        );
+        assert_eq!(
+            format(
+                ToolMode::Native,
+                &Request {
+                    no_tools: true,
+                    ..held
+                }
+            ),
+            Value::Null
+        );
+        assert_eq!(
+            format(
+                ToolMode::Native,
+                &Request {
+                    schema: Some(json!({"type": "null"})),
+                    ..Request::default()
+                }
+            ),
             json!({"type": "null"})
         );
     }
@@ -207,15 +338,33 @@ mod tests {
     #[test]
     fn output_is_limited_by_what_was_asked_or_a_quarter_of_the_window() {
         let limit = |asked, option, context| {
-            let options = Options { max_output_tokens: option, ..Options::default() };
-            max_tokens(&Request { max_tokens: asked, ..Request::default() }, &options, &Manner { context, ..llama() })
+            let options = Options {
+                max_output_tokens: option,
+                ..Options::default()
+            };
+            max_tokens(
+                &Request {
+                    max_tokens: asked,
+                    ..Request::default()
+                },
+                &options,
+                &Manner { context, ..llama() },
+            )
         };
         assert_eq!(
-            [limit(Some(7), Some(9), None), limit(None, Some(9), None), limit(None, Some(-1), Some(8192))],
+            [
+                limit(Some(7), Some(9), None),
+                limit(None, Some(9), None),
+                limit(None, Some(-1), Some(8192))
+            ],
             [Some(7), Some(9), None]
         );
         assert_eq!(
-            [limit(None, None, Some(8192)), limit(None, None, Some(1 << 20)), limit(None, None, None)],
+            [
+                limit(None, None, Some(8192)),
+                limit(None, None, Some(1 << 20)),
+                limit(None, None, None)
+            ],
             [Some(2048), Some(16_384), None]
         );
     }

@@ -1,4 +1,5 @@
-//! Values that servers write in other shapes than the API says: what can be read of them is, and nothing else is lost for them.
+//! Values that servers write in other shapes than the API says: what can be read of them is, and
+//! nothing else is lost for them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -38,7 +39,9 @@ impl Words {
 
     fn add(&mut self, raw: &RawValue) {
         match raw.get().as_bytes().first() {
-            Some(b'"') => self.text.push(Halved::of_json(raw.get()).unwrap_or_default()),
+            Some(b'"') => self
+                .text
+                .push(Halved::of_json(raw.get()).unwrap_or_default()),
             Some(b'[') => {
                 let parts: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
                 for part in parts {
@@ -46,7 +49,8 @@ impl Words {
                 }
             }
             Some(b'{') => {
-                let part: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+                let part: HashMap<Cow<'_, str>, &RawValue> =
+                    serde_json::from_str(raw.get()).unwrap_or_default();
                 for name in ["thinking", "reasoning"] {
                     let words = part.get(name).map(|raw| Self::of(raw)).unwrap_or_default();
                     self.thinking.push(words.together());
@@ -101,17 +105,23 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
 }
 
 /// Reads what it should be; anything else is none.
-pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     Ok(one(<&RawValue>::deserialize(from)?))
 }
 
 /// Reads a list, or what it should hold as the only one in it; what is something else is left out.
-pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
     Ok(some_list(from)?.unwrap_or_default())
 }
 
 /// Like [`list`]; what is neither is none.
-pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Vec<T>>, D::Error> {
+pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Vec<T>>, D::Error> {
     let raw = <&RawValue>::deserialize(from)?;
     Ok(match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
         Ok(items) => Some(items.into_iter().filter_map(one).collect()),
@@ -121,5 +131,9 @@ pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D)
 
 fn one<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Option<T> {
     // A list would be read as the fields of an object, in their order.
-    if raw.get().starts_with('{') { serde_json::from_str(raw.get()).ok() } else { None }
+    if raw.get().starts_with('{') {
+        serde_json::from_str(raw.get()).ok()
+    } else {
+        None
+    }
 }

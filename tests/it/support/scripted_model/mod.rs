@@ -1,5 +1,6 @@
-//! A model server that says what a test tells it to say, with llama-server's manners: `/props`, `/v1/models`, `/tokenize`,
-//! `/apply-template`, `/slots`, and `/v1/chat/completions` with and without a stream.
+//! A model server that says what a test tells it to say, with llama-server's manners: `/props`,
+//! `/v1/models`, `/tokenize`, `/apply-template`, `/slots`, and `/v1/chat/completions` with and
+//! without a stream.
 //!
 //! ```ignore
 //! let model = ScriptedModel::new().calls("bash", json!({"command": "ls"})).says("Done.").start().await;
@@ -7,8 +8,9 @@
 //! assert_eq!(model.requests().len(), 2);
 //! ```
 //!
-//! After the script it says `DONE`. It has a thread and a runtime of its own, so a test may block on a child process meanwhile. It
-//! checks the conversation of each request; what is wrong with it is a fault, and dropping a [`Running`] with faults fails the test.
+//! After the script it says `DONE`. It has a thread and a runtime of its own, so a test may block
+//! on a child process meanwhile. It checks the conversation of each request; what is wrong with it
+//! is a fault, and dropping a [`Running`] with faults fails the test.
 
 pub(crate) mod faults;
 mod running;
@@ -23,7 +25,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 /// What it says while its model loads, with status 503.
-pub(crate) const LOADING: &str = r#"{"error":{"message":"Loading model","type":"unavailable_error","code":503}}"#;
+pub(crate) const LOADING: &str =
+    r#"{"error":{"message":"Loading model","type":"unavailable_error","code":503}}"#;
 
 /// What the server will do, turn by turn.
 #[derive(Clone, Debug)]
@@ -56,7 +59,8 @@ pub(crate) struct ScriptedModel {
     n_loading: usize,
     /// Its template as `/props` shows it.
     template: String,
-    /// What it answers on other pages than that for completions: path, status, body, and how often from the first time on.
+    /// What it answers on other pages than that for completions: path, status, body, and how often
+    /// from the first time on.
     pages: Vec<(String, u16, Value, usize)>,
 }
 
@@ -115,7 +119,10 @@ impl Default for ScriptedModel {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`calls(\"bash\", json!({..}))` reads best")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`calls(\"bash\", json!({..}))` reads best"
+)]
 impl ScriptedModel {
     pub(crate) fn new() -> Self {
         Self {
@@ -148,7 +155,11 @@ impl ScriptedModel {
 
     fn answer(mut self, text: Option<&str>, calls: Vec<Call>) -> Self {
         let thinking = self.thinking.take();
-        self.turn(Turn::Answer(Answer { text: text.map(str::to_owned), thinking, calls }))
+        self.turn(Turn::Answer(Answer {
+            text: text.map(str::to_owned),
+            thinking,
+            calls,
+        }))
     }
 
     /// Answers with text.
@@ -163,18 +174,36 @@ impl ScriptedModel {
 
     /// Calls one tool with arguments that may be anything.
     pub(crate) fn raw_call(self, name: &str, arguments: &str) -> Self {
-        self.answer(None, vec![Call { name: name.to_owned(), arguments: arguments.to_owned() }])
+        self.answer(
+            None,
+            vec![Call {
+                name: name.to_owned(),
+                arguments: arguments.to_owned(),
+            }],
+        )
     }
 
     /// Calls several tools in one answer.
     pub(crate) fn calls_many<'a>(self, calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
-        let calls = calls.into_iter().map(|(name, arguments)| Call { name: name.to_owned(), arguments: arguments.to_string() }).collect();
+        let calls = calls
+            .into_iter()
+            .map(|(name, arguments)| Call {
+                name: name.to_owned(),
+                arguments: arguments.to_string(),
+            })
+            .collect();
         self.answer(None, calls)
     }
 
     /// Says something and calls a tool in the same answer.
     pub(crate) fn says_and_calls(self, text: &str, name: &str, arguments: Value) -> Self {
-        self.answer(Some(text), vec![Call { name: name.to_owned(), arguments: arguments.to_string() }])
+        self.answer(
+            Some(text),
+            vec![Call {
+                name: name.to_owned(),
+                arguments: arguments.to_string(),
+            }],
+        )
     }
 
     /// Thinks before the next answer.
@@ -190,7 +219,12 @@ impl ScriptedModel {
 
     /// Answers with an HTTP status and header lines of the test's own, each ended by CRLF.
     pub(crate) fn status_with(self, code: u16, headers: &str, body: impl Into<String>) -> Self {
-        self.turn(Turn::Status { code, headers: headers.to_owned(), content_type: "application/json", body: body.into() })
+        self.turn(Turn::Status {
+            code,
+            headers: headers.to_owned(),
+            content_type: "application/json",
+            body: body.into(),
+        })
     }
 
     /// Answers as while its model loads.
@@ -221,12 +255,18 @@ impl ScriptedModel {
 
     /// Sends exactly these bytes and hangs up.
     pub(crate) fn raw_http(self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.turn(Turn::Raw { bytes: bytes.into(), hold: Duration::ZERO })
+        self.turn(Turn::Raw {
+            bytes: bytes.into(),
+            hold: Duration::ZERO,
+        })
     }
 
     /// Sends exactly these bytes and keeps the connection open.
     pub(crate) fn raw_http_and_hold(self, bytes: impl Into<Vec<u8>>, hold: Duration) -> Self {
-        self.turn(Turn::Raw { bytes: bytes.into(), hold })
+        self.turn(Turn::Raw {
+            bytes: bytes.into(),
+            hold,
+        })
     }
 
     /// Sends exactly these events, as one stream.
@@ -234,10 +274,21 @@ impl ScriptedModel {
         self.raw_http(format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{events}"))
     }
 
-    /// Sends the first of these events, waits until the test says `go_on`, sends the others and hangs up.
-    pub(crate) fn raw_sse_in_halves(self, first: &str, go_on: &CancellationToken, second: &str) -> Self {
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-        self.turn(Turn::Halves { first: format!("{head}{first}"), go_on: go_on.clone(), second: second.to_owned() })
+    /// Sends the first of these events, waits until the test says `go_on`, sends the others and
+    /// hangs up.
+    pub(crate) fn raw_sse_in_halves(
+        self,
+        first: &str,
+        go_on: &CancellationToken,
+        second: &str,
+    ) -> Self {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        self.turn(Turn::Halves {
+            first: format!("{head}{first}"),
+            go_on: go_on.clone(),
+            second: second.to_owned(),
+        })
     }
 
     /// Sends headers, then nothing for so long, then the end of the stream.
@@ -247,12 +298,18 @@ impl ScriptedModel {
 
     /// Answers with text, a few characters at a time.
     pub(crate) fn drips(self, text: &str, n_chars: usize, every: Duration) -> Self {
-        self.turn(Turn::Drip { text: text.to_owned(), n_chars, every })
+        self.turn(Turn::Drip {
+            text: text.to_owned(),
+            n_chars,
+            every,
+        })
     }
 
     /// Says the text and drops the connection in the middle of the stream.
     pub(crate) fn dies_mid_answer(self, text: &str) -> Self {
-        self.turn(Turn::DieMidAnswer { text: text.to_owned() })
+        self.turn(Turn::DieMidAnswer {
+            text: text.to_owned(),
+        })
     }
 
     /// Answers 200 and then `event: error`.
@@ -260,12 +317,14 @@ impl ScriptedModel {
         self.turn(Turn::SseError(error))
     }
 
-    /// Answers 200 and an empty stream. Where it is asked again without a stream, it answers with this status and body.
+    /// Answers 200 and an empty stream. Where it is asked again without a stream, it answers with
+    /// this status and body.
     pub(crate) fn silent(self, code: u16, body: Value) -> Self {
         self.turn(Turn::Silence { code, body })
     }
 
-    /// Says that its chat template has no tools; then calls are written as JSON text, if the request asks for that.
+    /// Says that its chat template has no tools; then calls are written as JSON text, if the
+    /// request asks for that.
     pub(crate) fn without_tools(mut self) -> Self {
         self.tools = false;
         self
@@ -360,7 +419,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Starts listening on a free port of 127.0.0.1. The result is there at once; it is a future for symmetry with other servers.
+    /// Starts listening on a free port of 127.0.0.1. The result is there at once; it is a future
+    /// for symmetry with other servers.
     pub(crate) fn start(self) -> std::future::Ready<Running> {
         std::future::ready(self.start_blocking())
     }

@@ -26,18 +26,27 @@ impl Running {
     pub(super) fn start(script: ScriptedModel) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket option");
-        let address = listener.local_addr().expect("a bound socket has an address");
-        let shared = Arc::new(Shared { script, seen: Mutex::default() });
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            script,
+            seen: Mutex::default(),
+        });
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = std::thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime");
                 runtime.block_on(async move {
                     let listener = TcpListener::from_std(listener).expect("a listening socket");
                     let serve = async {
                         while let Ok((stream, _)) = listener.accept().await {
-                            // The end of an answer must not wait until the beginning was acknowledged.
+                            // The end of an answer must not wait until the beginning was
+                            // acknowledged.
                             stream.set_nodelay(true).expect("a socket option");
                             let shared = Arc::clone(&shared);
                             // A client that hangs up is no concern of the script's.
@@ -51,7 +60,12 @@ impl Running {
                 });
             }
         });
-        Self { address, shared, stop: Some(stop), thread: Some(thread) }
+        Self {
+            address,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     /// Returns `http://127.0.0.1:PORT/v1`.
@@ -65,7 +79,12 @@ impl Running {
 
     /// Returns the bodies of the requests for a completion, in order.
     pub(crate) fn requests(&self) -> Vec<Value> {
-        self.seen(|seen| seen.bodies.iter().map(|body| serde_json::from_slice(body).unwrap_or(Value::Null)).collect())
+        self.seen(|seen| {
+            seen.bodies
+                .iter()
+                .map(|body| serde_json::from_slice(body).unwrap_or(Value::Null))
+                .collect()
+        })
     }
 
     /// Returns the same bodies, byte for byte.
@@ -81,23 +100,43 @@ impl Running {
     /// Returns what was sent to one of its pages, such as `/tokenize`, in order.
     pub(crate) fn sent_to(&self, page: &str) -> Vec<Value> {
         let begins = format!("POST {page} ");
-        let body = |raw: &[u8]| find(raw, b"\r\n\r\n").and_then(|at| serde_json::from_slice(&raw[at + 4..]).ok()).unwrap_or_default();
-        self.seen(|seen| seen.raw.iter().filter(|raw| raw.starts_with(begins.as_bytes())).map(|raw| body(raw)).collect())
+        let body = |raw: &[u8]| {
+            find(raw, b"\r\n\r\n")
+                .and_then(|at| serde_json::from_slice(&raw[at + 4..]).ok())
+                .unwrap_or_default()
+        };
+        self.seen(|seen| {
+            seen.raw
+                .iter()
+                .filter(|raw| raw.starts_with(begins.as_bytes()))
+                .map(|raw| body(raw))
+                .collect()
+        })
     }
 
-    /// Returns how long each request for a completion but the first came after the last byte of the answer before it.
+    /// Returns how long each request for a completion but the first came after the last byte of the
+    /// answer before it.
     pub(crate) fn pauses(&self) -> Vec<Duration> {
-        self.seen(|seen| seen.times.windows(2).map(|pair| pair[1].received.saturating_duration_since(pair[0].answered)).collect())
+        self.seen(|seen| {
+            seen.times
+                .windows(2)
+                .map(|pair| pair[1].received.saturating_duration_since(pair[0].answered))
+                .collect()
+        })
     }
 
-    /// Returns what was wrong with the conversations, and forgets it: a test that expects faults takes them.
+    /// Returns what was wrong with the conversations, and forgets it: a test that expects faults
+    /// takes them.
     pub(crate) fn take_faults(&self) -> Vec<String> {
         self.seen(|seen| std::mem::take(&mut seen.faults))
     }
 
     /// Returns the requests' bytes up to the end of their messages.
     pub(crate) fn heads(&self) -> Vec<Vec<u8>> {
-        self.raw_bodies().iter().map(|body| head(body).to_vec()).collect()
+        self.raw_bodies()
+            .iter()
+            .map(|body| head(body).to_vec())
+            .collect()
     }
 
     /// Panics unless each request's tools and messages begin with the bytes of the one before.
@@ -116,7 +155,13 @@ impl Running {
     }
 
     fn seen<T>(&self, with: impl FnOnce(&mut Seen) -> T) -> T {
-        with(&mut self.shared.seen.lock().expect("no test panics while it holds this lock"))
+        with(
+            &mut self
+                .shared
+                .seen
+                .lock()
+                .expect("no test panics while it holds this lock"),
+        )
     }
 }
 
@@ -127,7 +172,10 @@ impl Drop for Running {
             drop(thread.join());
         }
         let faults = self.take_faults();
-        assert!(faults.is_empty() || std::thread::panicking(), "the conversation was at fault: {faults:#?}");
+        assert!(
+            faults.is_empty() || std::thread::panicking(),
+            "the conversation was at fault: {faults:#?}"
+        );
     }
 }
 

@@ -13,18 +13,40 @@ use super::serve::respond;
 const WORD: usize = 24;
 
 /// Answers without a stream.
-pub(super) async fn whole(stream: &mut TcpStream, n: usize, answer: &Answer, (prompt, cached): (usize, usize)) -> io::Result<bool> {
-    let calls: Vec<Value> = answer.calls.iter().enumerate().map(|(at, call)| wire_call(n, at, call, &call.arguments)).collect();
-    let mut message = json!({"role": "assistant", "content": answer.text, "reasoning_content": answer.thinking});
+pub(super) async fn whole(
+    stream: &mut TcpStream,
+    n: usize,
+    answer: &Answer,
+    (prompt, cached): (usize, usize),
+) -> io::Result<bool> {
+    let calls: Vec<Value> = answer
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| wire_call(n, at, call, &call.arguments))
+        .collect();
+    let mut message =
+        json!({"role": "assistant", "content": answer.text, "reasoning_content": answer.thinking});
     if !calls.is_empty() {
         message["tool_calls"] = json!(calls);
     }
-    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    let finish = if calls.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
+    };
     let body = json!({
         "id": format!("c{n}"), "object": "chat.completion", "created": 1, "model": "scripted",
         "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage(prompt, cached), "timings": timings(prompt, cached),
     });
-    respond(stream, 200, "", "application/json", body.to_string().as_bytes()).await?;
+    respond(
+        stream,
+        200,
+        "",
+        "application/json",
+        body.to_string().as_bytes(),
+    )
+    .await?;
     Ok(true)
 }
 
@@ -53,7 +75,9 @@ impl Events<'_> {
     }
 
     pub(super) async fn chunk(&mut self, text: &str) -> io::Result<()> {
-        self.stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()).await
+        self.stream
+            .write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+            .await
     }
 
     async fn event(&mut self, mut fields: Value) -> io::Result<()> {
@@ -69,10 +93,16 @@ impl Events<'_> {
     }
 
     pub(super) async fn delta(&mut self, delta: &Value) -> io::Result<()> {
-        self.event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})).await
+        self.event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
+            .await
     }
 
-    pub(super) async fn answer(&mut self, answer: &Answer, counts: (usize, usize), progress: bool) -> io::Result<bool> {
+    pub(super) async fn answer(
+        &mut self,
+        answer: &Answer,
+        counts: (usize, usize),
+        progress: bool,
+    ) -> io::Result<bool> {
         self.begin().await?;
         if progress {
             let (prompt, cached) = counts;
@@ -84,21 +114,36 @@ impl Events<'_> {
         if let Some(text) = &answer.text {
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(WORD) {
-                self.delta(&json!({"content": piece.iter().collect::<String>()})).await?;
+                self.delta(&json!({"content": piece.iter().collect::<String>()}))
+                    .await?;
             }
         }
         for (at, call) in answer.calls.iter().enumerate() {
-            self.delta(&json!({"tool_calls": [wire_call(self.n, at, call, "")]})).await?;
+            self.delta(&json!({"tool_calls": [wire_call(self.n, at, call, "")]}))
+                .await?;
             let chars: Vec<char> = call.arguments.chars().collect();
             for piece in chars.chunks(WORD) {
                 self.delta(&json!({"tool_calls": [{"index": at, "function": {"arguments": piece.iter().collect::<String>()}}]})).await?;
             }
         }
-        self.finish(if answer.calls.is_empty() { "stop" } else { "tool_calls" }, counts).await
+        self.finish(
+            if answer.calls.is_empty() {
+                "stop"
+            } else {
+                "tool_calls"
+            },
+            counts,
+        )
+        .await
     }
 
-    pub(super) async fn finish(&mut self, reason: &str, (prompt, cached): (usize, usize)) -> io::Result<bool> {
-        self.event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})).await?;
+    pub(super) async fn finish(
+        &mut self,
+        reason: &str,
+        (prompt, cached): (usize, usize),
+    ) -> io::Result<bool> {
+        self.event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+            .await?;
         self.event(json!({"choices": [], "usage": usage(prompt, cached), "timings": timings(prompt, cached)})).await?;
         self.end(true).await
     }

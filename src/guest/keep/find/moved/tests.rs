@@ -11,7 +11,9 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        let scene = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        };
         for side in ["project", "copy"] {
             for (path, content) in [
                 (".gitignore", "target/\n"),
@@ -46,34 +48,83 @@ impl Scene {
     }
 
     fn look(&self, known: &[&str], reveal: &[&str], within: Duration) -> Found {
-        let hidden = known.iter().map(|path| BytesPath::from_bytes(*path)).collect();
+        let hidden = known
+            .iter()
+            .map(|path| BytesPath::from_bytes(*path))
+            .collect();
         let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
-        let order = Find { budget_ms: 10_000, known: Known { hidden, read_only: Vec::new() }, reveal, ..Find::default() };
-        find_within(&self.path("project"), &self.path("copy"), &self.path("upper"), &order, within).expect("looked through")
+        let order = Find {
+            budget_ms: 10_000,
+            known: Known {
+                hidden,
+                read_only: Vec::new(),
+            },
+            reveal,
+            ..Find::default()
+        };
+        find_within(
+            &self.path("project"),
+            &self.path("copy"),
+            &self.path("upper"),
+            &order,
+            within,
+        )
+        .expect("looked through")
     }
 
     #[track_caller]
     fn check(&self, expected: &[&str]) {
         let found = self.look(&[], &[], LONGEST);
-        let hidden: Vec<String> = found.secrets.iter().map(|secret| secret.path.to_text()).collect();
-        assert_eq!((hidden, found.lost), (expected.iter().map(|&path| path.to_owned()).collect(), Vec::new()));
+        let hidden: Vec<String> = found
+            .secrets
+            .iter()
+            .map(|secret| secret.path.to_text())
+            .collect();
+        assert_eq!(
+            (hidden, found.lost),
+            (
+                expected.iter().map(|&path| path.to_owned()).collect(),
+                Vec::new()
+            )
+        );
     }
 }
 
 #[test]
 fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
     let scene = Scene::new();
-    scene.check(&["conf/plain.txt", "sub/.env", "sub/.ssh", "vendor/.git/config"]);
+    scene.check(&[
+        "conf/plain.txt",
+        "sub/.env",
+        "sub/.ssh",
+        "vendor/.git/config",
+    ]);
     scene.mv("sub", "target/a/b/sub2");
-    scene.check(&["conf/plain.txt", "target/a/b/sub2/.env", "target/a/b/sub2/.ssh", "vendor/.git/config"]);
-    // No link leads to it any more, and the file of that name which anybody may read stays as it is.
+    scene.check(&[
+        "conf/plain.txt",
+        "target/a/b/sub2/.env",
+        "target/a/b/sub2/.ssh",
+        "vendor/.git/config",
+    ]);
+    // No link leads to it any more, and the file of that name which anybody may read stays as it
+    // is.
     scene.mv("conf", "conf2");
     scene.mv("vendor", "target/a/b/vendor");
-    scene.check(&["conf2/plain.txt", "target/a/b/sub2/.env", "target/a/b/sub2/.ssh", "target/a/b/vendor/.git/config"]);
+    scene.check(&[
+        "conf2/plain.txt",
+        "target/a/b/sub2/.env",
+        "target/a/b/sub2/.ssh",
+        "target/a/b/vendor/.git/config",
+    ]);
     // Once more, and to where nothing of a project is.
     scene.mv("target/a/b", "x/.git/y");
     scene.mv("conf2", "vendor/.git/conf");
-    scene.check(&["vendor/.git/conf/plain.txt", "x/.git/y/sub2/.env", "x/.git/y/sub2/.ssh", "x/.git/y/vendor/.git/config"]);
+    scene.check(&[
+        "vendor/.git/conf/plain.txt",
+        "x/.git/y/sub2/.env",
+        "x/.git/y/sub2/.ssh",
+        "x/.git/y/vendor/.git/config",
+    ]);
 }
 
 #[test]
@@ -82,7 +133,14 @@ fn what_is_put_in_its_place_deceives_nobody() {
     scene.mv("sub", "target/a/sub2");
     scene.write("copy/sub/.env", "sesame?");
     scene.write("copy/sub/.ssh/id_rsa", "");
-    let hidden = ["conf/plain.txt", "sub/.env", "sub/.ssh", "target/a/sub2/.env", "target/a/sub2/.ssh", "vendor/.git/config"];
+    let hidden = [
+        "conf/plain.txt",
+        "sub/.env",
+        "sub/.ssh",
+        "target/a/sub2/.env",
+        "target/a/sub2/.ssh",
+        "vendor/.git/config",
+    ];
     scene.check(&hidden);
 }
 
@@ -91,7 +149,12 @@ fn a_folder_without_secrets_goes_where_it_likes() {
     let scene = Scene::new();
     scene.mv("docs", "target/a/docs");
     scene.write("copy/target/a/.env.d/config", "");
-    scene.check(&["conf/plain.txt", "sub/.env", "sub/.ssh", "vendor/.git/config"]);
+    scene.check(&[
+        "conf/plain.txt",
+        "sub/.env",
+        "sub/.ssh",
+        "vendor/.git/config",
+    ]);
 }
 
 #[test]
@@ -101,7 +164,10 @@ fn what_was_hidden_before_is_found_again_where_the_project_has_it_no_longer() {
     fs::remove_file(scene.path("project/.env.local")).expect("removed");
     fs::remove_dir_all(scene.path("project/conf")).expect("removed");
     let found = scene.look(&["conf/plain.txt"], &[], LONGEST);
-    assert!(found.is_hidden(&"target/a/conf/plain.txt".into()) && found.lost.is_empty(), "{found:?}");
+    assert!(
+        found.is_hidden(&"target/a/conf/plain.txt".into()) && found.lost.is_empty(),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -111,14 +177,28 @@ fn what_is_moved_to_where_the_person_reveals_names_is_hidden_all_the_same() {
     scene.write("copy/fixtures/.env", "A=1");
     scene.mv("sub", "fixtures/sub");
     let found = scene.look(&[], &["fixtures/**"], LONGEST);
-    assert!(found.is_hidden(&"fixtures/sub/.env".into()) && !found.is_hidden(&"fixtures/.env".into()), "{found:?}");
+    assert!(
+        found.is_hidden(&"fixtures/sub/.env".into()) && !found.is_hidden(&"fixtures/.env".into()),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
-    let lost = |scene: &Scene, within| scene.look(&[], &[], within).lost.iter().map(BytesPath::to_text).collect::<Vec<_>>();
+    let lost = |scene: &Scene, within| {
+        scene
+            .look(&[], &[], within)
+            .lost
+            .iter()
+            .map(BytesPath::to_text)
+            .collect::<Vec<_>>()
+    };
     let scene = Scene::new();
-    assert_eq!(lost(&scene, Duration::ZERO), Vec::<String>::new(), "nothing was moved");
+    assert_eq!(
+        lost(&scene, Duration::ZERO),
+        Vec::<String>::new(),
+        "nothing was moved"
+    );
     scene.mv("conf", "target/a/conf");
     assert_eq!(lost(&scene, Duration::ZERO), ["conf/plain.txt"]);
     // A name that no engine takes.
@@ -149,5 +229,8 @@ fn a_copy_in_which_nothing_changed_is_looked_at_once() {
     let scene = Scene::new();
     fs::remove_file(scene.path("upper/changed")).expect("removed");
     let found = scene.look(&["long/gone/.env"], &[], Duration::ZERO);
-    assert!(found.lost.is_empty() && found.secrets.len() == 4, "{found:?}");
+    assert!(
+        found.lost.is_empty() && found.secrets.len() == 4,
+        "{found:?}"
+    );
 }

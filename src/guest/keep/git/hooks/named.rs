@@ -1,7 +1,9 @@
-//! Which files of a project stand in what somebody else runs: in hooks, in settings of git, in tasks of editors. They run with it.
+//! Which files of a project stand in what somebody else runs: in hooks, in settings of git, in
+//! tasks of editors. They run with it.
 //!
-//! No language is parsed. A text is split into words, and a word counts that is the path of a file, from where the text is run or lies. One level:
-//! what such a file names in its turn is not looked at.
+//! No language is parsed. A text is split into words, and a word counts that is the path of a file,
+//! from where the text is run or lies. One level: what such a file names in its turn is not looked
+//! at.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +32,9 @@ const MAX_LOOKS: usize = 50_000;
 const SAMPLE: &[u8] = b".sample";
 
 /// What the names of files end in that are worked on, and not run.
-const DATA: [&[u8]; 9] = [b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini"];
+const DATA: [&[u8]; 9] = [
+    b".toml", b".json", b".lock", b".txt", b".md", b".yml", b".yaml", b".xml", b".ini",
+];
 
 /// Settings that say where something is, and what is said of them elsewhere.
 const PLACES: [&str; 5] = ["branch", "remote", "submodule", "url", "user"];
@@ -47,9 +51,18 @@ enum Text {
 /// Returns the files that stand in a file of the project, which is run or read from these folders.
 ///
 /// `place` is where the project's folder is on the person's machine.
-pub(crate) fn named_in(project: &Folder, place: &[u8], file: &[u8], from: &[&[u8]]) -> BTreeSet<Vec<u8>> {
+pub(crate) fn named_in(
+    project: &Folder,
+    place: &[u8],
+    file: &[u8],
+    from: &[&[u8]],
+) -> BTreeSet<Vec<u8>> {
     match text_of(project, file) {
-        Text::Read(text) => All::new(&ProjectPaths::new(project, place)).named(&text, from).0,
+        Text::Read(text) => {
+            All::new(&ProjectPaths::new(project, place))
+                .named(&text, from)
+                .0
+        }
         Text::TooLong | Text::None => BTreeSet::new(),
     }
 }
@@ -63,7 +76,11 @@ impl All<'_> {
                 || entry.is("core", "worktree")
                 || entry.is("core", "hookspath")
         };
-        for value in entries.iter().filter(|entry| !is_place(entry)).filter_map(|entry| entry.value.as_deref()) {
+        for value in entries
+            .iter()
+            .filter(|entry| !is_place(entry))
+            .filter_map(|entry| entry.value.as_deref())
+        {
             self.text(value, &[tree], file);
         }
     }
@@ -109,23 +126,36 @@ impl All<'_> {
 
     fn text(&mut self, text: &[u8], from: &[&[u8]], source: &[u8]) {
         let (named, is_cut) = self.named(text, from);
-        self.programs.extend(named.into_iter().filter(|path| path != source));
+        self.programs
+            .extend(named.into_iter().filter(|path| path != source));
         if is_cut || self.programs.len() > MAX_SAID {
             self.cut(source.to_vec());
         }
     }
 
-    /// Returns the files that stand in a text, and whether it names more than is looked at. One that is not there yet counts where its path has a
-    /// slash: it may come.
+    /// Returns the files that stand in a text, and whether it names more than is looked at. One
+    /// that is not there yet counts where its path has a slash: it may come.
     fn named(&mut self, text: &[u8], from: &[&[u8]]) -> (BTreeSet<Vec<u8>>, bool) {
         let mut words = words(text);
         let is_cut = words.len() > MAX_WORDS || self.n_words > MAX_LOOKS;
-        words.truncate(if self.n_words > MAX_LOOKS { 0 } else { MAX_WORDS });
+        words.truncate(if self.n_words > MAX_LOOKS {
+            0
+        } else {
+            MAX_WORDS
+        });
         let mut found = BTreeSet::new();
-        let are_run = words.iter().filter(|word| !DATA.iter().any(|end| word.ends_with(end)));
-        for (word, folder) in are_run.flat_map(|word| from.iter().map(move |folder| (word, folder))) {
-            let path = self.paths_of.meant(folder, word).filter(|path| !path.is_empty() && !is_in_git(path));
-            let Some(path) = path.filter(|path| !found.contains(path)) else { continue };
+        let are_run = words
+            .iter()
+            .filter(|word| !DATA.iter().any(|end| word.ends_with(end)));
+        for (word, folder) in are_run.flat_map(|word| from.iter().map(move |folder| (word, folder)))
+        {
+            let path = self
+                .paths_of
+                .meant(folder, word)
+                .filter(|path| !path.is_empty() && !is_in_git(path));
+            let Some(path) = path.filter(|path| !found.contains(path)) else {
+                continue;
+            };
             self.n_words += 1;
             match self.project.kind(&path) {
                 Some(Kind::File | Kind::Link) => drop(found.insert(path)),
@@ -145,11 +175,15 @@ fn text_of(folder: &Folder, path: &[u8]) -> Text {
     }
 }
 
-/// Returns the words of a text that may be paths, each once, in their order. Lines that are comments say nothing that runs.
+/// Returns the words of a text that may be paths, each once, in their order. Lines that are
+/// comments say nothing that runs.
 fn words(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut seen = BTreeSet::new();
-    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#")) {
+    for line in text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii_start().starts_with(b"#"))
+    {
         let mut before = b' ';
         let mut rest = line;
         while let Some(byte) = rest.first().copied() {
@@ -178,7 +212,8 @@ fn is_of_path(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./-+@~".contains(&byte) || !byte.is_ascii()
 }
 
-/// What stands behind a variable or behind the output of a command is most often from the top of the working tree, or from the text's own folder.
+/// What stands behind a variable or behind the output of a command is most often from the top of
+/// the working tree, or from the text's own folder.
 fn spelled(before: u8, word: &[u8]) -> &[u8] {
     match before {
         b'$' => memchr::memchr(b'/', word).map_or(&word[..0], |at| &word[at + 1..]),
@@ -207,7 +242,10 @@ mod tests {
     fn what_a_hook_names_is_known_however_it_gets_there() {
         let sample = Sample::new();
         let check = |line: &str, expected: &[&str]| {
-            sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n# See docs/hooks.md.\n{line}\n"));
+            sample.write(
+                ".git/hooks/pre-commit",
+                &format!("#!/bin/sh\n# See docs/hooks.md.\n{line}\n"),
+            );
             let found = look(&sample, &[]);
             assert_eq!(texts(&found.said), expected, "{line}");
             assert_eq!(found.paths, [], "what a hook names can be worked on");
@@ -227,17 +265,29 @@ mod tests {
         ] {
             sample.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n{line}\n"));
             let said = texts(&look(&sample, &[]).said);
-            assert!(said.contains(&"scripts/check".to_owned()), "{line}: {said:?}");
+            assert!(
+                said.contains(&"scripts/check".to_owned()),
+                "{line}: {said:?}"
+            );
         }
         check("test -f plain && sh plain", &["plain"]);
         check("cat plain docs/later.md package.json", &["plain"]);
-        for line in
-            ["exit 0", "cargo fmt --check", "git lfs post-commit \"$@\"", "exec /usr/bin/check", "eslint tools", "cd tools && sh there"]
-        {
+        for line in [
+            "exit 0",
+            "cargo fmt --check",
+            "git lfs post-commit \"$@\"",
+            "exec /usr/bin/check",
+            "eslint tools",
+            "cd tools && sh there",
+        ] {
             check(line, &[]);
         }
         // What git does not run names nothing.
-        fs::rename(sample.path(".git/hooks/pre-commit"), sample.path(".git/hooks/pre-commit.sample")).expect("moved");
+        fs::rename(
+            sample.path(".git/hooks/pre-commit"),
+            sample.path(".git/hooks/pre-commit.sample"),
+        )
+        .expect("moved");
         sample.write(".git/hooks/pre-commit.sample", "./scripts/check\n");
         sample.write(".git/hooks/binary", "./scripts/check\n\0");
         assert_eq!(texts(&look(&sample, &[]).said), [""; 0]);
@@ -250,10 +300,17 @@ mod tests {
         for text in [many(|n| format!("echo a{n}\n")), "#".repeat(65 << 10)] {
             sample.write(".git/hooks/pre-commit", &text);
             let found = look(&sample, &[]);
-            assert_eq!((texts(&found.unread), found.is_cut), (vec![".git/hooks/pre-commit".to_owned()], true), "{text:.40}");
+            assert_eq!(
+                (texts(&found.unread), found.is_cut),
+                (vec![".git/hooks/pre-commit".to_owned()], true),
+                "{text:.40}"
+            );
         }
         // What stands first is looked at first.
-        sample.write(".git/hooks/pre-commit", &format!("./zz/first\n{}", many(|n| format!("./a{n}\n"))));
+        sample.write(
+            ".git/hooks/pre-commit",
+            &format!("./zz/first\n{}", many(|n| format!("./a{n}\n"))),
+        );
         assert!(texts(&look(&sample, &[]).said).contains(&"zz/first".to_owned()));
     }
 
@@ -267,7 +324,13 @@ mod tests {
             sample.write(&format!(".git/hooks/{hook}"), &format!("./tools/{hook}\n"));
         }
         let found = look(&sample, &[]);
-        assert_eq!((texts(&found.said), found.is_cut), (vec!["tools/commit-msg".to_owned(), "tools/update".to_owned()], false));
+        assert_eq!(
+            (texts(&found.said), found.is_cut),
+            (
+                vec!["tools/commit-msg".to_owned(), "tools/update".to_owned()],
+                false
+            )
+        );
     }
 
     #[test]
@@ -284,9 +347,21 @@ mod tests {
         }
         let linked = Linked::new();
         fs::create_dir_all(linked.main.join(".git/hooks")).expect("made");
-        fs::write(linked.main.join(".git/hooks/pre-push"), "exec ./tools/run\n").expect("written");
-        let (project, real) = (Folder::open(&linked.sample.path("")), Folder::open(&linked.main.join(".git")));
-        let found = obeyed_in_worktree(&project.expect("opens"), &real.expect("opens"), b"project", place(&linked.sample).as_bytes());
+        fs::write(
+            linked.main.join(".git/hooks/pre-push"),
+            "exec ./tools/run\n",
+        )
+        .expect("written");
+        let (project, real) = (
+            Folder::open(&linked.sample.path("")),
+            Folder::open(&linked.main.join(".git")),
+        );
+        let found = obeyed_in_worktree(
+            &project.expect("opens"),
+            &real.expect("opens"),
+            b"project",
+            place(&linked.sample).as_bytes(),
+        );
         assert_eq!(texts(&found.said), ["tools/run"]);
     }
 }

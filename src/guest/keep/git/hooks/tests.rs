@@ -29,7 +29,12 @@ pub(in crate::keep::git) fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
 
 /// Where the machine has a sample.
 pub(in crate::keep::git) fn place(sample: &Sample) -> String {
-    sample.path("").display().to_string().trim_end_matches('/').to_owned()
+    sample
+        .path("")
+        .display()
+        .to_string()
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 #[test]
@@ -41,11 +46,23 @@ fn hooks_are_found_where_they_lie_in_the_project() {
         found(&sample, &[]).0
     };
     assert_eq!(found(""), none());
-    for said in ["tools/hooks", "./tools//hooks/", "tools/x/../hooks", &sample.path("tools/hooks").display().to_string()] {
+    for said in [
+        "tools/hooks",
+        "./tools//hooks/",
+        "tools/x/../hooks",
+        &sample.path("tools/hooks").display().to_string(),
+    ] {
         assert_eq!(found(said), ["tools/hooks"], "{said}");
     }
     // Those in a repository are protected as that is.
-    for said in ["absent", "../project", "/dev/null", "~/hooks", ".", ".git/hooks"] {
+    for said in [
+        "absent",
+        "../project",
+        "/dev/null",
+        "~/hooks",
+        ".",
+        ".git/hooks",
+    ] {
         assert_eq!(found(said), none(), "{said}");
     }
 }
@@ -59,17 +76,44 @@ fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
         let obeyed = obeyed(&open(&sample), std::iter::empty(), project.as_bytes());
         obeyed.said.iter().map(BytesPath::to_text).collect()
     };
-    let (absolute, odd) = (format!("{project}/tools/hooks"), format!("//{project}/./tools/../tools//hooks/"));
-    let home = format!("~/{}/tools/hooks", project.rsplit('/').next().expect("a name"));
-    for spelled in ["tools/hooks", "./tools//hooks/", "src/../tools/hooks", "../project/tools/hooks", &absolute, &odd, &home] {
+    let (absolute, odd) = (
+        format!("{project}/tools/hooks"),
+        format!("//{project}/./tools/../tools//hooks/"),
+    );
+    let home = format!(
+        "~/{}/tools/hooks",
+        project.rsplit('/').next().expect("a name")
+    );
+    for spelled in [
+        "tools/hooks",
+        "./tools//hooks/",
+        "src/../tools/hooks",
+        "../project/tools/hooks",
+        &absolute,
+        &odd,
+        &home,
+    ] {
         assert_eq!(said(spelled), ["tools/hooks"], "{spelled}");
     }
-    for spelled in ["../tools/hooks", "/tools/hooks", "~/tools/hooks", "~tools/hooks", ".git/hooks", ""] {
+    for spelled in [
+        "../tools/hooks",
+        "/tools/hooks",
+        "~/tools/hooks",
+        "~tools/hooks",
+        ".git/hooks",
+        "",
+    ] {
         assert_eq!(said(spelled), none(), "{spelled}");
     }
-    assert!(said(".").contains(&"pre-commit".to_owned()) && !said(project).contains(&String::new()));
+    assert!(
+        said(".").contains(&"pre-commit".to_owned()) && !said(project).contains(&String::new())
+    );
     sample.git(&["config", "core.hooksPath", "tools/hooks"]);
-    sample.git(&["config", "includeIf.onbranch:x.path", "../tools/own.gitconfig"]);
+    sample.git(&[
+        "config",
+        "includeIf.onbranch:x.path",
+        "../tools/own.gitconfig",
+    ]);
     assert_eq!(said("tools/hooks"), ["tools/hooks", "tools/own.gitconfig"]);
 }
 
@@ -83,27 +127,67 @@ fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
         let (section, key) = key.split_once('.').expect("a section");
         // Git itself refuses some of them.
         let before = fs::read(sample.path(".git/config")).expect("read");
-        let text = [&before[..], format!("[{section}]\n{key} = {said}\n").as_bytes()].concat();
+        let text = [
+            &before[..],
+            format!("[{section}]\n{key} = {said}\n").as_bytes(),
+        ]
+        .concat();
         fs::write(sample.path(".git/config"), text).expect("written");
         let place = BytesPath::from(sample.path("").as_path());
-        let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
+        let place = place
+            .as_bytes()
+            .strip_suffix(b"/")
+            .unwrap_or(place.as_bytes())
+            .to_vec();
         let obeyed = obeyed(&open(&sample), std::iter::empty(), &place);
         fs::write(sample.path(".git/config"), before).expect("written");
-        (obeyed.paths.iter().map(BytesPath::to_text).collect(), obeyed.said.iter().map(BytesPath::to_text).collect())
+        (
+            obeyed.paths.iter().map(BytesPath::to_text).collect(),
+            obeyed.said.iter().map(BytesPath::to_text).collect(),
+        )
     };
-    for way in ["/link/project/", "/link/../other/./project/", "~/work/project/", "../../link/project/", "/another-name/", "~me/project/"] {
+    for way in [
+        "/link/project/",
+        "/link/../other/./project/",
+        "~/work/project/",
+        "../../link/project/",
+        "/another-name/",
+        "~me/project/",
+    ] {
         let (paths, said) = obeyed("core.hooksPath", &format!("{way}tools/hooks"));
-        assert_eq!((paths, said), (vec!["tools/hooks".to_owned()], vec!["tools/hooks".to_owned()]), "{way}");
+        assert_eq!(
+            (paths, said),
+            (
+                vec!["tools/hooks".to_owned()],
+                vec!["tools/hooks".to_owned()]
+            ),
+            "{way}"
+        );
         let (paths, said) = obeyed("include.path", &format!("{way}own.gitconfig"));
         assert_eq!(paths, ["own.gitconfig", "tools/hooks"], "{way}");
-        assert!(said.contains(&"own.gitconfig".to_owned()) && said.contains(&"tools/hooks".to_owned()), "{way}: {said:?}");
+        assert!(
+            said.contains(&"own.gitconfig".to_owned()) && said.contains(&"tools/hooks".to_owned()),
+            "{way}: {said:?}"
+        );
     }
     // What is not there yet can only be told by the name of the project's folder.
-    assert_eq!(obeyed("core.hooksPath", "/link/project/made/later"), (none(), vec!["made/later".to_owned()]));
-    for elsewhere in ["/another-name/made/later", "/usr/share/hooks", "~/made/later", "made/../other"] {
+    assert_eq!(
+        obeyed("core.hooksPath", "/link/project/made/later"),
+        (none(), vec!["made/later".to_owned()])
+    );
+    for elsewhere in [
+        "/another-name/made/later",
+        "/usr/share/hooks",
+        "~/made/later",
+        "made/../other",
+    ] {
         assert_eq!(obeyed("core.hooksPath", elsewhere).0, none(), "{elsewhere}");
     }
-    assert!(obeyed("core.hooksPath", "/link/project").1.contains(&"pre-commit".to_owned()));
+    assert!(
+        obeyed("core.hooksPath", "/link/project")
+            .1
+            .contains(&"pre-commit".to_owned())
+    );
 }
 
 #[test]
@@ -115,7 +199,17 @@ fn hooks_of_submodules_and_of_repositories_below_lie_in_their_own_trees() {
         sample.git_in(folder, &["config", "core.hooksPath", "hooks"]);
     }
     let gits = ["sub/.git", "sub/deeper/.git", "deep/nested/.git"];
-    assert_eq!(found(&sample, &gits), (vec!["deep/nested/hooks".into(), "sub/deeper/hooks".into(), "sub/hooks".into()], none()));
+    assert_eq!(
+        found(&sample, &gits),
+        (
+            vec![
+                "deep/nested/hooks".into(),
+                "sub/deeper/hooks".into(),
+                "sub/hooks".into()
+            ],
+            none()
+        )
+    );
 }
 
 #[test]
@@ -129,7 +223,10 @@ fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
     for path in ["all/x", "tree/all/x", "tree/own/x", "own/x"] {
         sample.write(path, "x");
     }
-    assert_eq!(found(&sample, &["tree/.git"]).0, ["all", "tree/all", "tree/own"]);
+    assert_eq!(
+        found(&sample, &["tree/.git"]).0,
+        ["all", "tree/all", "tree/own"]
+    );
     let linked = Linked::new();
     for path in ["own/x", "all/x", "other/x"] {
         linked.sample.write(path, "x");
@@ -142,7 +239,16 @@ fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
         linked.sample.git(words);
     }
     let real = Folder::open(&linked.main.join(".git")).expect("opens");
-    assert_eq!(texts(obeyed_in_worktree(&open(&linked.sample), &real, b"project", b"")).0, ["all", "own"]);
+    assert_eq!(
+        texts(obeyed_in_worktree(
+            &open(&linked.sample),
+            &real,
+            b"project",
+            b""
+        ))
+        .0,
+        ["all", "own"]
+    );
 }
 
 #[test]
@@ -150,8 +256,14 @@ fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_w
     let sample = Sample::new();
     sample.write("hooks/pre-commit", "x");
     sample.write("more/hooks/pre-commit", "x");
-    sample.write("shared.gitconfig", "[core]\nhooksPath = hooks\n[includeIf \"onbranch:x\"]\npath = more/own.gitconfig\n");
-    sample.write("more/own.gitconfig", "[core]\nhooksPath = more/hooks\n[include]\npath = own.gitconfig\n");
+    sample.write(
+        "shared.gitconfig",
+        "[core]\nhooksPath = hooks\n[includeIf \"onbranch:x\"]\npath = more/own.gitconfig\n",
+    );
+    sample.write(
+        "more/own.gitconfig",
+        "[core]\nhooksPath = more/hooks\n[include]\npath = own.gitconfig\n",
+    );
     sample.git(&["config", "include.path", "../shared.gitconfig"]);
     sample.git(&["config", "--add", "include.path", "own"]);
     sample.write(".git/own", "[include]\npath = ../absent\n");
@@ -159,8 +271,19 @@ fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_w
         sample.git(&["config", "--add", "include.path", said]);
     }
     let (paths, unread) = found(&sample, &[]);
-    assert_eq!(paths, ["hooks", "more/hooks", "more/own.gitconfig", "shared.gitconfig"]);
-    assert_eq!(unread, ["../../beside", "/etc/gitconfig", "absent", "~/all"]);
+    assert_eq!(
+        paths,
+        [
+            "hooks",
+            "more/hooks",
+            "more/own.gitconfig",
+            "shared.gitconfig"
+        ]
+    );
+    assert_eq!(
+        unread,
+        ["../../beside", "/etc/gitconfig", "absent", "~/all"]
+    );
     // Git itself takes what the include says.
     assert_eq!(sample.git(&["config", "core.hooksPath"]), "hooks\n");
 }
@@ -169,7 +292,14 @@ fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_w
 fn settings_without_end_come_to_one() {
     let sample = Sample::new();
     for number in 0..200 {
-        sample.write(&format!("c/{number}"), &format!("[include]\npath = {}\n[include]\npath = {}\n", number + 1, number / 2));
+        sample.write(
+            &format!("c/{number}"),
+            &format!(
+                "[include]\npath = {}\n[include]\npath = {}\n",
+                number + 1,
+                number / 2
+            ),
+        );
     }
     sample.git(&["config", "include.path", "../c/0"]);
     let (paths, unread) = found(&sample, &[]);
@@ -194,15 +324,27 @@ fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
         sample.git(&["config", "filter.a.clean", value]);
         assert_eq!(said(), expected, "{value}");
     };
-    for value in ["tools/x %f", "../project/tools/x", &format!("{project}tools/x"), "sh -c '\"$PWD\"/tools/x'"] {
+    for value in [
+        "tools/x %f",
+        "../project/tools/x",
+        &format!("{project}tools/x"),
+        "sh -c '\"$PWD\"/tools/x'",
+    ] {
         check(value, &["tools/x"]);
     }
     check("tools/later", &["tools/later"]);
     check("sh plain", &["plain"]);
     check("sh web/start", &["web/start"]);
-    for value in
-        ["less -R", "/usr/tools/x", "/usr/bin/plain", ".git/x", "../beside/x", "/link/project/tools/x", "cat absent", "cat tools/x.md"]
-    {
+    for value in [
+        "less -R",
+        "/usr/tools/x",
+        "/usr/bin/plain",
+        ".git/x",
+        "../beside/x",
+        "/link/project/tools/x",
+        "cat absent",
+        "cat tools/x.md",
+    ] {
         check(value, &[]);
     }
     sample.git(&["config", "filter.a.clean", ""]);

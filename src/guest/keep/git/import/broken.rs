@@ -1,4 +1,5 @@
-//! A repository of the person's in which something is broken that what comes has nothing to do with.
+//! A repository of the person's in which something is broken that what comes has nothing to do
+//! with.
 
 use std::time::Duration;
 
@@ -25,38 +26,67 @@ impl One<'_> {
         if paths.iter().all(|path| self.real.kind(path).is_some()) {
             return Ok(());
         }
-        Err(Fault::Io { doing: "take it over".into(), problem: GitRefusal::NoHead.to_string() })
+        Err(Fault::Io {
+            doing: "take it over".into(),
+            problem: GitRefusal::NoHead.to_string(),
+        })
     }
 
-    /// Names those of the person's names that git cannot follow; returns a git that has the same objects and none of those names, if there are
-    /// any.
-    pub(super) fn without_broken_names(&self, done: &mut ImportedRepository) -> Result<Option<Git>, Fault> {
+    /// Names those of the person's names that git cannot follow; returns a git that has the same
+    /// objects and none of those names, if there are any.
+    pub(super) fn without_broken_names(
+        &self,
+        done: &mut ImportedRepository,
+    ) -> Result<Option<Git>, Fault> {
         let mut names = refs::read(&self.real)?;
         let mut broken: Vec<String> = names
             .odd
             .into_iter()
-            .map(|(name, why)| format!("your {name} {why}: git cannot follow it; mend the file, or remove it"))
+            .map(|(name, why)| {
+                format!("your {name} {why}: git cannot follow it; mend the file, or remove it")
+            })
             .collect();
-        let asked: String = names.bound.values().map(|object| format!("{object}\n")).collect();
-        let answer = self.git.bounded(LOOK).run(&["cat-file", "--batch-check=%(objecttype)"], asked.as_bytes())?;
+        let asked: String = names
+            .bound
+            .values()
+            .map(|object| format!("{object}\n"))
+            .collect();
+        let answer = self.git.bounded(LOOK).run(
+            &["cat-file", "--batch-check=%(objecttype)"],
+            asked.as_bytes(),
+        )?;
         let lines = answer.stdout.split(|byte| *byte == b'\n');
-        let lost = names.bound.iter().zip(lines).filter(|(_, line)| line.ends_with(b" missing"));
+        let lost = names
+            .bound
+            .iter()
+            .zip(lines)
+            .filter(|(_, line)| line.ends_with(b" missing"));
         let lost: Vec<BytesPath> = lost.map(|((name, _), _)| name.clone()).collect();
         names.bound.retain(|name, _| !lost.contains(name));
-        let told =
-            |name| format!("your {name} stands for an object that is not there; mend that, or `git update-ref -d {name}` removes the name");
+        let told = |name| {
+            format!(
+                "your {name} stands for an object that is not there; mend that, or `git update-ref -d {name}` removes the name"
+            )
+        };
         broken.extend(lost.into_iter().map(told));
         if broken.is_empty() {
             return Ok(None);
         }
         let n_more = broken.len().saturating_sub(MAX_TOLD);
         broken.truncate(MAX_TOLD);
-        broken.extend((n_more > 0).then(|| format!("{n_more} more of your names are broken like that")));
+        broken.extend(
+            (n_more > 0).then(|| format!("{n_more} more of your names are broken like that")),
+        );
         done.notes.extend(broken);
-        let scratch = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        let scratch = Folder::open(self.scratch)
+            .map_err(|error| failed("open", b"the scratch folder", &error))?;
         let place = stage::bare(&scratch, b"view.git", &self.real)?;
         scratch.replace(b"view.git/packed-refs", &refs::packed_text(&names.bound))?;
-        let git = Git::new(&self.scratch.join(place), &self.scratch.join("empty"), self.end);
+        let git = Git::new(
+            &self.scratch.join(place),
+            &self.scratch.join("empty"),
+            self.end,
+        );
         Ok(Some(git.with_objects(&self.real_path.join("objects"))))
     }
 }

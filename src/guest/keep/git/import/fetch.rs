@@ -1,4 +1,5 @@
-//! Bringing objects over, checked: what is checked out first, then the rest in batches, as far as there is time.
+//! Bringing objects over, checked: what is checked out first, then the rest in batches, as far as
+//! there is time.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -21,7 +22,8 @@ use podbay_wire::Fault;
 use podbay_wire::keep::ImportedRepository;
 use podbay_wire::keep::NotImported;
 
-/// How many objects are asked for at once, beside whatever they lead to, and how many names are moved.
+/// How many objects are asked for at once, beside whatever they lead to, and how many names are
+/// moved.
 pub(super) const AT_ONCE: usize = 1000;
 
 /// What is said of what there was no time for.
@@ -38,7 +40,8 @@ pub(super) struct Fetched {
 /// Where objects come from.
 pub(super) struct Staging {
     place: PathBuf,
-    /// With a view of the person's repository without what is broken in it, once that was in the way.
+    /// With a view of the person's repository without what is broken in it, once that was in the
+    /// way.
     git: Git,
     is_view: bool,
     n_named: usize,
@@ -50,7 +53,10 @@ type Tip = (String, Vec<BytesPath>);
 /// Says of something that there was no time for it.
 pub(super) fn late(what: BytesPath, done: &mut ImportedRepository) {
     done.is_late = true;
-    done.not_imported.push(NotImported { what, why: LATE.to_owned() });
+    done.not_imported.push(NotImported {
+        what,
+        why: LATE.to_owned(),
+    });
 }
 
 /// Puts together what stands for the same object: very many branches may be one commit.
@@ -71,20 +77,39 @@ fn together(all: impl Iterator<Item = (BytesPath, String)>) -> Vec<Tip> {
 impl One<'_> {
     /// Makes where objects come from; `None`: there is nothing to bring over.
     pub(super) fn staging(&self, left: &Left) -> Result<Option<Staging>, Fault> {
-        if left.names.is_empty() && left.stashes.is_empty() && left.index.is_none() && self.detached(left).is_none() {
+        if left.names.is_empty()
+            && left.stashes.is_empty()
+            && left.index.is_none()
+            && self.detached(left).is_none()
+        {
             return Ok(None);
         }
         let place = stage::make(
             self.scratch,
-            &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
+            &stage::Objects {
+                real: &self.real_path,
+                session: &self.session_path,
+                session_folder: &self.session,
+                real_folder: &self.real,
+            },
         )?;
-        Ok(Some(Staging { place, git: self.git.clone(), is_view: false, n_named: 0 }))
+        Ok(Some(Staging {
+            place,
+            git: self.git.clone(),
+            is_view: false,
+            n_named: 0,
+        }))
     }
 
     /// Returns the commit that the session has checked out without a branch, if that can come.
     fn detached<'l>(&self, left: &'l Left) -> Option<&'l String> {
-        let head = left.head.as_ref().filter(|head| **head != self.started.head)?;
-        let Head::Commit { object } = head else { return None };
+        let head = left
+            .head
+            .as_ref()
+            .filter(|head| **head != self.started.head)?;
+        let Head::Commit { object } = head else {
+            return None;
+        };
         (!self.unseen.iter().any(|one| one.object == *object)).then_some(object)
     }
 
@@ -97,8 +122,14 @@ impl One<'_> {
         fetched: &mut Fetched,
         done: &mut ImportedRepository,
     ) -> Result<(), Fault> {
-        let mut all: Vec<(BytesPath, String)> = first.iter().map(|(name, object)| ((*name).clone(), (*object).clone())).collect();
-        all.extend(self.detached(left).map(|object| (BytesPath::from("HEAD"), object.clone())));
+        let mut all: Vec<(BytesPath, String)> = first
+            .iter()
+            .map(|(name, object)| ((*name).clone(), (*object).clone()))
+            .collect();
+        all.extend(
+            self.detached(left)
+                .map(|object| (BytesPath::from("HEAD"), object.clone())),
+        );
         let mut staged = None;
         if let Some(index) = &left.index {
             match self.commit_index(&staging.place, index, left)? {
@@ -106,7 +137,10 @@ impl One<'_> {
                     all.push(("index".into(), object.clone()));
                     staged = Some(object);
                 }
-                Err(why) => done.not_imported.push(NotImported { what: "index".into(), why }),
+                Err(why) => done.not_imported.push(NotImported {
+                    what: "index".into(),
+                    why,
+                }),
             }
         }
         if !all.is_empty() {
@@ -116,7 +150,8 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Brings over all the rest and moves its names, batch by batch; returns the stashes that are there then. What there is no time for is said.
+    /// Brings over all the rest and moves its names, batch by batch; returns the stashes that are
+    /// there then. What there is no time for is said.
     pub(super) fn import_rest(
         &self,
         staging: &mut Staging,
@@ -127,33 +162,69 @@ impl One<'_> {
         share: Instant,
     ) -> Vec<Stash> {
         let mut put = Vec::new();
-        let stashes: Vec<Tip> = left.stashes.iter().map(|stash| (stash.object.clone(), vec![BytesPath::from_bytes(stash::NAME)])).collect();
-        let names = together(rest.iter().map(|(name, object)| ((*name).clone(), (*object).clone())));
-        let batches = [stashes.as_slice()].into_iter().chain(names.chunks(AT_ONCE)).filter(|batch| !batch.is_empty());
+        let stashes: Vec<Tip> = left
+            .stashes
+            .iter()
+            .map(|stash| {
+                (
+                    stash.object.clone(),
+                    vec![BytesPath::from_bytes(stash::NAME)],
+                )
+            })
+            .collect();
+        let names = together(
+            rest.iter()
+                .map(|(name, object)| ((*name).clone(), (*object).clone())),
+        );
+        let batches = [stashes.as_slice()]
+            .into_iter()
+            .chain(names.chunks(AT_ONCE))
+            .filter(|batch| !batch.is_empty());
         for (at, batch) in batches.enumerate() {
             let now = Instant::now();
             if now >= share {
-                batch.iter().flat_map(|(_, whats)| whats).for_each(|what| late(what.clone(), done));
+                batch
+                    .iter()
+                    .flat_map(|(_, whats)| whats)
+                    .for_each(|what| late(what.clone(), done));
                 continue;
             }
             // One that takes very long leaves time for those after it.
             let until = now + (share - now) / 2;
-            let moved = self.fetch(staging, batch, until, &mut fetched, done).and_then(|()| {
-                if at == 0 && !stashes.is_empty() {
-                    put = self.put_stashes(left, &fetched, real, done)?;
-                    return Ok(());
-                }
-                let names =
-                    batch.iter().flat_map(|(_, whats)| whats).filter_map(|name| rest.get_key_value(name)).map(|(name, new)| (*name, *new));
-                let names = self.names_that_come(&names.collect(), &fetched, real, done)?;
-                self.move_names(&names, real, done)
-            });
+            let moved = self
+                .fetch(staging, batch, until, &mut fetched, done)
+                .and_then(|()| {
+                    if at == 0 && !stashes.is_empty() {
+                        put = self.put_stashes(left, &fetched, real, done)?;
+                        return Ok(());
+                    }
+                    let names = batch
+                        .iter()
+                        .flat_map(|(_, whats)| whats)
+                        .filter_map(|name| rest.get_key_value(name))
+                        .map(|(name, new)| (*name, *new));
+                    let names = self.names_that_come(&names.collect(), &fetched, real, done)?;
+                    self.move_names(&names, real, done)
+                });
             if let Err(fault) = moved {
                 done.is_late |= self.git.is_late();
-                let told: BTreeSet<BytesPath> = done.not_imported.iter().map(|one| one.what.clone()).collect();
-                let is_there = |what: &BytesPath| rest.get(what).is_some_and(|new| real.get(what) == Some(*new));
-                let whats = batch.iter().flat_map(|(_, whats)| whats).filter(|what| !is_there(what) && !told.contains(*what));
-                done.not_imported.extend(whats.map(|what| NotImported { what: what.clone(), why: fault.to_string() }));
+                let told: BTreeSet<BytesPath> = done
+                    .not_imported
+                    .iter()
+                    .map(|one| one.what.clone())
+                    .collect();
+                let is_there = |what: &BytesPath| {
+                    rest.get(what)
+                        .is_some_and(|new| real.get(what) == Some(*new))
+                };
+                let whats = batch
+                    .iter()
+                    .flat_map(|(_, whats)| whats)
+                    .filter(|what| !is_there(what) && !told.contains(*what));
+                done.not_imported.extend(whats.map(|what| NotImported {
+                    what: what.clone(),
+                    why: fault.to_string(),
+                }));
             }
         }
         put
@@ -173,11 +244,14 @@ impl One<'_> {
             let whats = some.iter().flat_map(|(_, whats)| whats);
             let why = match self.fetch_some(staging, some, until) {
                 Ok(Ok(())) => {
-                    fetched.objects.extend(some.iter().map(|(object, _)| object.clone()));
+                    fetched
+                        .objects
+                        .extend(some.iter().map(|(object, _)| object.clone()));
                     continue;
                 }
                 Ok(Err(why)) => why,
-                // Nothing is moved yet where what is checked out could not come: all of it can be begun again.
+                // Nothing is moved yet where what is checked out could not come: all of it can be
+                // begun again.
                 Err(fault) if until >= self.end => return Err(fault),
                 Err(_) if Instant::now() >= until => {
                     whats.for_each(|what| late(what.clone(), done));
@@ -199,35 +273,69 @@ impl One<'_> {
                 waiting.extend([other, one]);
                 continue;
             }
-            done.not_imported.extend(whats.map(|what| NotImported { what: what.clone(), why: why.clone() }));
+            done.not_imported.extend(whats.map(|what| NotImported {
+                what: what.clone(),
+                why: why.clone(),
+            }));
         }
         Ok(())
     }
 
-    fn fetch_some(&self, staging: &mut Staging, tips: &[Tip], until: Instant) -> Result<Result<(), String>, Fault> {
+    fn fetch_some(
+        &self,
+        staging: &mut Staging,
+        tips: &[Tip],
+        until: Instant,
+    ) -> Result<Result<(), String>, Fault> {
         let first = staging.n_named;
-        let wanted = || tips.iter().zip(first..).map(|((object, _), at)| (format!("refs/import/{at}"), object));
-        stage::name(self.scratch, wanted().map(|(name, object)| (BytesPath::from_bytes(name), object.clone())))?;
+        let wanted = || {
+            tips.iter()
+                .zip(first..)
+                .map(|((object, _), at)| (format!("refs/import/{at}"), object))
+        };
+        stage::name(
+            self.scratch,
+            wanted().map(|(name, object)| (BytesPath::from_bytes(name), object.clone())),
+        )?;
         staging.n_named += tips.len();
         let incoming = match Incoming::make(&self.real, &self.real_path, self.id) {
             Err(fault @ Fault::NoSpace { .. }) => return Ok(Err(fault.to_string())),
             made => made?,
         };
-        let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
+        let words = [
+            "fetch",
+            "-q",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+            "--no-prune",
+        ];
         let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         words.extend([OsStr::new("--stdin"), staging.place.as_os_str()]);
         let names: String = wanted().map(|(name, _)| name + "\n").collect();
         let git = staging.git.until(until);
-        let answer = git.with_objects(&incoming.path).run(&words, names.as_bytes())?;
+        let answer = git
+            .with_objects(&incoming.path)
+            .run(&words, names.as_bytes())?;
         if !answer.is_good {
             return Ok(Err(answer.problem()));
         }
         // No name stands for what is not among the others.
         incoming.put()?;
         let id = self.id;
-        let held: String =
-            tips.iter().zip(first..).map(|((object, _), at)| format!("update refs/podbay/{id}/{at}\0{object}\0\0")).collect();
-        let answer = git.passing().run(&["update-ref", "--stdin", "-z"], held.as_bytes())?;
-        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+        let held: String = tips
+            .iter()
+            .zip(first..)
+            .map(|((object, _), at)| format!("update refs/podbay/{id}/{at}\0{object}\0\0"))
+            .collect();
+        let answer = git
+            .passing()
+            .run(&["update-ref", "--stdin", "-z"], held.as_bytes())?;
+        Ok(if answer.is_good {
+            Ok(())
+        } else {
+            Err(answer.problem())
+        })
     }
 }

@@ -1,5 +1,6 @@
-//! What is checked out here: its branch, `HEAD` and the index go together or not at all. An index that stayed behind its branch would take
-//! back, with the person's next commit, what the session did.
+//! What is checked out here: its branch, `HEAD` and the index go together or not at all. An index
+//! that stayed behind its branch would take back, with the person's next commit, what the session
+//! did.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -47,15 +48,27 @@ pub(super) struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Gives up checking out a branch that did not come after all: git knows no commit where such a one is checked out.
-    pub(super) fn keep_without_branch(&mut self, left: &Left, real: &Bound, done: &mut ImportedRepository) {
-        let Some(Head::Branch { name }) = self.head else { return };
+    /// Gives up checking out a branch that did not come after all: git knows no commit where such a
+    /// one is checked out.
+    pub(super) fn keep_without_branch(
+        &mut self,
+        left: &Left,
+        real: &Bound,
+        done: &mut ImportedRepository,
+    ) {
+        let Some(Head::Branch { name }) = self.head else {
+            return;
+        };
         if self.own.is_some_and(|(own, _)| own == name) || real.get(name) == left.bound.get(name) {
             return;
         }
         self.head = None;
-        let mut refuse = |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
-        refuse("HEAD".into(), format!("the session was on {name}, which did not come"));
+        let mut refuse =
+            |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
+        refuse(
+            "HEAD".into(),
+            format!("the session was on {name}, which did not come"),
+        );
         if let Some((own, _)) = self.own.take_if(|(own, new)| real.get(*own) != Some(new)) {
             refuse(own.clone(), NOT_ENDED_HERE.to_owned());
         }
@@ -81,22 +94,37 @@ impl One<'_> {
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
         let names = self.names_that_come(first, fetched, real, done)?;
         let may_be_switched = Start::may_be_switched(self.state, self.id, self.at);
-        let mut course = Course { names, own: None, here, head: None, is_head_told: false, may_be_switched };
+        let mut course = Course {
+            names,
+            own: None,
+            here,
+            head: None,
+            is_head_told: false,
+            may_be_switched,
+        };
         self.choose_head(&mut course, left, fetched, real, done)?;
-        let Some(Head::Branch { name }) = &course.here else { return Ok(course) };
+        let Some(Head::Branch { name }) = &course.here else {
+            return Ok(course);
+        };
         course.own = course.names.remove_entry(name);
-        let ends_here = course.head.is_some() || left.head.as_ref().unwrap_or(&self.started.head) == &Head::Branch { name: name.clone() };
+        let ends_here = course.head.is_some()
+            || left.head.as_ref().unwrap_or(&self.started.head)
+                == &Head::Branch { name: name.clone() };
         if let Some((name, new)) = course.own
             && !ends_here
             && real.get(name) != Some(new)
         {
-            done.not_imported.push(NotImported { what: name.clone(), why: NOT_ENDED_HERE.to_owned() });
+            done.not_imported.push(NotImported {
+                what: name.clone(),
+                why: NOT_ENDED_HERE.to_owned(),
+            });
             course.own = None;
         }
         Ok(course)
     }
 
-    /// Finds out whether to check out what the session did: where the person went on meanwhile, that stays.
+    /// Finds out whether to check out what the session did: where the person went on meanwhile,
+    /// that stays.
     fn choose_head<'a>(
         &self,
         course: &mut Course<'a>,
@@ -105,17 +133,30 @@ impl One<'_> {
         real: &Bound,
         done: &mut ImportedRepository,
     ) -> Result<(), Fault> {
-        let Some(head) = left.head.as_ref().filter(|head| **head != self.started.head) else { return Ok(()) };
+        let Some(head) = left
+            .head
+            .as_ref()
+            .filter(|head| **head != self.started.head)
+        else {
+            return Ok(());
+        };
         if course.here.as_ref() == Some(head) {
             course.head = Some(head);
             return Ok(());
         }
-        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "HEAD".into(), why });
+        let mut refuse = |why: String| {
+            done.not_imported.push(NotImported {
+                what: "HEAD".into(),
+                why,
+            })
+        };
         match head {
             Head::Branch { name } => {
                 let object = course.names.get(name).copied().or_else(|| real.get(name));
                 if object.is_none() || object != left.bound.get(name) {
-                    refuse(format!("the session was on {name}, which is not here as it left it"));
+                    refuse(format!(
+                        "the session was on {name}, which is not here as it left it"
+                    ));
                     return Ok(());
                 }
             }
@@ -128,8 +169,12 @@ impl One<'_> {
             "the branch that is checked out here was moved meanwhile"
         } else {
             match head {
-                Head::Branch { name } if self.checked_out_elsewhere()?.contains(name) => "it is checked out in another worktree",
-                Head::Commit { .. } if left.is_under_way => "what it was in the middle of stays there",
+                Head::Branch { name } if self.checked_out_elsewhere()?.contains(name) => {
+                    "it is checked out in another worktree"
+                }
+                Head::Commit { .. } if left.is_under_way => {
+                    "what it was in the middle of stays there"
+                }
                 _ => {
                     course.head = Some(head);
                     return Ok(());
@@ -140,7 +185,9 @@ impl One<'_> {
             // All of it is here under its name.
             Head::Branch { name } => {
                 course.is_head_told = true;
-                done.notes.push(format!("the session had {name} checked out, which is not done here: {why}"));
+                done.notes.push(format!(
+                    "the session had {name} checked out, which is not done here: {why}"
+                ));
             }
             Head::Commit { .. } => refuse(why.to_owned()),
         }
@@ -149,13 +196,15 @@ impl One<'_> {
 
     /// Whether the branch that the session began on is somewhere else than it knows.
     fn is_moved_since(&self, left: &Left, real: &Bound) -> bool {
-        let Head::Branch { name } = &self.started.head else { return false };
+        let Head::Branch { name } = &self.started.head else {
+            return false;
+        };
         let now = real.get(name);
         now != self.started.refs.get(name) && now != left.bound.get(name)
     }
 
-    /// Moves the branch that is checked out, `HEAD` and the index; returns what the index has in common with the session's from now on, if
-    /// that has changed.
+    /// Moves the branch that is checked out, `HEAD` and the index; returns what the index has in
+    /// common with the session's from now on, if that has changed.
     pub(super) fn move_here(
         &self,
         course: &Course<'_>,
@@ -168,15 +217,27 @@ impl One<'_> {
         let is_moved = own.is_some_and(|(name, new)| real.get(name) != Some(new));
         let switched = course.head.filter(|head| Some(*head) != here);
         let (goal, why) = self.goal(course, left, fetched, real)?;
-        done.not_imported.extend(why.map(|why| NotImported { what: "index".into(), why }));
-        let is_index_told =
-            |done: &ImportedRepository| done.not_imported.iter().chain(&left.not_imported).any(|one| one.what.as_bytes() == b"index");
+        done.not_imported.extend(why.map(|why| NotImported {
+            what: "index".into(),
+            why,
+        }));
+        let is_index_told = |done: &ImportedRepository| {
+            done.not_imported
+                .iter()
+                .chain(&left.not_imported)
+                .any(|one| one.what.as_bytes() == b"index")
+        };
         let mut rest = AtRest::default();
         if is_moved || switched.is_some() || goal.is_some() {
             match self.join_at_rest(goal, here, switched.is_some())? {
                 Ok(joined) => rest = joined,
                 Err(why) => {
-                    refuse_here(&why, own.map(|(name, _)| name).filter(|_| is_moved), switched.is_some(), done);
+                    refuse_here(
+                        &why,
+                        own.map(|(name, _)| name).filter(|_| is_moved),
+                        switched.is_some(),
+                        done,
+                    );
                     done.index = IndexImport::Kept;
                     return Ok(None);
                 }
@@ -185,7 +246,12 @@ impl One<'_> {
         if let Some(head) = switched {
             Start::note_switch(self.state, self.id, self.at)?;
             if let Err(why) = self.switch_head(head, here, real)? {
-                refuse_here(&why, own.map(|(name, _)| name).filter(|_| is_moved), true, done);
+                refuse_here(
+                    &why,
+                    own.map(|(name, _)| name).filter(|_| is_moved),
+                    true,
+                    done,
+                );
                 return Ok(None);
             }
         }
@@ -214,7 +280,8 @@ impl One<'_> {
         Ok(common)
     }
 
-    /// Finds out what the index is to be brought up to, if it does not fit already; and why what was staged stays in the session, if so.
+    /// Finds out what the index is to be brought up to, if it does not fit already; and why what
+    /// was staged stays in the session, if so.
     fn goal<'l>(
         &self,
         course: &Course<'_>,
@@ -230,30 +297,63 @@ impl One<'_> {
         let now = here.and_then(|here| here.commit(real));
         let then = course.head.or(here).and_then(stands_for);
         let start = self.started.head.commit(&self.started.refs);
-        let session = left.head.as_ref().unwrap_or(&self.started.head).commit(&left.bound);
+        let session = left
+            .head
+            .as_ref()
+            .unwrap_or(&self.started.head)
+            .commit(&left.bound);
         // Else the index that the session began with is no relative of the one here.
-        let is_as_at_start = now == start || here == Some(&self.started.head) || course.may_be_switched;
-        let from = if is_as_at_start { start } else { course.own.and_then(|(name, _)| self.started.refs.get(name)).or(now) };
-        let other = || "what is staged belongs to another commit than the one that is checked out here".to_owned();
+        let is_as_at_start =
+            now == start || here == Some(&self.started.head) || course.may_be_switched;
+        let from = if is_as_at_start {
+            start
+        } else {
+            course
+                .own
+                .and_then(|(name, _)| self.started.refs.get(name))
+                .or(now)
+        };
+        let other = || {
+            "what is staged belongs to another commit than the one that is checked out here"
+                .to_owned()
+        };
         let is_session = then.as_ref() == session;
         match (&left.index, &fetched.index) {
             (Some(index), Some(name)) if is_session && is_as_at_start && left.head.is_some() => {
                 return Ok((Some(Goal::Session { name, index }), None));
             }
             // It fits as it was at the start.
-            (None, _) if is_session && is_as_at_start && !left.is_index_lost => return Ok((None, None)),
+            (None, _) if is_session && is_as_at_start && !left.is_index_lost => {
+                return Ok((None, None));
+            }
             _ => {}
         }
         let why = self.has_staged(left, fetched, session)?.then(other);
-        let goal = then.filter(|then| is_session && from != Some(then)).map(|to| Goal::Commit { from: from.cloned(), to });
+        let goal = then
+            .filter(|then| is_session && from != Some(then))
+            .map(|to| Goal::Commit {
+                from: from.cloned(),
+                to,
+            });
         Ok((goal, why))
     }
 
-    /// Makes the new index where nobody is in the middle of something here, and nobody has checked out another thing meanwhile. Whoever
-    /// `switches` what is checked out has the lock of the index then, as git has while it does so.
-    fn join_at_rest(&self, goal: Option<Goal<'_>>, here: Option<&Head>, switches: bool) -> Result<Result<AtRest<'_>, String>, Fault> {
-        if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| self.real.kind(&join(&self.private, name)).is_some()) {
-            return Ok(Err(format!("{what} is not finished here; finish or abort that first")));
+    /// Makes the new index where nobody is in the middle of something here, and nobody has checked
+    /// out another thing meanwhile. Whoever `switches` what is checked out has the lock of the
+    /// index then, as git has while it does so.
+    fn join_at_rest(
+        &self,
+        goal: Option<Goal<'_>>,
+        here: Option<&Head>,
+        switches: bool,
+    ) -> Result<Result<AtRest<'_>, String>, Fault> {
+        if let Some((_, what)) = UNDER_WAY
+            .iter()
+            .find(|(name, _)| self.real.kind(&join(&self.private, name)).is_some())
+        {
+            return Ok(Err(format!(
+                "{what} is not finished here; finish or abort that first"
+            )));
         }
         let path = join(&self.private, b"index");
         let landed = match goal {
@@ -264,38 +364,77 @@ impl One<'_> {
             Ok(landed) => AtRest { landed, held: None },
             Err(why) => return Ok(Err(why)),
         };
-        if switches && rest.landed.as_ref().is_none_or(|landed| landed.new.is_none()) {
+        if switches
+            && rest
+                .landed
+                .as_ref()
+                .is_none_or(|landed| landed.new.is_none())
+        {
             match land::hold(&self.real, &path, self.id, b"")? {
                 Ok(held) => rest.held = Some(held),
                 Err(why) => return Ok(Err(why)),
             }
         }
         if Head::read(&self.real, &join(&self.private, b"HEAD"))?.as_ref() != here {
-            return Ok(Err("what is checked out was changed here just now; begin again".to_owned()));
+            return Ok(Err(
+                "what is checked out was changed here just now; begin again".to_owned(),
+            ));
         }
         Ok(Ok(rest))
     }
 
     /// Checks out what the session had checked out.
-    fn switch_head(&self, head: &Head, here: Option<&Head>, real: &Bound) -> Result<Result<(), String>, Fault> {
+    fn switch_head(
+        &self,
+        head: &Head,
+        here: Option<&Head>,
+        real: &Bound,
+    ) -> Result<Result<(), String>, Fault> {
         let message = format!("podbay: {}", self.id);
         let answer = match head {
             Head::Branch { name } => {
-                let words = [b"symbolic-ref".as_slice(), b"-m", message.as_bytes(), b"HEAD", name.as_bytes()];
-                self.private_git().run(&words.map(<OsStr as OsStrExt>::from_bytes), b"")?
+                let words = [
+                    b"symbolic-ref".as_slice(),
+                    b"-m",
+                    message.as_bytes(),
+                    b"HEAD",
+                    name.as_bytes(),
+                ];
+                self.private_git()
+                    .run(&words.map(<OsStr as OsStrExt>::from_bytes), b"")?
             }
             Head::Commit { object } => {
-                let old = here.and_then(|here| here.commit(real)).map_or(NOTHING, String::as_str);
-                self.private_git().run(&["update-ref", "--no-deref", "--create-reflog", "-m", &message, "HEAD", object, old], b"")?
+                let old = here
+                    .and_then(|here| here.commit(real))
+                    .map_or(NOTHING, String::as_str);
+                self.private_git().run(
+                    &[
+                        "update-ref",
+                        "--no-deref",
+                        "--create-reflog",
+                        "-m",
+                        &message,
+                        "HEAD",
+                        object,
+                        old,
+                    ],
+                    b"",
+                )?
             }
         };
-        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+        Ok(if answer.is_good {
+            Ok(())
+        } else {
+            Err(answer.problem())
+        })
     }
 
     fn private_git(&self) -> Git {
         match &self.started.worktree {
             Some(_) => Git::new(
-                &self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()),
+                &self
+                    .real_path
+                    .join(BytesPath::from_bytes(self.private.clone()).as_path()),
                 &self.scratch.join("empty"),
                 self.end.max(Instant::now()) + STEADY,
             ),
@@ -305,10 +444,19 @@ impl One<'_> {
 }
 
 /// Says why what is checked out here stays as it is.
-fn refuse_here(why: &str, branch: Option<&BytesPath>, is_switched: bool, done: &mut ImportedRepository) {
-    let mut refuse = |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
+fn refuse_here(
+    why: &str,
+    branch: Option<&BytesPath>,
+    is_switched: bool,
+    done: &mut ImportedRepository,
+) {
+    let mut refuse =
+        |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
     if let Some(name) = branch {
-        refuse(name.clone(), format!("is checked out here, and the index cannot follow it: {why}"));
+        refuse(
+            name.clone(),
+            format!("is checked out here, and the index cannot follow it: {why}"),
+        );
     }
     if is_switched {
         refuse("HEAD".into(), why.to_owned());
@@ -335,7 +483,8 @@ mod tests {
     use crate::keep::git::sample::Sample;
     use crate::keep::git::sample::told;
 
-    /// Takes over what a session did, in the middle of which the person does something else; returns what was told and what git says then.
+    /// Takes over what a session did, in the middle of which the person does something else;
+    /// returns what was told and what git says then.
     fn import_while(session: &Work, person: &dyn Fn(&Sample)) -> (Sample, ImportedRepository) {
         let sample = Sample::new();
         sample.commit("a", "1\n");
@@ -346,7 +495,10 @@ mod tests {
         let scratch = sample.beside("scratch");
         fs::create_dir(&scratch).expect("made");
         let state = Folder::open(&sample.beside("state")).expect("opens");
-        let places = BTreeMap::from([(".git".into(), Ok((sample.path(".git"), sample.beside("session"))))]);
+        let places = BTreeMap::from([(
+            ".git".into(),
+            Ok((sample.path(".git"), sample.beside("session"))),
+        )]);
         let import = Import {
             id: ID,
             state: &state,
@@ -358,22 +510,45 @@ mod tests {
         };
         let start = Start::read(&state, ID).expect("read").expect("on record");
         let index = start.index(&state, ID, 0).expect("read");
-        let place = places.values().next().and_then(|place| place.as_ref().ok()).expect("a place");
+        let place = places
+            .values()
+            .next()
+            .and_then(|place| place.as_ref().ok())
+            .expect("a place");
         let end = Instant::now() + import.budget;
-        let one = One::open(&import, place, (0, index), end, &start.repositories[0]).expect("opens");
-        let left = Left::read(&one.session, &one.private, one.id, one.started, one.start_index.as_deref()).expect("read");
+        let one =
+            One::open(&import, place, (0, index), end, &start.repositories[0]).expect("opens");
+        let left = Left::read(
+            &one.session,
+            &one.private,
+            one.id,
+            one.started,
+            one.start_index.as_deref(),
+        )
+        .expect("read");
         let mut done = ImportedRepository::default();
         let (first, _) = one.in_order(&left).expect("read");
         let (mut staging, mut fetched) = (one.staging(&left).expect("made"), Fetched::default());
         if let Some(staging) = &mut staging {
-            one.fetch_first(staging, &first, &left, &mut fetched, &mut done).expect("fetched");
+            one.fetch_first(staging, &first, &left, &mut fetched, &mut done)
+                .expect("fetched");
         }
         let mut real = refs::read(&one.real).expect("read").bound;
-        let course = one.course((&left, &first), &fetched, &real, &mut done).expect("found");
-        one.move_names(&course.names, &mut real, &mut done).expect("moved");
+        let course = one
+            .course((&left, &first), &fetched, &real, &mut done)
+            .expect("found");
+        one.move_names(&course.names, &mut real, &mut done)
+            .expect("moved");
         person(&sample);
-        one.move_here(&course, &left, &fetched, &mut real, &mut done).expect("moved");
-        let under = Under { real: &one.real, private: &one.private, state: &state, id: ID, at: 0 };
+        one.move_here(&course, &left, &fetched, &mut real, &mut done)
+            .expect("moved");
+        let under = Under {
+            real: &one.real,
+            private: &one.private,
+            state: &state,
+            id: ID,
+            at: 0,
+        };
         one.remove_own_names(&under).expect("removed");
         sample.git(&["fsck", "--strict", "--no-dangling"]);
         assert!(!sample.path(".git/index.podbay-session-1").exists());
@@ -403,19 +578,35 @@ mod tests {
         let detached = |session: &InSession| {
             session.git(&["checkout", "-q", "--detach"]);
         };
-        let works: [(&Work, &str); 4] =
-            [(&switch, "HEAD: "), (&both, "HEAD: "), (&detached, "HEAD: "), (&commit, "refs/heads/main: is checked out here, ")];
+        let works: [(&Work, &str); 4] = [
+            (&switch, "HEAD: "),
+            (&both, "HEAD: "),
+            (&detached, "HEAD: "),
+            (&commit, "refs/heads/main: is checked out here, "),
+        ];
         for (at, (work, about)) in works.into_iter().enumerate() {
             let (sample, done) = import_while(work, &|sample| {
                 sample.git(&["checkout", "-q", "theirs"]);
             });
             let told = told(&done);
-            assert!(told.starts_with(about) && told.contains("what is checked out was changed here just now"), "{at}: {told}");
-            assert_eq!((status(&sample).as_str(), done.head, done.index), ("## theirs\n", None, IndexImport::Kept), "{at}");
+            assert!(
+                told.starts_with(about)
+                    && told.contains("what is checked out was changed here just now"),
+                "{at}: {told}"
+            );
+            assert_eq!(
+                (status(&sample).as_str(), done.head, done.index),
+                ("## theirs\n", None, IndexImport::Kept),
+                "{at}"
+            );
         }
         for (work, branch) in [(&switch as &Work, "new"), (&both, "new"), (&commit, "main")] {
             let (sample, done) = import_while(work, &|_| ());
-            assert_eq!((told(&done), status(&sample)), (String::new(), format!("## {branch}\n")), "left alone, it comes");
+            assert_eq!(
+                (told(&done), status(&sample)),
+                (String::new(), format!("## {branch}\n")),
+                "left alone, it comes"
+            );
             assert!(!sample.path(".git/index.lock").exists());
         }
     }
@@ -423,8 +614,14 @@ mod tests {
     #[test]
     fn what_is_checked_out_is_not_switched_while_git_works_on_the_index() {
         let (sample, done) = import_while(&switch, &|sample| sample.write(".git/index.lock", ""));
-        assert_eq!(told(&done), "HEAD: yours is locked by another git, which must end first\n");
+        assert_eq!(
+            told(&done),
+            "HEAD: yours is locked by another git, which must end first\n"
+        );
         assert_eq!(status(&sample), "## main\n");
-        assert!(sample.path(".git/index.lock").exists(), "it is somebody else's");
+        assert!(
+            sample.path(".git/index.lock").exists(),
+            "it is somebody else's"
+        );
     }
 }

@@ -21,21 +21,31 @@ use podbay_wire::Fault;
 pub(super) enum Goal<'a> {
     /// What the session staged, by its name here.
     Session { name: &'a str, index: &'a Index },
-    /// The commit that comes to be checked out, from the one that both sides began with: as if nothing was staged in the session.
+    /// The commit that comes to be checked out, from the one that both sides began with: as if
+    /// nothing was staged in the session.
     Commit { from: Option<String>, to: String },
 }
 
 impl One<'_> {
-    /// Makes a commit of what the session staged, in the staging repository: so it is checked like any other.
-    pub(super) fn commit_index(&self, stage: &Path, index: &Index, left: &Left) -> Result<Result<String, String>, Fault> {
+    /// Makes a commit of what the session staged, in the staging repository: so it is checked like
+    /// any other.
+    pub(super) fn commit_index(
+        &self,
+        stage: &Path,
+        index: &Index,
+        left: &Left,
+    ) -> Result<Result<String, String>, Fault> {
         let mut index = index.clone();
         // What it says of its trees may be a lie.
         index.forget_trees();
-        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        let folder = Folder::open(self.scratch)
+            .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.remove(b"session.index")?;
         folder.write(b"session.index", &index.write())?;
         let git = Git::new(stage, &self.scratch.join("empty"), self.end);
-        let tree = git.with_index(&self.scratch.join("session.index")).run(&["write-tree"], b"")?;
+        let tree = git
+            .with_index(&self.scratch.join("session.index"))
+            .run(&["write-tree"], b"")?;
         if !tree.is_good {
             return Ok(Err(tree.problem()));
         }
@@ -50,12 +60,24 @@ impl One<'_> {
         Ok(object.ok_or_else(|| commit.problem()))
     }
 
-    /// Returns whether the session's index is anything else than the commit that it had checked out.
-    pub(super) fn has_staged(&self, left: &Left, fetched: &Fetched, commit: Option<&String>) -> Result<bool, Fault> {
-        let (Some(_), Some(name)) = (&left.index, &fetched.index) else { return Ok(false) };
-        let Some(commit) = commit else { return Ok(true) };
+    /// Returns whether the session's index is anything else than the commit that it had checked
+    /// out.
+    pub(super) fn has_staged(
+        &self,
+        left: &Left,
+        fetched: &Fetched,
+        commit: Option<&String>,
+    ) -> Result<bool, Fault> {
+        let (Some(_), Some(name)) = (&left.index, &fetched.index) else {
+            return Ok(false);
+        };
+        let Some(commit) = commit else {
+            return Ok(true);
+        };
         let trees = [name, commit].map(|name| format!("{name}^{{tree}}"));
-        let answer = self.git.run(&["rev-parse", "-q", &trees[0], &trees[1]], b"")?;
+        let answer = self
+            .git
+            .run(&["rev-parse", "-q", &trees[0], &trees[1]], b"")?;
         let mut lines = answer.stdout.split(|byte| *byte == b'\n');
         Ok(!answer.is_good || lines.next() != lines.next())
     }
@@ -64,9 +86,15 @@ impl One<'_> {
     pub(super) fn join_index(&self, goal: Goal<'_>) -> Result<Result<Landed<'_>, String>, Fault> {
         let none = Index::default();
         let (start, session, checked) = match goal {
-            Goal::Session { name, index } => (Ok(self.start_index.clone()), index, self.index_of(name)?.map(Some)),
+            Goal::Session { name, index } => (
+                Ok(self.start_index.clone()),
+                index,
+                self.index_of(name)?.map(Some),
+            ),
             Goal::Commit { from, to } => {
-                let from = from.map_or(Ok(Ok(None)), |from| self.index_of(&from).map(|index| index.map(Some)))?;
+                let from = from.map_or(Ok(Ok(None)), |from| {
+                    self.index_of(&from).map(|index| index.map(Some))
+                })?;
                 (from, &none, self.index_of(&to)?.map(Some))
             }
         };
@@ -87,12 +115,18 @@ impl One<'_> {
 
     /// Has git make an index of a commit.
     fn index_of(&self, commit: &str) -> Result<Result<Vec<u8>, String>, Fault> {
-        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        let folder = Folder::open(self.scratch)
+            .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.remove(b"landing.index")?;
-        let answer = self.git.with_index(&self.scratch.join("landing.index")).run(&["read-tree", commit], b"")?;
+        let answer = self
+            .git
+            .with_index(&self.scratch.join("landing.index"))
+            .run(&["read-tree", commit], b"")?;
         if !answer.is_good {
             return Ok(Err(answer.problem()));
         }
-        Ok(Ok(folder.read(b"landing.index", MAX_INDEX)?.unwrap_or_default()))
+        Ok(Ok(folder
+            .read(b"landing.index", MAX_INDEX)?
+            .unwrap_or_default()))
     }
 }

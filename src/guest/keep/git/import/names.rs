@@ -23,7 +23,8 @@ use podbay_wire::keep::ImportedRepository;
 use podbay_wire::keep::MovedRef;
 use podbay_wire::keep::NotImported;
 
-/// How many branches are looked through for what they leave out, and how many commits are counted of each.
+/// How many branches are looked through for what they leave out, and how many commits are counted
+/// of each.
 const MAX_LOOKED: usize = 20;
 const MAX_LEFT_OUT: u64 = 1000;
 
@@ -31,7 +32,8 @@ const MAX_LEFT_OUT: u64 = 1000;
 pub(super) type Names<'a> = BTreeMap<&'a BytesPath, &'a String>;
 
 impl One<'_> {
-    /// Returns which names can come, and what each comes to stand for: those that nobody else moved.
+    /// Returns which names can come, and what each comes to stand for: those that nobody else
+    /// moved.
     pub(super) fn names_that_come<'a>(
         &self,
         left: &Names<'a>,
@@ -42,7 +44,12 @@ impl One<'_> {
         let (elsewhere, rebased) = (self.checked_out_elsewhere()?, self.being_rebased()?);
         let mut names = Names::new();
         for (&name, &new) in left {
-            let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
+            let mut refuse = |why: String| {
+                done.not_imported.push(NotImported {
+                    what: name.clone(),
+                    why,
+                })
+            };
             let (now, old) = (real.get(name), self.started.refs.get(name));
             if !fetched.objects.contains(new) {
                 // Why, was said where it was fetched.
@@ -51,7 +58,10 @@ impl One<'_> {
             if now != Some(new) {
                 if now != old {
                     let now = now.map_or("deleted", |object| &object[..12]);
-                    refuse(format!("was moved here meanwhile (it is {now} now); the session's is {}", &new[..12]));
+                    refuse(format!(
+                        "was moved here meanwhile (it is {now} now); the session's is {}",
+                        &new[..12]
+                    ));
                     continue;
                 }
                 if elsewhere.contains(name) {
@@ -59,7 +69,9 @@ impl One<'_> {
                     continue;
                 }
                 if rebased.contains(name) {
-                    refuse("is being rebased here, and belongs to that until it is done".to_owned());
+                    refuse(
+                        "is being rebased here, and belongs to that until it is done".to_owned(),
+                    );
                     continue;
                 }
             }
@@ -68,10 +80,18 @@ impl One<'_> {
         Ok(names)
     }
 
-    /// Moves names, as many at once as can be: one that does not go keeps no other from going. Those for which there is no time stay.
-    pub(super) fn move_names(&self, names: &Names<'_>, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let (there, to_move): (Vec<_>, Vec<_>) =
-            names.iter().map(|(name, new)| (*name, *new)).partition(|(name, new)| real.get(*name) == Some(new));
+    /// Moves names, as many at once as can be: one that does not go keeps no other from going.
+    /// Those for which there is no time stay.
+    pub(super) fn move_names(
+        &self,
+        names: &Names<'_>,
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<(), Fault> {
+        let (there, to_move): (Vec<_>, Vec<_>) = names
+            .iter()
+            .map(|(name, new)| (*name, *new))
+            .partition(|(name, new)| real.get(*name) == Some(new));
         self.have_moved(&there, real, done);
         let mut waiting: Vec<_> = to_move.chunks(AT_ONCE).rev().collect();
         while let Some(some) = waiting.pop() {
@@ -83,7 +103,10 @@ impl One<'_> {
             }
             match (self.update_all(some)?, some) {
                 (Ok(()), _) => self.have_moved(some, real, done),
-                (Err(why), [(name, _)]) => done.not_imported.push(NotImported { what: (*name).clone(), why }),
+                (Err(why), [(name, _)]) => done.not_imported.push(NotImported {
+                    what: (*name).clone(),
+                    why,
+                }),
                 // Git moves all or none of them.
                 (Err(_), _) => {
                     let (one, other) = some.split_at(some.len() / 2);
@@ -94,18 +117,39 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Says which branches have commits no more that they had: of the first ones, as far as there is time. They have come, whatever git says of it.
+    /// Says which branches have commits no more that they had: of the first ones, as far as there
+    /// is time. They have come, whatever git says of it.
     pub(super) fn note_left_out(&self, done: &mut ImportedRepository) {
-        let branches = done.moved.iter().filter(|moved| moved.name.as_bytes().starts_with(b"refs/heads/"));
+        let branches = done
+            .moved
+            .iter()
+            .filter(|moved| moved.name.as_bytes().starts_with(b"refs/heads/"));
         for moved in branches.take(MAX_LOOKED) {
             let Some(old) = &moved.old else { continue };
             let range = format!("{}..{old}", moved.new);
             let most = format!("--max-count={}", MAX_LEFT_OUT + 1);
-            let Ok(answer) = self.git.run(&["rev-list", "--count", &most, &range], b"") else { break };
-            let count = if answer.is_good { String::from_utf8_lossy(&answer.stdout).trim().parse().unwrap_or(0) } else { 0 };
-            let n = if count > MAX_LEFT_OUT { format!("more than {MAX_LEFT_OUT}") } else { count.to_string() };
+            let Ok(answer) = self.git.run(&["rev-list", "--count", &most, &range], b"") else {
+                break;
+            };
+            let count = if answer.is_good {
+                String::from_utf8_lossy(&answer.stdout)
+                    .trim()
+                    .parse()
+                    .unwrap_or(0)
+            } else {
+                0
+            };
+            let n = if count > MAX_LEFT_OUT {
+                format!("more than {MAX_LEFT_OUT}")
+            } else {
+                count.to_string()
+            };
             if count > 0 {
-                let words = if count == 1 { "1 commit".to_owned() } else { format!("{n} commits") };
+                let words = if count == 1 {
+                    "1 commit".to_owned()
+                } else {
+                    format!("{n} commits")
+                };
                 let old = &old[..12];
                 done.notes.push(format!(
                     "{} leaves out {words} that it had up to {old}; `git branch saved {old}` gets back to there",
@@ -115,10 +159,19 @@ impl One<'_> {
         }
     }
 
-    fn have_moved(&self, names: &[(&BytesPath, &String)], real: &mut Bound, done: &mut ImportedRepository) {
+    fn have_moved(
+        &self,
+        names: &[(&BytesPath, &String)],
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+    ) {
         for (name, new) in names {
             real.insert((*name).clone(), (*new).clone());
-            done.moved.push(MovedRef { name: (*name).clone(), old: self.started.refs.get(*name).cloned(), new: (*new).clone() });
+            done.moved.push(MovedRef {
+                name: (*name).clone(),
+                old: self.started.refs.get(*name).cloned(),
+                new: (*new).clone(),
+            });
         }
     }
 
@@ -126,17 +179,34 @@ impl One<'_> {
     fn update_all(&self, names: &[(&BytesPath, &String)]) -> Result<Result<(), String>, Fault> {
         let order = |(name, new): &(&BytesPath, &String)| {
             let old = self.started.refs.get(*name).map_or(NOTHING, String::as_str);
-            [b"update ", name.as_bytes(), format!("\0{new}\0{old}\0").as_bytes()].concat()
+            [
+                b"update ",
+                name.as_bytes(),
+                format!("\0{new}\0{old}\0").as_bytes(),
+            ]
+            .concat()
         };
-        self.update(&names.iter().flat_map(order).collect::<Vec<u8>>(), &format!("podbay: {}", self.id))
+        self.update(
+            &names.iter().flat_map(order).collect::<Vec<u8>>(),
+            &format!("podbay: {}", self.id),
+        )
     }
 
     /// Moves one name; returns whether it is there then.
-    pub(super) fn move_name(&self, name: &BytesPath, new: &String, real: &mut Bound, done: &mut ImportedRepository) -> Result<bool, Fault> {
+    pub(super) fn move_name(
+        &self,
+        name: &BytesPath,
+        new: &String,
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<bool, Fault> {
         if real.get(name) != Some(new)
             && let Err(why) = self.update_all(&[(name, new)])?
         {
-            done.not_imported.push(NotImported { what: name.clone(), why });
+            done.not_imported.push(NotImported {
+                what: name.clone(),
+                why,
+            });
             return Ok(false);
         }
         self.have_moved(&[(name, new)], real, done);
@@ -144,16 +214,37 @@ impl One<'_> {
     }
 
     fn update(&self, order: &[u8], message: &str) -> Result<Result<(), String>, Fault> {
-        let answer = self.steady.run(&["update-ref", "--create-reflog", "-m", message, "--stdin", "-z"], order)?;
-        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+        let answer = self.steady.run(
+            &[
+                "update-ref",
+                "--create-reflog",
+                "-m",
+                message,
+                "--stdin",
+                "-z",
+            ],
+            order,
+        )?;
+        Ok(if answer.is_good {
+            Ok(())
+        } else {
+            Err(answer.problem())
+        })
     }
 
-    /// Returns the branches that are being rebased: a rebase that finds its branch somewhere else at its end does not end.
+    /// Returns the branches that are being rebased: a rebase that finds its branch somewhere else
+    /// at its end does not end.
     fn being_rebased(&self) -> Result<BTreeSet<BytesPath>, Fault> {
         let mut rebased = BTreeSet::new();
         for place in self.work_trees()? {
-            for name in [b"rebase-merge/head-name".as_slice(), b"rebase-apply/head-name"] {
-                let branch = self.real.read(&join(&place, name), refs::MAX_SYMBOLIC)?.unwrap_or_default();
+            for name in [
+                b"rebase-merge/head-name".as_slice(),
+                b"rebase-apply/head-name",
+            ] {
+                let branch = self
+                    .real
+                    .read(&join(&place, name), refs::MAX_SYMBOLIC)?
+                    .unwrap_or_default();
                 rebased.insert(BytesPath::from_bytes(branch.trim_ascii_end()));
             }
         }
@@ -163,24 +254,48 @@ impl One<'_> {
     /// Returns where the repository keeps what belongs to each of its worktrees.
     fn work_trees(&self) -> Result<Vec<Vec<u8>>, Fault> {
         let mut places = vec![Vec::new()];
-        for (name, _) in self.real.names(b"worktrees").map_err(|errno| failed("list", b"worktrees", &errno.into()))? {
+        for (name, _) in self
+            .real
+            .names(b"worktrees")
+            .map_err(|errno| failed("list", b"worktrees", &errno.into()))?
+        {
             places.push(join(b"worktrees", &name));
         }
         Ok(places)
     }
 
-    /// Returns the branches that other worktrees work on: moving one would turn all of its commits into changes there.
+    /// Returns the branches that other worktrees work on: moving one would turn all of its commits
+    /// into changes there.
     pub(super) fn checked_out_elsewhere(&self) -> Result<BTreeSet<BytesPath>, Fault> {
         let is_bare = is_bare(&self.real);
         // A bare repository has nothing checked out itself, whatever its `HEAD` names.
-        let places = self.work_trees()?.into_iter().filter(|place| !place.is_empty() || !is_bare);
+        let places = self
+            .work_trees()?
+            .into_iter()
+            .filter(|place| !place.is_empty() || !is_bare);
         let paths: Vec<Vec<u8>> = places.map(|place| join(&place, b"HEAD")).collect();
-        let own = if self.started.worktree.is_some() { join(&self.private, b"HEAD") } else { b"HEAD".to_vec() };
-        let heads = paths.iter().filter(|path| **path != own).filter_map(|path| Head::read(&self.real, path).ok().flatten());
-        Ok(heads.filter_map(|head| if let Head::Branch { name } = head { Some(name) } else { None }).collect())
+        let own = if self.started.worktree.is_some() {
+            join(&self.private, b"HEAD")
+        } else {
+            b"HEAD".to_vec()
+        };
+        let heads = paths
+            .iter()
+            .filter(|path| **path != own)
+            .filter_map(|path| Head::read(&self.real, path).ok().flatten());
+        Ok(heads
+            .filter_map(|head| {
+                if let Head::Branch { name } = head {
+                    Some(name)
+                } else {
+                    None
+                }
+            })
+            .collect())
     }
 
-    /// Puts the session's stashes on top of those that are here, which all stay; returns those that are there then.
+    /// Puts the session's stashes on top of those that are here, which all stay; returns those that
+    /// are there then.
     pub(super) fn put_stashes(
         &self,
         left: &Left,
@@ -192,13 +307,31 @@ impl One<'_> {
         let here = stash::read(&self.real)?;
         let name = BytesPath::from_bytes(stash::NAME);
         let mut top = real.remove(&name);
-        for stash in left.stashes.iter().filter(|stash| fetched.objects.contains(&stash.object)) {
-            if !here.iter().any(|known| known.object == stash.object) && top.as_ref() != Some(&stash.object) {
-                let message = if stash.message.is_empty() { "WIP" } else { &stash.message };
+        for stash in left
+            .stashes
+            .iter()
+            .filter(|stash| fetched.objects.contains(&stash.object))
+        {
+            if !here.iter().any(|known| known.object == stash.object)
+                && top.as_ref() != Some(&stash.object)
+            {
+                let message = if stash.message.is_empty() {
+                    "WIP"
+                } else {
+                    &stash.message
+                };
                 let old = top.as_deref().unwrap_or(NOTHING);
-                let order = [b"update ", stash::NAME, format!("\0{}\0{old}\0", stash.object).as_bytes()].concat();
+                let order = [
+                    b"update ",
+                    stash::NAME,
+                    format!("\0{}\0{old}\0", stash.object).as_bytes(),
+                ]
+                .concat();
                 if let Err(why) = self.update(&order, message)? {
-                    done.not_imported.push(NotImported { what: name.clone(), why });
+                    done.not_imported.push(NotImported {
+                        what: name.clone(),
+                        why,
+                    });
                     break;
                 }
                 top = Some(stash.object.clone());
@@ -225,20 +358,38 @@ mod tests {
             session.git(words);
         }
         let imported = session.end().import_one();
-        assert!(imported.not_imported.is_empty() && imported.moved.len() == 1, "{imported:?}");
-        imported.notes.into_iter().map(|note| note.replace(&old[..12], "OLD")).collect()
+        assert!(
+            imported.not_imported.is_empty() && imported.moved.len() == 1,
+            "{imported:?}"
+        );
+        imported
+            .notes
+            .into_iter()
+            .map(|note| note.replace(&old[..12], "OLD"))
+            .collect()
     }
 
     #[test]
     fn what_a_branch_has_no_more_is_said() {
         let none: Vec<String> = Vec::new();
-        assert_eq!(notes(&[&["commit", "-q", "--allow-empty", "-m", "on top"]]), none);
+        assert_eq!(
+            notes(&[&["commit", "-q", "--allow-empty", "-m", "on top"]]),
+            none
+        );
         let of = |words: &str| {
-            vec![format!("refs/heads/main leaves out {words} that it had up to OLD; `git branch saved OLD` gets back to there")]
+            vec![format!(
+                "refs/heads/main leaves out {words} that it had up to OLD; `git branch saved OLD` gets back to there"
+            )]
         };
-        assert_eq!(notes(&[&["commit", "-q", "--amend", "-m", "mended"]]), of("1 commit"));
-        let anew: [&[&str]; 3] =
-            [&["checkout", "-q", "--orphan", "anew"], &["commit", "-q", "-m", "anew"], &["branch", "-q", "-M", "anew", "main"]];
+        assert_eq!(
+            notes(&[&["commit", "-q", "--amend", "-m", "mended"]]),
+            of("1 commit")
+        );
+        let anew: [&[&str]; 3] = [
+            &["checkout", "-q", "--orphan", "anew"],
+            &["commit", "-q", "-m", "anew"],
+            &["branch", "-q", "-M", "anew", "main"],
+        ];
         assert_eq!(notes(&anew), of("2 commits"));
     }
 }

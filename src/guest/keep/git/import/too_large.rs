@@ -1,5 +1,5 @@
-//! Objects that unfold to more than a file may hold. A few kilobytes in a session's folder would fill the disk at the next checkout, so nothing
-//! that leads to such a one comes.
+//! Objects that unfold to more than a file may hold. A few kilobytes in a session's folder would
+//! fill the disk at the next checkout, so nothing that leads to such a one comes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// How much more of an object there may be than of its file: what zlib makes of zeros, and a little.
+/// How much more of an object there may be than of its file: what zlib makes of zeros, and a
+/// little.
 const MOST_UNFOLDED: u64 = 1100;
 
 /// How long it may take, and for how many things it is told apart which of them lead to one.
@@ -50,10 +51,16 @@ impl One<'_> {
         if !self.may_hold_large()? {
             return Ok(Vec::new());
         }
-        let objects =
-            stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real };
+        let objects = stage::Objects {
+            real: &self.real_path,
+            session: &self.session_path,
+            session_folder: &self.session,
+            real_folder: &self.real,
+        };
         let empty = self.scratch.join("empty");
-        let large = self.listed(&Git::new(&stage::own(self.scratch, &objects)?, &empty, self.end).bounded(WITHIN))?;
+        let large = self.listed(
+            &Git::new(&stage::own(self.scratch, &objects)?, &empty, self.end).bounded(WITHIN),
+        )?;
         if large.sizes.is_empty() && large.is_whole {
             return Ok(Vec::new());
         }
@@ -63,43 +70,81 @@ impl One<'_> {
             let why = match reached {
                 Reached::Nothing => return,
                 Reached::Large(bytes) => {
-                    format!("it holds an object of {bytes} bytes, and no file may have more than {limit} (`sandbox.file_size`)")
+                    format!(
+                        "it holds an object of {bytes} bytes, and no file may have more than {limit} (`sandbox.file_size`)"
+                    )
                 }
-                Reached::Unknown => "it holds more objects than can be looked through for large ones".to_owned(),
+                Reached::Unknown => {
+                    "it holds more objects than can be looked through for large ones".to_owned()
+                }
             };
-            unseen.push(UnseenName { what, object: object.to_owned(), why, is_late: false, is_broken: true });
+            unseen.push(UnseenName {
+                what,
+                object: object.to_owned(),
+                why,
+                is_late: false,
+                is_broken: true,
+            });
         };
-        let mut tips: Vec<(BytesPath, &str)> = left.names.iter().map(|(name, object)| (name.clone(), object.as_str())).collect();
-        tips.extend(left.stashes.iter().map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())));
+        let mut tips: Vec<(BytesPath, &str)> = left
+            .names
+            .iter()
+            .map(|(name, object)| (name.clone(), object.as_str()))
+            .collect();
+        tips.extend(
+            left.stashes
+                .iter()
+                .map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())),
+        );
         if let Some(head @ Head::Commit { object }) = &left.head
             && *head != self.started.head
         {
             tips.push(("HEAD".into(), object));
         }
         let git = Git::new(&stage::make(self.scratch, &objects)?, &empty, self.end).bounded(WITHIN);
-        let all = if tips.is_empty() { Reached::Nothing } else { self.reached(&git, &tips, &large)? };
+        let all = if tips.is_empty() {
+            Reached::Nothing
+        } else {
+            self.reached(&git, &tips, &large)?
+        };
         for (at, tip) in tips.iter().enumerate().filter(|_| all != Reached::Nothing) {
-            let reached = if at < MOST_TOLD_APART { self.reached(&git, std::slice::from_ref(tip), &large)? } else { all };
+            let reached = if at < MOST_TOLD_APART {
+                self.reached(&git, std::slice::from_ref(tip), &large)?
+            } else {
+                all
+            };
             leave(tip.0.clone(), tip.1, reached);
         }
-        let staged = left.index.iter().flat_map(|index| &index.entries).find_map(|entry| large.sizes.get(&entry.id()));
+        let staged = left
+            .index
+            .iter()
+            .flat_map(|index| &index.entries)
+            .find_map(|entry| large.sizes.get(&entry.id()));
         if let Some(bytes) = staged {
             leave("index".into(), "", Reached::Large(*bytes));
         }
         Ok(unseen)
     }
 
-    /// Whether some file of the session's objects may unfold to so much; of those that are packed nobody knows.
+    /// Whether some file of the session's objects may unfold to so much; of those that are packed
+    /// nobody knows.
     fn may_hold_large(&self) -> Result<bool, Fault> {
-        let list = |path: &[u8]| self.session.names(path).map_err(|errno| failed("list", path, &errno.into()));
+        let list = |path: &[u8]| {
+            self.session
+                .names(path)
+                .map_err(|errno| failed("list", path, &errno.into()))
+        };
         for (folder, kind) in list(b"objects")? {
             if kind != Kind::Folder || folder.len() != 2 && folder != b"pack" {
                 continue;
             }
             let folder = join(b"objects", &folder);
             for (name, kind) in list(&folder)? {
-                let is_large =
-                    || self.session.stat(&join(&folder, &name)).is_ok_and(|stat| stat.st_size as u64 >= self.file_size / MOST_UNFOLDED);
+                let is_large = || {
+                    self.session
+                        .stat(&join(&folder, &name))
+                        .is_ok_and(|stat| stat.st_size as u64 >= self.file_size / MOST_UNFOLDED)
+                };
                 if kind == Kind::File && (name.ends_with(b".pack") || is_large()) {
                     return Ok(true);
                 }
@@ -109,13 +154,25 @@ impl One<'_> {
     }
 
     fn listed(&self, git: &Git) -> Result<TooLarge, Fault> {
-        let words = ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectsize) %(objecttype) %(objectname)"];
+        let words = [
+            "cat-file",
+            "--batch-all-objects",
+            "--unordered",
+            "--batch-check=%(objectsize) %(objecttype) %(objectname)",
+        ];
         let answer = git.run(&words, b"")?;
-        let mut large = TooLarge { sizes: BTreeMap::new(), are_files: true, is_whole: (answer.stdout.len() as u64) < MAX_LISTED };
+        let mut large = TooLarge {
+            sizes: BTreeMap::new(),
+            are_files: true,
+            is_whole: (answer.stdout.len() as u64) < MAX_LISTED,
+        };
         for line in String::from_utf8_lossy(&answer.stdout).lines() {
             let mut words = line.split(' ');
-            let (Some(bytes), Some(kind), Some(object)) = (words.next().and_then(|word| word.parse().ok()), words.next(), words.next())
-            else {
+            let (Some(bytes), Some(kind), Some(object)) = (
+                words.next().and_then(|word| word.parse().ok()),
+                words.next(),
+                words.next(),
+            ) else {
                 continue;
             };
             if bytes > self.file_size {
@@ -126,7 +183,12 @@ impl One<'_> {
         Ok(large)
     }
 
-    fn reached(&self, git: &Git, tips: &[(BytesPath, &str)], large: &TooLarge) -> Result<Reached, Fault> {
+    fn reached(
+        &self,
+        git: &Git,
+        tips: &[(BytesPath, &str)],
+        large: &TooLarge,
+    ) -> Result<Reached, Fault> {
         // What is no file would be read whole to find out where it leads.
         if let Some(bytes) = large.sizes.values().max().filter(|_| !large.are_files) {
             return Ok(Reached::Large(*bytes));
@@ -137,12 +199,33 @@ impl One<'_> {
         let asked: String = tips
             .iter()
             .map(|(_, object)| format!("{object}\n"))
-            .chain(self.started.refs.values().map(|object| format!("^{object}\n")))
+            .chain(
+                self.started
+                    .refs
+                    .values()
+                    .map(|object| format!("^{object}\n")),
+            )
             .collect();
-        let answer = git.run(&["rev-list", "--objects", "--no-object-names", "--ignore-missing", "--stdin"], asked.as_bytes())?;
+        let answer = git.run(
+            &[
+                "rev-list",
+                "--objects",
+                "--no-object-names",
+                "--ignore-missing",
+                "--stdin",
+            ],
+            asked.as_bytes(),
+        )?;
         let said = String::from_utf8_lossy(&answer.stdout);
-        let unless_cut = if answer.stdout.len() as u64 >= MAX_LISTED { Reached::Unknown } else { Reached::Nothing };
-        Ok(said.lines().find_map(|object| large.sizes.get(object).copied()).map_or(unless_cut, Reached::Large))
+        let unless_cut = if answer.stdout.len() as u64 >= MAX_LISTED {
+            Reached::Unknown
+        } else {
+            Reached::Nothing
+        };
+        Ok(said
+            .lines()
+            .find_map(|object| large.sizes.get(object).copied())
+            .map_or(unless_cut, Reached::Large))
     }
 }
 
@@ -179,7 +262,10 @@ mod tests {
         let sample = session.end();
         let one = import_limited(&sample, LIMIT);
         sample.git(&["fsck", "--strict", "--no-dangling"]);
-        assert!(blob.is_empty() || !run_git(&sample.path(""), &["cat-file", "-e", blob]).1, "no object of it is here");
+        assert!(
+            blob.is_empty() || !run_git(&sample.path(""), &["cat-file", "-e", blob]).1,
+            "no object of it is here"
+        );
         (sample, one)
     }
 
@@ -199,9 +285,21 @@ mod tests {
                 session.git(&["repack", "-q", "-a", "-d", "-l"]);
             }
             let (sample, one) = end(session, &blob);
-            assert_eq!(moved(&one), ["refs/heads/main", "refs/heads/side"], "{}", told(&one));
-            let why = format!("it holds an object of {} bytes, and no file may have more than {LIMIT} (`sandbox.file_size`)", 3 << 20);
-            assert_eq!(told(&one), format!("refs/heads/bomb: {why}\nrefs/tags/v1: {why}\n"), "{packed} {ID}");
+            assert_eq!(
+                moved(&one),
+                ["refs/heads/main", "refs/heads/side"],
+                "{}",
+                told(&one)
+            );
+            let why = format!(
+                "it holds an object of {} bytes, and no file may have more than {LIMIT} (`sandbox.file_size`)",
+                3 << 20
+            );
+            assert_eq!(
+                told(&one),
+                format!("refs/heads/bomb: {why}\nrefs/tags/v1: {why}\n"),
+                "{packed} {ID}"
+            );
             assert_eq!(sample.git(&["log", "-1", "--format=%s"]), "b\n");
         }
     }
@@ -213,19 +311,31 @@ mod tests {
         session.git(&["add", "large"]);
         let blob = session.git(&["rev-parse", ":large"]).trim().to_owned();
         let (_, one) = end(session, &blob);
-        assert!(told(&one).starts_with("index: it holds an object of 3145728 bytes"), "{}", told(&one));
+        assert!(
+            told(&one).starts_with("index: it holds an object of 3145728 bytes"),
+            "{}",
+            told(&one)
+        );
         let session = self::session();
         session.sample.write("large", &"\0".repeat(3 << 20));
         session.git(&["add", "large"]);
         session.git(&["stash", "-q"]);
         let (_, one) = end(session, &blob);
-        assert!(told(&one).starts_with("refs/stash: it holds an object of 3145728 bytes"), "{}", told(&one));
+        assert!(
+            told(&one).starts_with("refs/stash: it holds an object of 3145728 bytes"),
+            "{}",
+            told(&one)
+        );
         let session = self::session();
         let words = "w".repeat(3 << 20);
         session.sample.write("words", &words);
         session.git(&["commit", "-q", "--allow-empty", "-F", "words"]);
         let (_, one) = end(session, "");
-        assert!(told(&one).starts_with("refs/heads/main: it holds an object of 31"), "{}", told(&one));
+        assert!(
+            told(&one).starts_with("refs/heads/main: it holds an object of 31"),
+            "{}",
+            told(&one)
+        );
     }
 
     #[test]
@@ -237,7 +347,10 @@ mod tests {
         std::fs::remove_file(session.sample.path("large")).expect("removed");
         session.sample.commit("fits", &"\0".repeat(LIMIT as usize));
         let (sample, one) = end(session, "");
-        assert_eq!((moved(&one), told(&one).as_str()), (vec!["refs/heads/main".to_owned()], ""));
+        assert_eq!(
+            (moved(&one), told(&one).as_str()),
+            (vec!["refs/heads/main".to_owned()], "")
+        );
         assert_eq!(sample.git(&["log", "-1", "--format=%s"]), "fits\n");
     }
 }

@@ -1,4 +1,5 @@
-//! What bears the name of a part of a repository in the folders of very many commits, asked of git in few questions.
+//! What bears the name of a part of a repository in the folders of very many commits, asked of git
+//! in few questions.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,39 +12,68 @@ use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// How much is asked in one question, and how much the answer to one may hold: it is cut above a bound.
+/// How much is asked in one question, and how much the answer to one may hold: it is cut above a
+/// bound.
 const MOST_ASKED: usize = 1 << 20;
 const MOST_ANSWERED: u64 = 8 << 20;
 
 impl One<'_> {
-    /// Returns what lies in folders of commits or trees and is a part of a repository by its name; `None`: there is too much of it.
-    pub(super) fn parts_within(&self, git: &Git, tips: &[&str], folders: &[&[u8]]) -> Result<Option<BTreeSet<BytesPath>>, Fault> {
-        let roots = tips.iter().map(|tip| format!("{tip}^{{tree}}").into_bytes()).collect::<Vec<_>>();
-        let Some(roots) = self.trees(git, &roots)? else { return Ok(None) };
+    /// Returns what lies in folders of commits or trees and is a part of a repository by its name;
+    /// `None`: there is too much of it.
+    pub(super) fn parts_within(
+        &self,
+        git: &Git,
+        tips: &[&str],
+        folders: &[&[u8]],
+    ) -> Result<Option<BTreeSet<BytesPath>>, Fault> {
+        let roots = tips
+            .iter()
+            .map(|tip| format!("{tip}^{{tree}}").into_bytes())
+            .collect::<Vec<_>>();
+        let Some(roots) = self.trees(git, &roots)? else {
+            return Ok(None);
+        };
         let roots: BTreeSet<String> = roots.into_iter().map(|(id, _)| id).collect();
         // Many commits have the same folder.
         let mut found: BTreeMap<String, (u64, BTreeSet<&[u8]>)> = BTreeMap::new();
         // What has a dot for a name is nothing that git takes over.
-        let is_dot = |folder: &[u8]| folder.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
+        let is_dot = |folder: &[u8]| {
+            folder
+                .split(|byte| *byte == b'/')
+                .any(|part| matches!(part, b"." | b".."))
+        };
         for folder in folders.iter().filter(|folder| !is_dot(folder)) {
-            let places: Vec<Vec<u8>> = roots.iter().map(|root| [root.as_bytes(), b":", *folder].concat()).collect();
-            let Some(trees) = self.trees(git, &places)? else { return Ok(None) };
+            let places: Vec<Vec<u8>> = roots
+                .iter()
+                .map(|root| [root.as_bytes(), b":", *folder].concat())
+                .collect();
+            let Some(trees) = self.trees(git, &places)? else {
+                return Ok(None);
+            };
             for (id, bytes) in trees {
-                found.entry(id).or_insert_with(|| (bytes, BTreeSet::new())).1.insert(folder);
+                found
+                    .entry(id)
+                    .or_insert_with(|| (bytes, BTreeSet::new()))
+                    .1
+                    .insert(folder);
             }
         }
         let mut parts = BTreeSet::new();
         let (mut some, mut n_bytes) = (Vec::new(), 0);
         for (id, (bytes, _)) in &found {
             if n_bytes + bytes > MOST_ANSWERED && !some.is_empty() {
-                let Some(read) = self.read_parts(git, &some, &found)? else { return Ok(None) };
+                let Some(read) = self.read_parts(git, &some, &found)? else {
+                    return Ok(None);
+                };
                 parts.extend(read);
                 (some, n_bytes) = (Vec::new(), 0);
             }
             some.push(id.as_str());
             n_bytes += bytes;
         }
-        let Some(read) = self.read_parts(git, &some, &found)? else { return Ok(None) };
+        let Some(read) = self.read_parts(git, &some, &found)? else {
+            return Ok(None);
+        };
         parts.extend(read);
         Ok(Some(parts))
     }
@@ -60,13 +90,26 @@ impl One<'_> {
                 asked.push(0);
                 at += 1;
             }
-            let words = ["cat-file", "-z", "--batch-check=%(objecttype) %(objectname) %(objectsize)"];
-            let Some(said) = self.said(git, &words, &asked)? else { return Ok(None) };
+            let words = [
+                "cat-file",
+                "-z",
+                "--batch-check=%(objecttype) %(objectname) %(objectsize)",
+            ];
+            let Some(said) = self.said(git, &words, &asked)? else {
+                return Ok(None);
+            };
             let mut rest = said.as_slice();
             for name in &names[begin..at] {
                 // What is not there is said with its name, in which there may be an end of a line.
-                let length = if rest.starts_with(name) { name.len() } else { 0 };
-                let end = rest[length..].iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| length + end);
+                let length = if rest.starts_with(name) {
+                    name.len()
+                } else {
+                    0
+                };
+                let end = rest[length..]
+                    .iter()
+                    .position(|byte| *byte == b'\n')
+                    .map_or(rest.len(), |end| length + end);
                 let line = &rest[..end];
                 rest = rest.get(end + 1..).unwrap_or_default();
                 trees.extend((length == 0).then(|| tree(line)).flatten());
@@ -86,7 +129,15 @@ impl One<'_> {
             return Ok(Some(parts));
         }
         let asked: String = trees.iter().map(|id| format!("{id}\n")).collect();
-        let Some(said) = self.said(git, &["cat-file", "--batch=%(objecttype) %(objectname) %(objectsize)"], asked.as_bytes())? else {
+        let Some(said) = self.said(
+            git,
+            &[
+                "cat-file",
+                "--batch=%(objecttype) %(objectname) %(objectsize)",
+            ],
+            asked.as_bytes(),
+        )?
+        else {
             return Ok(None);
         };
         let mut rest = said.as_slice();
@@ -96,7 +147,11 @@ impl One<'_> {
                 rest = after;
                 continue;
             };
-            let (contents, after) = after.split_at(after.len().min(usize::try_from(bytes).unwrap_or(usize::MAX)));
+            let (contents, after) = after.split_at(
+                after
+                    .len()
+                    .min(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            );
             rest = after.get(1..).unwrap_or_default();
             for name in names(contents).filter(|name| Part::of(name).is_some()) {
                 let folders = found.get(&id).into_iter().flat_map(|(_, folders)| folders);
@@ -110,7 +165,10 @@ impl One<'_> {
 /// Reads what is said of a tree.
 fn tree(line: &[u8]) -> Option<(String, u64)> {
     let (id, bytes) = line.strip_prefix(b"tree ")?.split_at_checked(40)?;
-    Some((object(id)?, std::str::from_utf8(bytes).ok()?.trim().parse().ok()?))
+    Some((
+        object(id)?,
+        std::str::from_utf8(bytes).ok()?.trim().parse().ok()?,
+    ))
 }
 
 /// Returns the names in a tree, as far as it is one.
@@ -131,13 +189,34 @@ mod tests {
 
     #[test]
     fn a_tree_is_read_as_far_as_it_is_one() {
-        let entry = |mode: &str, name: &str| [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &[b' '; 20]].concat();
-        let whole = [entry("100644", "HEAD"), entry("40000", "a b"), entry("40000", "refs")].concat();
-        assert_eq!(names(&whole).collect::<Vec<_>>(), [&b"HEAD"[..], b"a b", b"refs"]);
-        assert_eq!(names(&whole[..whole.len() - 22]).collect::<Vec<_>>(), [&b"HEAD"[..], b"a b"]);
+        let entry = |mode: &str, name: &str| {
+            [mode.as_bytes(), b" ", name.as_bytes(), b"\0", &[b' '; 20]].concat()
+        };
+        let whole = [
+            entry("100644", "HEAD"),
+            entry("40000", "a b"),
+            entry("40000", "refs"),
+        ]
+        .concat();
+        assert_eq!(
+            names(&whole).collect::<Vec<_>>(),
+            [&b"HEAD"[..], b"a b", b"refs"]
+        );
+        assert_eq!(
+            names(&whole[..whole.len() - 22]).collect::<Vec<_>>(),
+            [&b"HEAD"[..], b"a b"]
+        );
         let id = "1".repeat(40);
-        assert_eq!(tree(format!("tree {id} 33").as_bytes()), Some((id.clone(), 33)));
-        for line in [format!("blob {id} 3"), format!("tree {id}"), "tree x 3".to_owned(), String::new()] {
+        assert_eq!(
+            tree(format!("tree {id} 33").as_bytes()),
+            Some((id.clone(), 33))
+        );
+        for line in [
+            format!("blob {id} 3"),
+            format!("tree {id}"),
+            "tree x 3".to_owned(),
+            String::new(),
+        ] {
             assert_eq!(tree(line.as_bytes()), None, "{line}");
         }
     }

@@ -1,5 +1,6 @@
-//! Which links a session's commits hold, and where they lead: one that leads out of the project, or to what is git's, is checked out with its
-//! branch like any other, though no review brings it in as a file.
+//! Which links a session's commits hold, and where they lead: one that leads out of the project, or
+//! to what is git's, is checked out with its branch like any other, though no review brings it in
+//! as a file.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -23,19 +24,36 @@ pub(super) type Link = (BytesPath, String);
 /// Reads what `diff-tree --raw -z` and `ls-tree -z` say: every path, and which of them are links.
 pub(super) fn listed(said: &[u8]) -> (Vec<BytesPath>, Vec<Link>) {
     let (mut paths, mut links) = (Vec::new(), Vec::new());
-    let mut parts = said.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+    let mut parts = said
+        .split(|byte| *byte == 0)
+        .filter(|part| !part.is_empty());
     while let Some(part) = parts.next() {
         let n_before = part.iter().take_while(|byte| **byte == b':').count();
-        // Of a tree that is listed the path stands behind its facts; of a change, in a part of its own behind those of both sides.
+        // Of a tree that is listed the path stands behind its facts; of a change, in a part of its
+        // own behind those of both sides.
         let (facts, path) = match n_before {
-            0 => part.split_at(part.iter().position(|byte| *byte == b'\t').unwrap_or(part.len())),
+            0 => part.split_at(
+                part.iter()
+                    .position(|byte| *byte == b'\t')
+                    .unwrap_or(part.len()),
+            ),
             n_before => (&part[n_before..], parts.next().unwrap_or_default()),
         };
-        let path = BytesPath::from_bytes(if n_before == 0 { path.get(1..).unwrap_or_default() } else { path });
+        let path = BytesPath::from_bytes(if n_before == 0 {
+            path.get(1..).unwrap_or_default()
+        } else {
+            path
+        });
         let fields: Vec<&[u8]> = facts.split(|byte| *byte == b' ').collect();
-        let (mode, object) = if n_before == 0 { (0, 2) } else { (n_before, 2 * n_before + 1) };
+        let (mode, object) = if n_before == 0 {
+            (0, 2)
+        } else {
+            (n_before, 2 * n_before + 1)
+        };
         if fields.get(mode) == Some(&LINK) {
-            let object = fields.get(object).map(|object| String::from_utf8_lossy(object).into_owned());
+            let object = fields
+                .get(object)
+                .map(|object| String::from_utf8_lossy(object).into_owned());
             links.push((path.clone(), object.unwrap_or_default()));
         }
         paths.push(path);
@@ -45,24 +63,54 @@ pub(super) fn listed(said: &[u8]) -> (Vec<BytesPath>, Vec<Link>) {
 
 impl One<'_> {
     /// Returns where links lead; `None`: that cannot be read, as where one is broken.
-    pub(super) fn targets(&self, git: &Git, links: &BTreeSet<Link>) -> Vec<(BytesPath, Option<Vec<u8>>)> {
-        let asked = |objects: &[&str]| objects.iter().map(|object| format!("{object}\n")).collect::<String>();
+    pub(super) fn targets(
+        &self,
+        git: &Git,
+        links: &BTreeSet<Link>,
+    ) -> Vec<(BytesPath, Option<Vec<u8>>)> {
+        let asked = |objects: &[&str]| {
+            objects
+                .iter()
+                .map(|object| format!("{object}\n"))
+                .collect::<String>()
+        };
         let said = |words: [&str; 2], objects: &[&str]| {
-            let said = if objects.is_empty() { None } else { self.said(git, &words, asked(objects).as_bytes()).ok().flatten() };
+            let said = if objects.is_empty() {
+                None
+            } else {
+                self.said(git, &words, asked(objects).as_bytes())
+                    .ok()
+                    .flatten()
+            };
             said.unwrap_or_default()
         };
-        let objects: BTreeSet<&str> = links.iter().map(|(_, object)| object.as_str()).filter(|object| !object.is_empty()).collect();
+        let objects: BTreeSet<&str> = links
+            .iter()
+            .map(|(_, object)| object.as_str())
+            .filter(|object| !object.is_empty())
+            .collect();
         let objects: Vec<&str> = objects.into_iter().take(MAX_LINKS).collect();
-        let sizes = said(["cat-file", "--batch-check=%(objecttype) %(objectsize)"], &objects);
+        let sizes = said(
+            ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
+            &objects,
+        );
         let is_short = |line: &[u8]| {
-            let bytes = line.strip_prefix(b"blob ").and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse::<u64>().ok());
+            let bytes = line
+                .strip_prefix(b"blob ")
+                .and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse::<u64>().ok());
             bytes.is_some_and(|bytes| bytes <= MAX_TARGET)
         };
         let sized = objects.into_iter().zip(sizes.split(|byte| *byte == b'\n'));
-        let short: Vec<&str> = sized.filter(|(_, line)| is_short(line)).map(|(object, _)| object).collect();
+        let short: Vec<&str> = sized
+            .filter(|(_, line)| is_short(line))
+            .map(|(object, _)| object)
+            .collect();
         let contents = contents(&said(["cat-file", "--batch=%(objectsize)"], &short));
         let targets: BTreeMap<&str, Vec<u8>> = short.into_iter().zip(contents).collect();
-        links.iter().map(|(path, object)| (path.clone(), targets.get(object.as_str()).cloned())).collect()
+        links
+            .iter()
+            .map(|(path, object)| (path.clone(), targets.get(object.as_str()).cloned()))
+            .collect()
     }
 }
 
@@ -71,8 +119,12 @@ fn contents(said: &[u8]) -> Vec<Vec<u8>> {
     let mut contents = Vec::new();
     let mut rest = said;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let bytes = std::str::from_utf8(&rest[..end]).ok().and_then(|bytes| bytes.parse::<usize>().ok());
-        let Some(content) = bytes.and_then(|bytes| rest.get(end + 1..end + 1 + bytes)) else { break };
+        let bytes = std::str::from_utf8(&rest[..end])
+            .ok()
+            .and_then(|bytes| bytes.parse::<usize>().ok());
+        let Some(content) = bytes.and_then(|bytes| rest.get(end + 1..end + 1 + bytes)) else {
+            break;
+        };
         contents.push(content.to_vec());
         rest = rest.get(end + 2 + content.len()..).unwrap_or_default();
     }
@@ -88,13 +140,20 @@ mod tests {
         let said = b":000000 120000 000 a1 A\0up\0:100644 100644 b1 b2 M\0a b\0::100644 120000 120000 c1 c2 c3 MM\0g\x00120000 blob d1\tin/l\x00100644 blob e1\tf\0";
         let (paths, links) = listed(said);
         assert_eq!(paths, ["up", "a b", "g", "in/l", "f"].map(BytesPath::from));
-        assert_eq!(links, [("up", "a1"), ("g", "c3"), ("in/l", "d1")].map(|(path, object)| (path.into(), object.to_owned())));
+        assert_eq!(
+            links,
+            [("up", "a1"), ("g", "c3"), ("in/l", "d1")]
+                .map(|(path, object)| (path.into(), object.to_owned()))
+        );
         assert_eq!(listed(b""), (Vec::new(), Vec::new()));
     }
 
     #[test]
     fn contents_are_read_as_far_as_they_go() {
-        assert_eq!(contents(b"3\nabc\n0\n\n2\nx\n\n"), [&b"abc"[..], b"", b"x\n"]);
+        assert_eq!(
+            contents(b"3\nabc\n0\n\n2\nx\n\n"),
+            [&b"abc"[..], b"", b"x\n"]
+        );
         assert_eq!(contents(b"3\nabc\n9\nx"), [b"abc"]);
         assert_eq!(contents(b"x missing\n3\nabc\n"), [b""; 0]);
     }

@@ -3,14 +3,25 @@
 use super::*;
 use crate::keep::git::sample::run_git;
 
-/// The plain files of a repository whose settings have git start a program, in some folder of the copy.
+/// The plain files of a repository whose settings have git start a program, in some folder of the
+/// copy.
 fn arm(held: &Held, folder: &str) {
     let script = held.scene.folder().join("script");
-    fs::write(&script, format!("#!/bin/sh\ntouch {}\n", held.scene.folder().join("PWN").display())).expect("written");
+    fs::write(
+        &script,
+        format!(
+            "#!/bin/sh\ntouch {}\n",
+            held.scene.folder().join("PWN").display()
+        ),
+    )
+    .expect("written");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
     held.write(&format!("{folder}/HEAD"), "ref: refs/heads/main\n");
     let settings = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = ";
-    held.write(&format!("{folder}/config"), &format!("{settings}{}\n", script.display()));
+    held.write(
+        &format!("{folder}/config"),
+        &format!("{settings}{}\n", script.display()),
+    );
     held.write(&format!("{folder}/objects/pack/keep"), "");
     held.write(&format!("{folder}/refs/heads/keep"), "");
 }
@@ -22,7 +33,10 @@ fn bites(held: &Held, folder: &str) -> bool {
 }
 
 fn refused(done: &ReviewApplied) -> Vec<String> {
-    left(&done.applied.refused).into_iter().filter(|line| line.contains("belongs to git")).collect()
+    left(&done.applied.refused)
+        .into_iter()
+        .filter(|line| line.contains("belongs to git"))
+        .collect()
 }
 
 #[test]
@@ -34,7 +48,10 @@ fn a_repository_without_a_name_is_not_brought_in() {
         let done = held.apply(&[], false, true);
         assert!(!bites(&held, folder), "{folder}");
         assert_eq!(refused(&done).len(), 7, "{done:?}");
-        assert!(held.scene.path(folder).join("config").exists() && !held.scene.path(folder).join("HEAD").exists());
+        assert!(
+            held.scene.path(folder).join("config").exists()
+                && !held.scene.path(folder).join("HEAD").exists()
+        );
     }
 }
 
@@ -46,8 +63,17 @@ fn it_bites_and_is_not_put_together_of_several_parts_or_links_either() {
     assert!(bites(&held, "bites"), "as git takes it");
     fs::remove_dir_all(held.scene.path("bites")).expect("removed");
     held.end();
-    for (part, n_refused) in [("src/objects", 0), ("src/config", 0), ("src/refs", 0), ("src/HEAD", 1)] {
-        assert_eq!(refused(&held.apply(&[part], false, true)).len(), n_refused, "{part}");
+    for (part, n_refused) in [
+        ("src/objects", 0),
+        ("src/config", 0),
+        ("src/refs", 0),
+        ("src/HEAD", 1),
+    ] {
+        assert_eq!(
+            refused(&held.apply(&[part], false, true)).len(),
+            n_refused,
+            "{part}"
+        );
     }
     assert!(!bites(&held, "src"));
     // What the person has made room for, without a thought of git.
@@ -65,30 +91,58 @@ fn it_bites_and_is_not_put_together_of_several_parts_or_links_either() {
     held.write("lure/HEAD", "ref: refs/heads/main\n");
     held.end();
     let done = held.apply(&[], false, true);
-    assert!(!held.scene.path("src/HEAD").is_symlink() && !held.scene.path("lure/HEAD").exists(), "{done:?}");
+    assert!(
+        !held.scene.path("src/HEAD").is_symlink() && !held.scene.path("lure/HEAD").exists(),
+        "{done:?}"
+    );
 }
 
 #[test]
 fn what_looks_like_a_part_of_one_comes_and_one_that_the_person_has_goes_on_to_work() {
     let held = Held::begin();
-    for path in ["game/objects/sprite", "game/refs/book", "notes/HEAD", "game/objects/refs/HEAD"] {
+    for path in [
+        "game/objects/sprite",
+        "game/refs/book",
+        "notes/HEAD",
+        "game/objects/refs/HEAD",
+    ] {
         held.write(path, "x");
     }
-    for root in [held.scene.path("fixture.git"), held.copy.join("fixture.git")] {
+    for root in [
+        held.scene.path("fixture.git"),
+        held.copy.join("fixture.git"),
+    ] {
         fs::create_dir(&root).expect("made");
         run_git(&root, &["init", "-q", "--bare", "."]);
     }
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
-    held.write("fixture.git/refs/heads/main", "0123456789012345678901234567890123456789\n");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "more",
+    )
+    .expect("begun");
+    held.write(
+        "fixture.git/refs/heads/main",
+        "0123456789012345678901234567890123456789\n",
+    );
     held.write("fixture.git/objects/x", "x");
     held.end();
     let done = held.apply(&[], false, false);
     assert_eq!((left(&done.applied.refused), done.n_left), (Vec::new(), 0));
-    assert!(held.scene.path("fixture.git/refs/heads/main").exists() && held.scene.path("notes/HEAD").exists());
+    assert!(
+        held.scene.path("fixture.git/refs/heads/main").exists()
+            && held.scene.path("notes/HEAD").exists()
+    );
 }
 
 /// A project whose settings of git are these, and a session that has worked on a copy of it.
-fn settled(settings: &[(&str, &str)], before: impl Fn(&Scene), work: impl Fn(&Held)) -> (Held, Vec<String>) {
+fn settled(
+    settings: &[(&str, &str)],
+    before: impl Fn(&Scene),
+    work: impl Fn(&Held),
+) -> (Held, Vec<String>) {
     let scene = Scene::new();
     scene.write("plain.txt", "plain\n");
     before(&scene);
@@ -99,12 +153,29 @@ fn settled(settings: &[(&str, &str)], before: impl Fn(&Scene), work: impl Fn(&He
         run_git(&held.scene.root(), &["config", key, value]);
     }
     duplicate(&held.scene.root(), &held.copy);
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "work").expect("begun");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "work",
+    )
+    .expect("begun");
     work(&held);
     held.write("plain.txt", "changed\n");
-    let named = held.end().may_run.first.iter().map(|file| file.path.to_string()).collect();
+    let named = held
+        .end()
+        .may_run
+        .first
+        .iter()
+        .map(|file| file.path.to_string())
+        .collect();
     let done = held.apply(&[], false, false);
-    assert_eq!(fs::read_to_string(held.scene.path("plain.txt")).expect("there"), "changed\n", "{done:?}");
+    assert_eq!(
+        fs::read_to_string(held.scene.path("plain.txt")).expect("there"),
+        "changed\n",
+        "{done:?}"
+    );
     (held, named)
 }
 
@@ -113,7 +184,10 @@ const HOOK: &str = "tools/hooks/pre-commit";
 #[test]
 fn what_the_persons_hooks_run_comes_only_when_asked_for() {
     let hook = |scene: &Scene| {
-        scene.write(".git/hooks/pre-commit", "#!/bin/sh\n. ./scripts/lib.sh\nexec ./scripts/check.sh\n");
+        scene.write(
+            ".git/hooks/pre-commit",
+            "#!/bin/sh\n. ./scripts/lib.sh\nexec ./scripts/check.sh\n",
+        );
         scene.write("scripts/check.sh", "#!/bin/sh\n");
     };
     let work = |held: &Held| {
@@ -125,12 +199,18 @@ fn what_the_persons_hooks_run_comes_only_when_asked_for() {
     assert_eq!(named, ["scripts/check.sh", "scripts/lib.sh"]);
     let is_there = |path: &str| held.scene.path(path).exists();
     assert!(!is_there("scripts/lib.sh") && is_there("scripts/other.sh"));
-    assert_eq!(fs::read_to_string(held.scene.path("scripts/check.sh")).expect("there"), "#!/bin/sh\n");
+    assert_eq!(
+        fs::read_to_string(held.scene.path("scripts/check.sh")).expect("there"),
+        "#!/bin/sh\n"
+    );
     held.apply(&[], false, true);
     assert!(is_there("scripts/lib.sh"));
     // Without the hook nothing is left.
     let (held, named) = settled(&[], |_| {}, work);
-    assert_eq!((named, held.scene.path("scripts/lib.sh").exists()), (Vec::new(), true));
+    assert_eq!(
+        (named, held.scene.path("scripts/lib.sh").exists()),
+        (Vec::new(), true)
+    );
 }
 
 #[test]
@@ -141,14 +221,29 @@ fn what_the_persons_hooks_and_settings_would_run_once_it_is_there_comes_only_whe
         scene.write("tools/kept.txt", "x");
     };
     let work = |held: &Held| {
-        for path in ["tools/local", "tools/new", "my-tools/show", "my-tools/lint", "tools/plain.txt"] {
+        for path in [
+            "tools/local",
+            "tools/new",
+            "my-tools/show",
+            "my-tools/lint",
+            "tools/plain.txt",
+        ] {
             held.write(path, "x\n");
         }
     };
-    let settings = [("diff.z.textconv", "\"my-tools/show\" -z"), ("alias.lint", "!my-tools/lint")];
+    let settings = [
+        ("diff.z.textconv", "\"my-tools/show\" -z"),
+        ("alias.lint", "!my-tools/lint"),
+    ];
     let (held, named) = settled(&settings, hook, work);
-    assert_eq!(named, ["my-tools/lint", "my-tools/show", "tools/local", "tools/new"]);
-    assert!(named.iter().all(|path| !held.scene.path(path).exists()) && held.scene.path("tools/plain.txt").exists());
+    assert_eq!(
+        named,
+        ["my-tools/lint", "my-tools/show", "tools/local", "tools/new"]
+    );
+    assert!(
+        named.iter().all(|path| !held.scene.path(path).exists())
+            && held.scene.path("tools/plain.txt").exists()
+    );
 }
 
 #[test]
@@ -167,11 +262,16 @@ fn that_hooks_name_more_than_is_looked_at_is_said_with_what_may_run() {
 fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
     let by = |held: &Held, hook: &str| held.write(hook, "#!/bin/sh\n");
     let none = |_: &Scene| {};
-    let (held, named) = settled(&[("core.hooksPath", "./tools//hooks/")], none, |held| by(held, HOOK));
+    let (held, named) = settled(&[("core.hooksPath", "./tools//hooks/")], none, |held| {
+        by(held, HOOK)
+    });
     assert_eq!(named, [HOOK], "where no such folder was");
     assert!(!held.scene.path("tools").exists());
     held.apply(&[], false, true);
-    assert!(held.scene.path(HOOK).exists(), "the person has asked for it");
+    assert!(
+        held.scene.path(HOOK).exists(),
+        "the person has asked for it"
+    );
     // The folder above is moved away.
     let there = |scene: &Scene| scene.write(HOOK, "#!/bin/sh\n# theirs\n");
     let (held, named) = settled(&[("core.hooksPath", "src/../tools/hooks")], there, |held| {
@@ -180,13 +280,26 @@ fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
         by(held, "tools/hooks/post-commit");
     });
     assert_eq!(named, ["tools/hooks/post-commit", HOOK]);
-    assert!(fs::read_to_string(held.scene.path(HOOK)).expect("there").contains("theirs") && held.scene.path("t2").exists());
+    assert!(
+        fs::read_to_string(held.scene.path(HOOK))
+            .expect("there")
+            .contains("theirs")
+            && held.scene.path("t2").exists()
+    );
     // A link takes its place, or the place of what is in it.
     for link in ["tools", "tools/hooks"] {
         let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], none, |held| {
             by(held, "evil/hooks/pre-commit");
             fs::create_dir_all(held.copy.join(link).parent().expect("a folder")).expect("made");
-            symlink(if link == "tools" { "evil" } else { "../evil/hooks" }, held.copy.join(link)).expect("linked");
+            symlink(
+                if link == "tools" {
+                    "evil"
+                } else {
+                    "../evil/hooks"
+                },
+                held.copy.join(link),
+            )
+            .expect("linked");
         });
         assert_eq!(named, [link]);
         assert!(!held.scene.path(link).is_symlink());
@@ -196,20 +309,37 @@ fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
         scene.make("t2/hooks");
         scene.link("t2", "tools");
     };
-    let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], linked, |held| by(held, "t2/hooks/pre-commit"));
+    let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], linked, |held| {
+        by(held, "t2/hooks/pre-commit")
+    });
     assert_eq!(named, ["t2/hooks/pre-commit"]);
     assert!(!held.scene.path("t2/hooks/pre-commit").exists());
 }
 
 /// A link, where it leads, the file that git obeys then, and the settings for that.
-type Linked = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+type Linked = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
 
 #[test]
 fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
     let cases: [Linked; 5] = [
-        (".git/hooks/pre-commit", "../../scripts/pc", "scripts/pc", &[]),
+        (
+            ".git/hooks/pre-commit",
+            "../../scripts/pc",
+            "scripts/pc",
+            &[],
+        ),
         (".git/hooks", "../gh", "gh/pre-commit", &[]),
-        ("hooks/pre-commit", "../scripts/pc", "scripts/pc", &[("core.hooksPath", "hooks")]),
+        (
+            "hooks/pre-commit",
+            "../scripts/pc",
+            "scripts/pc",
+            &[("core.hooksPath", "hooks")],
+        ),
         (".git/config", "../gitcfg", "gitcfg", &[]),
         (".git/inc", "../x.inc", "x.inc", &[("include.path", "inc")]),
     ];
@@ -217,18 +347,34 @@ fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
         for is_there in [true, false] {
             let linked = |scene: &Scene| {
                 scene.make(link.rsplit_once('/').expect("a folder").0);
-                scene.make(if file.contains('/') { file.split('/').next().expect("one") } else { "other" });
+                scene.make(if file.contains('/') {
+                    file.split('/').next().expect("one")
+                } else {
+                    "other"
+                });
                 // Git makes its own settings.
                 if is_there || link == ".git/config" {
                     scene.write(file, "\n");
                 }
                 scene.link(target, link);
             };
-            let (held, named) = settled(settings, linked, |held| held.write(file, "[core]\nfsmonitor = x\n"));
+            let (held, named) = settled(settings, linked, |held| {
+                held.write(file, "[core]\nfsmonitor = x\n")
+            });
             assert_eq!(named, [file], "{link}");
-            assert!(!fs::read_to_string(held.scene.path(file)).unwrap_or_default().contains("fsmonitor"), "{link}");
+            assert!(
+                !fs::read_to_string(held.scene.path(file))
+                    .unwrap_or_default()
+                    .contains("fsmonitor"),
+                "{link}"
+            );
             held.apply(&[], false, true);
-            assert!(fs::read_to_string(held.scene.path(file)).expect("there").contains("fsmonitor"), "{link}: the person has asked for it");
+            assert!(
+                fs::read_to_string(held.scene.path(file))
+                    .expect("there")
+                    .contains("fsmonitor"),
+                "{link}: the person has asked for it"
+            );
         }
     }
 }
@@ -236,15 +382,28 @@ fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
 #[test]
 fn settings_that_others_include_come_only_when_asked_for_and_other_files_of_such_names_come() {
     for key in ["include.path", "includeIf.gitdir:/.path"] {
-        let (held, named) = settled(&[(key, "../conf/own")], |_| {}, |held| held.write("conf/own", "[core]\nfsmonitor = x\n"));
+        let (held, named) = settled(
+            &[(key, "../conf/own")],
+            |_| {},
+            |held| held.write("conf/own", "[core]\nfsmonitor = x\n"),
+        );
         assert_eq!(named, ["conf/own"]);
         assert!(!held.scene.path("conf/own").exists());
     }
     let (held, named) = settled(
-        &[("core.hooksPath", "tools/hooks"), ("include.path", "../conf/own")],
+        &[
+            ("core.hooksPath", "tools/hooks"),
+            ("include.path", "../conf/own"),
+        ],
         |_| {},
         |held| {
-            for path in ["tools/hooks.txt", "tools/x", "src/hooks/pre-commit", "conf/own.txt", "own"] {
+            for path in [
+                "tools/hooks.txt",
+                "tools/x",
+                "src/hooks/pre-commit",
+                "conf/own.txt",
+                "own",
+            ] {
                 held.write(path, "x\n");
             }
             symlink("src", held.copy.join("src2")).expect("linked");
@@ -267,7 +426,10 @@ fn what_the_persons_links_lead_to_comes_only_when_asked_for() {
     });
     assert_eq!(named, ["mk/inc"]);
     let read = |path: &str| fs::read_to_string(held.scene.path(path)).expect("there");
-    assert_eq!((read("mk/inc").as_str(), read("mk/other").as_str()), ("all:\n", "y\n"));
+    assert_eq!(
+        (read("mk/inc").as_str(), read("mk/other").as_str()),
+        ("all:\n", "y\n")
+    );
     held.apply(&[], false, true);
     assert_eq!(read(".envrc"), "all: evil\n");
 }
@@ -275,14 +437,27 @@ fn what_the_persons_links_lead_to_comes_only_when_asked_for() {
 #[test]
 fn no_link_leads_through_what_is_gits() {
     let held = Held::begin();
-    for (target, link) in [(".git/hooks", "l1"), ("new/.GIT/hooks", "l2"), ("../.git", "src/l3"), (".git/../src", "l4")] {
+    for (target, link) in [
+        (".git/hooks", "l1"),
+        ("new/.GIT/hooks", "l2"),
+        ("../.git", "src/l3"),
+        (".git/../src", "l4"),
+    ] {
         symlink(target, held.copy.join(link)).expect("linked");
     }
-    for (target, link) in [(".gitignore", "in1"), (".github", "in2"), ("src/git", "in3")] {
+    for (target, link) in [
+        (".gitignore", "in1"),
+        (".github", "in2"),
+        ("src/git", "in3"),
+    ] {
         symlink(target, held.copy.join(link)).expect("linked");
     }
     held.end();
     let done = held.apply(&[], false, true);
     assert_eq!(refused(&done).len(), 4, "{done:?}");
-    assert!(["in1", "in2", "in3"].iter().all(|link| held.scene.path(link).is_symlink()));
+    assert!(
+        ["in1", "in2", "in3"]
+            .iter()
+            .all(|link| held.scene.path(link).is_symlink())
+    );
 }

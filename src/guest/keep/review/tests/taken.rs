@@ -8,7 +8,17 @@ const THIRD: &str = "one\n2\n3\nfour\nfive\n";
 
 impl Held {
     fn go_on(&self) {
-        assert!(begin(&self.scene.project(), None, &self.scene.state(), "r1", "more").expect("begun").goes_on);
+        assert!(
+            begin(
+                &self.scene.project(),
+                None,
+                &self.scene.state(),
+                "r1",
+                "more"
+            )
+            .expect("begun")
+            .goes_on
+        );
     }
 
     fn read(&self, path: &str) -> String {
@@ -20,7 +30,13 @@ impl Held {
         let held = Self::begin();
         held.change();
         held.end();
-        assert_eq!(held.apply(&["kept.txt", "gone.txt"], false, false).applied.changed.n, 2);
+        assert_eq!(
+            held.apply(&["kept.txt", "gone.txt"], false, false)
+                .applied
+                .changed
+                .n,
+            2
+        );
         held
     }
 }
@@ -32,11 +48,28 @@ fn what_was_brought_in_is_changed_further_without_a_conflict() {
     held.write("kept.txt", THIRD);
     held.write("gone.txt", "there again\n");
     let pending = told(&held.end());
-    assert!(pending.contains(&"kept.txt +1 -1".to_owned()) && pending.contains(&"gone.txt +1 -0".to_owned()), "{pending:?}");
-    assert!(held.shown().contains("-three\n+3\n") && !held.shown().contains("+2\n"), "{}", held.shown());
+    assert!(
+        pending.contains(&"kept.txt +1 -1".to_owned())
+            && pending.contains(&"gone.txt +1 -0".to_owned()),
+        "{pending:?}"
+    );
+    assert!(
+        held.shown().contains("-three\n+3\n") && !held.shown().contains("+2\n"),
+        "{}",
+        held.shown()
+    );
     let done = held.apply(&[], false, false);
-    assert_eq!((left(&done.applied.conflicts), done.n_left), (Vec::new(), 0));
-    assert_eq!((held.read("kept.txt").as_str(), held.read("gone.txt").as_str()), (THIRD, "there again\n"));
+    assert_eq!(
+        (left(&done.applied.conflicts), done.n_left),
+        (Vec::new(), 0)
+    );
+    assert_eq!(
+        (
+            held.read("kept.txt").as_str(),
+            held.read("gone.txt").as_str()
+        ),
+        (THIRD, "there again\n")
+    );
 }
 
 #[test]
@@ -45,7 +78,10 @@ fn what_was_brought_in_and_is_changed_back_is_brought_in_as_it_was() {
     held.go_on();
     held.write("kept.txt", FIRST);
     assert!(told(&held.end()).contains(&"kept.txt +1 -1".to_owned()));
-    assert_eq!(held.apply(&["kept.txt"], false, false).applied.conflicts.n, 0);
+    assert_eq!(
+        held.apply(&["kept.txt"], false, false).applied.conflicts.n,
+        0
+    );
     assert_eq!(held.read("kept.txt"), FIRST);
     // And once more the other way.
     held.go_on();
@@ -59,12 +95,19 @@ fn what_was_brought_in_and_is_changed_back_is_brought_in_as_it_was() {
 fn what_the_person_made_of_it_since_is_theirs_and_a_conflict_only_where_the_session_goes_on() {
     let held = Held::taken_in_part();
     held.scene.write("kept.txt", "one\n2\nthree\nfour\n5\n");
-    assert!(!held.shown().contains("kept.txt"), "what is in does not wait: {}", held.shown());
+    assert!(
+        !held.shown().contains("kept.txt"),
+        "what is in does not wait: {}",
+        held.shown()
+    );
     held.go_on();
     held.write("kept.txt", THIRD);
     held.end();
     let done = held.apply(&["kept.txt"], false, false);
-    assert_eq!(left(&done.applied.conflicts), ["kept.txt was changed by somebody else since"]);
+    assert_eq!(
+        left(&done.applied.conflicts),
+        ["kept.txt was changed by somebody else since"]
+    );
     assert_eq!(held.apply(&["kept.txt"], true, false).applied.merged.n, 1);
     assert_eq!(held.read("kept.txt"), "one\n2\n3\nfour\n5\n");
 }
@@ -86,11 +129,25 @@ fn what_was_put_together_from_two_sides_is_in() {
 #[test]
 fn what_was_brought_in_and_taken_back_waits_again() {
     let held = Held::taken_in_part();
-    undo::back(&held.scene.project(), &held.scene.state(), 1, undo::How::default()).expect("taken back");
-    assert!(held.shown().contains("kept.txt") && held.shown().contains("gone.txt"), "{}", held.shown());
+    undo::back(
+        &held.scene.project(),
+        &held.scene.state(),
+        1,
+        undo::How::default(),
+    )
+    .expect("taken back");
+    assert!(
+        held.shown().contains("kept.txt") && held.shown().contains("gone.txt"),
+        "{}",
+        held.shown()
+    );
     held.go_on();
     held.end();
-    assert!(held.shown().contains("kept.txt"), "still after the session went on: {}", held.shown());
+    assert!(
+        held.shown().contains("kept.txt"),
+        "still after the session went on: {}",
+        held.shown()
+    );
     assert_eq!(held.apply(&[], false, false).n_left, 0);
     assert_eq!(held.read("kept.txt"), SECOND);
 }
@@ -104,20 +161,47 @@ fn what_was_brought_in_by_one_that_was_killed_is_known_to_be() {
     {
         let mut work = Work::open(&project, Seen::default(), &state, "r1", false).expect("opened");
         let only = [BytesPath::from("kept.txt")];
-        let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
-        let Chosen { changes: chosen, .. } = work.chosen(wanted).expect("chosen");
-        let purpose = Purpose::Review { name: "r1".to_owned() };
+        let wanted = Wanted {
+            only: &only,
+            merge: false,
+            with_auto_run: false,
+            auto_run: &[],
+        };
+        let Chosen {
+            changes: chosen, ..
+        } = work.chosen(wanted).expect("chosen");
+        let purpose = Purpose::Review {
+            name: "r1".to_owned(),
+        };
         let (from, to) = (work.record.base, work.record.after());
-        let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose, copy: None };
-        let killed =
-            apply::apply_wanted(&project, &state, &mut work.store, &request, chosen, Outcome::default(), |_, _, _| Err(Error::Busy));
+        let request = Request {
+            from,
+            to,
+            only: Vec::new(),
+            merge: false,
+            origin: Origin::Elsewhere,
+            purpose,
+            copy: None,
+        };
+        let killed = apply::apply_wanted(
+            &project,
+            &state,
+            &mut work.store,
+            &request,
+            chosen,
+            Outcome::default(),
+            |_, _, _| Err(Error::Busy),
+        );
         assert!(matches!(killed, Err(Error::Busy)), "{killed:?}");
     }
     undo::resume(&project, &state, None).expect("finished");
     held.go_on();
     held.write("kept.txt", THIRD);
     held.end();
-    assert_eq!(left(&held.apply(&["kept.txt"], false, false).applied.conflicts), Vec::<String>::new());
+    assert_eq!(
+        left(&held.apply(&["kept.txt"], false, false).applied.conflicts),
+        Vec::<String>::new()
+    );
     assert_eq!(held.read("kept.txt"), THIRD);
 }
 
@@ -128,6 +212,11 @@ fn what_it_was_brought_in_from_is_not_pruned() {
     held.write("kept.txt", THIRD);
     held.end();
     let pins = pin::load(&held.scene.state()).expect("loaded");
-    let record = Record::load(&held.scene.state(), "r1").expect("loaded").expect("there");
-    assert_eq!((pins[&pin_of("r1")].len(), &pins[&pin_of("r1")]), (3, &record.snapshots()));
+    let record = Record::load(&held.scene.state(), "r1")
+        .expect("loaded")
+        .expect("there");
+    assert_eq!(
+        (pins[&pin_of("r1")].len(), &pins[&pin_of("r1")]),
+        (3, &record.snapshots())
+    );
 }

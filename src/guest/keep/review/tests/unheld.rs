@@ -16,25 +16,32 @@ use podbay_wire::keep::Unkept;
 const LARGE: u64 = 70 << 20;
 
 fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
-    (seed..).flat_map(|n| *crate::keep::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+    (seed..)
+        .flat_map(|n| *crate::keep::ObjectId::of(&n.to_le_bytes()).as_bytes())
+        .take(n_bytes)
+        .collect()
 }
 
 /// Makes a large file of which most are holes.
 fn make(path: &Path, word: &str) {
     let file = File::create(path).expect("made");
     file.set_len(LARGE).expect("grows");
-    file.write_all_at(word.as_bytes(), LARGE - 100).expect("written");
+    file.write_all_at(word.as_bytes(), LARGE - 100)
+        .expect("written");
 }
 
 fn word(path: &Path) -> String {
     let mut word = [0; 3];
-    File::open(path).expect("opens").read_exact_at(&mut word, LARGE - 100).expect("read");
+    File::open(path)
+        .expect("opens")
+        .read_exact_at(&mut word, LARGE - 100)
+        .expect("read");
     String::from_utf8(word.to_vec()).expect("a word")
 }
 
 impl Held {
-    /// Begins a review of a project with large files. Only one that is called `same` shows through in the copy: to take away another name of a file
-    /// would make it another one.
+    /// Begins a review of a project with large files. Only one that is called `same` shows through
+    /// in the copy: to take away another name of a file would make it another one.
     fn with_large(names: &[&str]) -> Self {
         let scene = Scene::new();
         scene.write("plain", "plain");
@@ -47,9 +54,27 @@ impl Held {
             }
         }
         let held = Self { scene, copy };
-        let began = begin(&held.scene.project(), None, &held.scene.state(), "r1", "change it").expect("begun");
-        let over: Vec<_> = began.passed_over.first.iter().map(|over| (over.path.to_text(), over.why)).collect();
-        assert_eq!(over, names.iter().map(|name| ((*name).to_owned(), Unkept::TooLarge)).collect::<Vec<_>>());
+        let began = begin(
+            &held.scene.project(),
+            None,
+            &held.scene.state(),
+            "r1",
+            "change it",
+        )
+        .expect("begun");
+        let over: Vec<_> = began
+            .passed_over
+            .first
+            .iter()
+            .map(|over| (over.path.to_text(), over.why))
+            .collect();
+        assert_eq!(
+            over,
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), Unkept::TooLarge))
+                .collect::<Vec<_>>()
+        );
         held
     }
 
@@ -58,12 +83,30 @@ impl Held {
     }
 
     fn bring_in_with(&self, copy: Option<&Project>) -> ReviewApplied {
-        let wanted = Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
-        bring_in(&self.scene.project(), Seen { copy, ..Seen::default() }, &self.scene.state(), "r1", wanted).expect("brought in")
+        let wanted = Wanted {
+            only: &[],
+            merge: false,
+            with_auto_run: false,
+            auto_run: &[],
+        };
+        bring_in(
+            &self.scene.project(),
+            Seen {
+                copy,
+                ..Seen::default()
+            },
+            &self.scene.state(),
+            "r1",
+            wanted,
+        )
+        .expect("brought in")
     }
 
     fn leftovers(&self) -> Vec<String> {
-        self.paths().into_iter().filter(|path| path.starts_with(".podbay-")).collect()
+        self.paths()
+            .into_iter()
+            .filter(|path| path.starts_with(".podbay-"))
+            .collect()
     }
 }
 
@@ -84,27 +127,72 @@ fn large_files_come_from_the_copy_where_the_projects_own_is_as_it_was() {
     make(&held.scene.path("mine"), "own");
     // Without the copy nothing of them comes.
     let done = held.bring_in_with(None);
-    let from_copy = |path: &str| format!("{path} {}", LeftReason::FromCopy { why: Unkept::TooLarge });
-    assert!(left(&done.applied.refused).contains(&from_copy("made")), "{done:?}");
-    assert_eq!((held.scene.path("made").exists(), word(&held.scene.path("was"))), (false, "old".to_owned()));
+    let from_copy = |path: &str| {
+        format!(
+            "{path} {}",
+            LeftReason::FromCopy {
+                why: Unkept::TooLarge
+            }
+        )
+    };
+    assert!(
+        left(&done.applied.refused).contains(&from_copy("made")),
+        "{done:?}"
+    );
+    assert_eq!(
+        (
+            held.scene.path("made").exists(),
+            word(&held.scene.path("was"))
+        ),
+        (false, "old".to_owned())
+    );
     let done = held.bring_in_with(Some(&held.copy()));
-    assert_eq!(left(&done.applied.conflicts), ["mine was changed by somebody else since"]);
+    assert_eq!(
+        left(&done.applied.conflicts),
+        ["mine was changed by somebody else since"]
+    );
     let refused = left(&done.applied.refused);
     let stays = "gone is not held by the snapshot (larger than 64 MiB), so undo could not bring it back, and it stays; remove or replace it by hand";
-    for words in [".envrc may run on your machine: ", stays, "tool would get a set-user-id"] {
-        assert!(refused.iter().any(|line| line.starts_with(words)), "{words}: {refused:?}");
+    for words in [
+        ".envrc may run on your machine: ",
+        stays,
+        "tool would get a set-user-id",
+    ] {
+        assert!(
+            refused.iter().any(|line| line.starts_with(words)),
+            "{words}: {refused:?}"
+        );
     }
     let read = |name: &str| word(&held.scene.path(name));
-    assert_eq!([read("was"), read("made"), read("run"), read("same")], ["new", "new", "new", "old"]);
-    assert_eq!((read("mine"), fs::read(held.scene.path("shrunk")).expect("there")), ("own".to_owned(), b"small".to_vec()));
+    assert_eq!(
+        [read("was"), read("made"), read("run"), read("same")],
+        ["new", "new", "new", "old"]
+    );
+    assert_eq!(
+        (
+            read("mine"),
+            fs::read(held.scene.path("shrunk")).expect("there")
+        ),
+        ("own".to_owned(), b"small".to_vec())
+    );
     let facts = fs::metadata(held.scene.path("run")).expect("there");
     assert_eq!((facts.len(), facts.mode() & 0o7777), (LARGE, 0o750));
-    assert!(facts.blocks() * 512 < 1 << 20, "its holes are holes: {} blocks", facts.blocks());
+    assert!(
+        facts.blocks() * 512 < 1 << 20,
+        "its holes are holes: {} blocks",
+        facts.blocks()
+    );
     // What is in does not wait any more, whatever is written into it, and comes no second time.
-    assert_eq!((done.n_left, held.listed()), (4, vec![("change it".to_owned(), Some(4))]));
+    assert_eq!(
+        (done.n_left, held.listed()),
+        (4, vec![("change it".to_owned(), Some(4))])
+    );
     make(&held.scene.path("made"), "own");
     let done = held.bring_in_with(Some(&held.copy()));
-    assert_eq!((done.applied.changed.n, done.n_left, read("made").as_str()), (0, 4, "own"));
+    assert_eq!(
+        (done.applied.changed.n, done.n_left, read("made").as_str()),
+        (0, 4, "own")
+    );
     assert_eq!(held.leftovers(), [""; 0]);
 }
 
@@ -115,7 +203,10 @@ fn a_large_file_that_is_another_one_by_now_in_the_copy_does_not_come() {
     held.end();
     held.replace("made", "bad");
     let done = held.bring_in_with(Some(&held.copy()));
-    assert_eq!(left(&done.applied.refused), [format!("made {CHANGED_IN_COPY}")]);
+    assert_eq!(
+        left(&done.applied.refused),
+        [format!("made {CHANGED_IN_COPY}")]
+    );
     assert!(!held.scene.path("made").exists() && done.n_left == 1);
 }
 
@@ -128,19 +219,60 @@ fn a_large_file_is_the_old_or_the_new_one_wherever_it_was_killed() {
         held.end();
         let (project, state, copy) = (held.scene.project(), held.scene.state(), held.copy());
         {
-            let mut work = Work::open(&project, Seen { copy: Some(&copy), ..Seen::default() }, &state, "r1", false).expect("opened");
-            let purpose = Purpose::Review { name: "r1".to_owned() };
+            let mut work = Work::open(
+                &project,
+                Seen {
+                    copy: Some(&copy),
+                    ..Seen::default()
+                },
+                &state,
+                "r1",
+                false,
+            )
+            .expect("opened");
+            let purpose = Purpose::Review {
+                name: "r1".to_owned(),
+            };
             let (from, to) = (work.record.base, work.record.after());
-            let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose, copy: Some(&copy) };
+            let request = Request {
+                from,
+                to,
+                only: Vec::new(),
+                merge: false,
+                origin: Origin::Elsewhere,
+                purpose,
+                copy: Some(&copy),
+            };
             let wanted = work.all().expect("compared");
-            let journal = plan_of(&project, &mut work.store, &request, wanted, Outcome::default(), BTreeMap::new()).expect("planned");
+            let journal = plan_of(
+                &project,
+                &mut work.store,
+                &request,
+                wanted,
+                Outcome::default(),
+                BTreeMap::new(),
+            )
+            .expect("planned");
             journal.save(&state).expect("saved");
-            let at = journal.changes.iter().position(|change| change.path == "was".into()).expect("planned");
-            let beside = |end: &str| held.scene.path(format!(".podbay-{}-{at}.{end}", journal.token));
+            let at = journal
+                .changes
+                .iter()
+                .position(|change| change.path == "was".into())
+                .expect("planned");
+            let beside = |end: &str| {
+                held.scene
+                    .path(format!(".podbay-{}-{at}.{end}", journal.token))
+            };
             let complete = |to: &Path| {
                 make(to, "new");
-                let changed = fs::metadata(held.copy.join("was")).and_then(|facts| facts.modified()).expect("there");
-                File::options().write(true).open(to).and_then(|file| file.set_modified(changed)).expect("set");
+                let changed = fs::metadata(held.copy.join("was"))
+                    .and_then(|facts| facts.modified())
+                    .expect("there");
+                File::options()
+                    .write(true)
+                    .open(to)
+                    .and_then(|file| file.set_modified(changed))
+                    .expect("set");
             };
             match step {
                 "a part" => fs::write(beside("part"), "half").expect("written"),
@@ -162,9 +294,20 @@ fn a_large_file_is_the_old_or_the_new_one_wherever_it_was_killed() {
             assert!(!held.scene.path("made").exists());
         }
         let done = held.bring_in_with(Some(&copy));
-        assert_eq!((done.n_left, left(&done.applied.conflicts)), (0, Vec::new()), "{step}: {done:?}");
-        let (was, made) = (word(&held.scene.path("was")), word(&held.scene.path("made")));
-        assert_eq!(([was, made], held.leftovers()), (["new".to_owned(), "new".to_owned()], Vec::new()), "{step}");
+        assert_eq!(
+            (done.n_left, left(&done.applied.conflicts)),
+            (0, Vec::new()),
+            "{step}: {done:?}"
+        );
+        let (was, made) = (
+            word(&held.scene.path("was")),
+            word(&held.scene.path("made")),
+        );
+        assert_eq!(
+            ([was, made], held.leftovers()),
+            (["new".to_owned(), "new".to_owned()], Vec::new()),
+            "{step}"
+        );
     }
 }
 
@@ -181,11 +324,24 @@ fn old_turns_make_room_for_what_a_session_made() {
     fs::write(held.copy.join("made"), noise(1_000_000, 300_000)).expect("written");
     let store = Store::bounded(&state, 550_000).expect("opens");
     let pending = end_in(store, &project, seen(&held.copy()), &state, "r1", &[]).expect("ended");
-    assert!(pending.changes.first.iter().all(|path| path.change.unkept.is_none()), "{pending:?}");
+    assert!(
+        pending
+            .changes
+            .first
+            .iter()
+            .all(|path| path.change.unkept.is_none()),
+        "{pending:?}"
+    );
     let turns = undo::list(&state).expect("listed").turns;
-    assert!((1..5).contains(&turns.n) && turns.first[0].n_turn == 4, "the newest stays: {turns:?}");
+    assert!(
+        (1..5).contains(&turns.n) && turns.first[0].n_turn == 4,
+        "the newest stays: {turns:?}"
+    );
     assert_eq!(held.apply(&["made"], false, false).n_left, 0);
-    assert_eq!(fs::read(held.scene.path("made")).expect("there"), noise(1_000_000, 300_000));
+    assert_eq!(
+        fs::read(held.scene.path("made")).expect("there"),
+        noise(1_000_000, 300_000)
+    );
 }
 
 #[test]
@@ -200,24 +356,86 @@ fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
     let held = Held { scene, copy };
     let (project, state, copy) = (held.scene.project(), held.scene.state(), held.copy());
     let bounded = || Store::bounded(&state, 100_000);
-    let began = begin_in(bounded().expect("opens"), &project, None, &state, ("r1", "change it"), ByTurn::No).expect("begun");
-    let over: Vec<_> = began.passed_over.first.iter().map(|over| (over.path.to_text(), over.why)).collect();
-    assert_eq!(over, [("theirs".to_owned(), Unkept::StoreFull), ("was".to_owned(), Unkept::StoreFull)]);
-    for (name, seed) in [("theirs", 1_000_000), ("was", 2_000_000), ("made", 3_000_000)] {
+    let began = begin_in(
+        bounded().expect("opens"),
+        &project,
+        None,
+        &state,
+        ("r1", "change it"),
+        ByTurn::No,
+    )
+    .expect("begun");
+    let over: Vec<_> = began
+        .passed_over
+        .first
+        .iter()
+        .map(|over| (over.path.to_text(), over.why))
+        .collect();
+    assert_eq!(
+        over,
+        [
+            ("theirs".to_owned(), Unkept::StoreFull),
+            ("was".to_owned(), Unkept::StoreFull)
+        ]
+    );
+    for (name, seed) in [
+        ("theirs", 1_000_000),
+        ("was", 2_000_000),
+        ("made", 3_000_000),
+    ] {
         fs::write(held.copy.join(name), noise(seed, 200_000)).expect("written");
     }
-    let pending = end_in(bounded().expect("opens"), &project, seen(&copy), &state, "r1", &[]).expect("ended");
-    assert_eq!(pending.changes.first.iter().filter(|path| path.change.unkept == Some(Unkept::StoreFull)).count(), 3, "{pending:?}");
+    let pending = end_in(
+        bounded().expect("opens"),
+        &project,
+        seen(&copy),
+        &state,
+        "r1",
+        &[],
+    )
+    .expect("ended");
+    assert_eq!(
+        pending
+            .changes
+            .first
+            .iter()
+            .filter(|path| path.change.unkept == Some(Unkept::StoreFull))
+            .count(),
+        3,
+        "{pending:?}"
+    );
     held.scene.write("theirs", "the person's");
-    let wanted = Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
+    let wanted = Wanted {
+        only: &[],
+        merge: false,
+        with_auto_run: false,
+        auto_run: &[],
+    };
     // The copy is gone: it is said.
-    let done = bring_in_from(&bounded, &project, Seen::default(), &state, "r1", wanted).expect("brought in");
+    let done = bring_in_from(&bounded, &project, Seen::default(), &state, "r1", wanted)
+        .expect("brought in");
     let refused = left(&done.applied.refused);
-    assert_eq!(refused[0], format!("made {}", LeftReason::FromCopy { why: Unkept::StoreFull }));
-    let done = bring_in_from(&bounded, &project, seen(&copy), &state, "r1", wanted).expect("brought in");
-    assert_eq!(left(&done.applied.conflicts), ["theirs was changed by somebody else since"]);
+    assert_eq!(
+        refused[0],
+        format!(
+            "made {}",
+            LeftReason::FromCopy {
+                why: Unkept::StoreFull
+            }
+        )
+    );
+    let done =
+        bring_in_from(&bounded, &project, seen(&copy), &state, "r1", wanted).expect("brought in");
+    assert_eq!(
+        left(&done.applied.conflicts),
+        ["theirs was changed by somebody else since"]
+    );
     let read = |name: &str| fs::read(held.scene.path(name)).expect("there");
-    assert!(read("was") == noise(2_000_000, 200_000) && read("made") == noise(3_000_000, 200_000) && read("theirs") == b"the person's");
+    assert!(
+        read("was") == noise(2_000_000, 200_000)
+            && read("made") == noise(3_000_000, 200_000)
+            && read("theirs") == b"the person's"
+    );
     assert_eq!(done.n_left, 1);
     // There is room by now: what was cut short is whole, and shown.
     assert_eq!(held.bring_in_with(Some(&copy)).n_left, 1);
@@ -228,22 +446,51 @@ fn what_there_is_no_room_for_is_said_at_the_start_and_comes_from_the_copy() {
 #[test]
 fn a_disk_that_is_still_full_is_said_again_and_the_rest_comes_when_there_is_room() {
     let scene = Scene::new();
-    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+    let Some(_small) = Small::mount(scene.root(), "1m") else {
+        return;
+    };
     scene.write("kept", "1");
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
     let held = Held { scene, copy };
-    begin(&held.scene.project(), None, &held.scene.state(), "r1", "change it").expect("begun");
+    begin(
+        &held.scene.project(),
+        None,
+        &held.scene.state(),
+        "r1",
+        "change it",
+    )
+    .expect("begun");
     fs::write(held.copy.join("made"), noise(0, 600_000)).expect("written");
     held.end();
     held.scene.write("mine", noise(1_000_000, 600_000));
     for _ in 0..3 {
         let done = held.apply(&[], false, false);
-        assert_eq!((done.applied.stopped.as_deref(), done.n_left), (Some("No space left on device"), 1));
+        assert_eq!(
+            (done.applied.stopped.as_deref(), done.n_left),
+            (Some("No space left on device"), 1)
+        );
     }
-    let wanted = Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
-    let other = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r2", wanted).expect_err("nothing else begins");
-    assert!(other.to_string().contains("stopped once more: No space left on device"), "{other}");
+    let wanted = Wanted {
+        only: &[],
+        merge: false,
+        with_auto_run: false,
+        auto_run: &[],
+    };
+    let other = bring_in(
+        &held.scene.project(),
+        Seen::default(),
+        &held.scene.state(),
+        "r2",
+        wanted,
+    )
+    .expect_err("nothing else begins");
+    assert!(
+        other
+            .to_string()
+            .contains("stopped once more: No space left on device"),
+        "{other}"
+    );
     held.scene.remove("mine");
     assert_eq!(held.apply(&[], false, false).n_left, 0);
     assert!(fs::read(held.scene.path("made")).expect("there") == noise(0, 600_000));
@@ -255,6 +502,15 @@ fn a_name_that_our_own_unfinished_files_have_is_left_and_named() {
     held.write(".podbay-0123456789abcdef-0.new", "x");
     held.end();
     let done = held.apply(&[], false, false);
-    assert_eq!((done.n_left, left(&done.applied.refused)), (1, vec![format!(".podbay-0123456789abcdef-0.new {}", LeftReason::OwnName)]));
+    assert_eq!(
+        (done.n_left, left(&done.applied.refused)),
+        (
+            1,
+            vec![format!(
+                ".podbay-0123456789abcdef-0.new {}",
+                LeftReason::OwnName
+            )]
+        )
+    );
     assert_eq!(held.leftovers(), [""; 0]);
 }

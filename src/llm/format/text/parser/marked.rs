@@ -36,14 +36,22 @@ impl Parser {
                 self.go(text.len())
             }
             // A list of calls may stand in the open.
-            Ok(None) if text.as_bytes()[begin] == b'[' && self.line.is_blank() && !self.is_closed => self.open(text, last),
+            Ok(None)
+                if text.as_bytes()[begin] == b'[' && self.line.is_blank() && !self.is_closed =>
+            {
+                self.open(text, last)
+            }
             Ok(None) => self.plain(text, c.seen()),
             Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !last => {
                 self.spent += text.len() - begin;
                 self.work += (text.len() - begin) as u64;
                 Step::Wait
             }
-            Ok(Some(Opener::Section)) if is_nothing_yet(&text[c.at()..]) && !self.out.has_calls() => self.cut_off(text, None),
+            Ok(Some(Opener::Section))
+                if is_nothing_yet(&text[c.at()..]) && !self.out.has_calls() =>
+            {
+                self.cut_off(text, None)
+            }
             Ok(Some(Opener::Section | Opener::Noise)) => {
                 self.out.noise(&text[begin..c.at()]);
                 self.has_ended = true;
@@ -51,7 +59,11 @@ impl Parser {
             }
             Ok(Some(Opener::Other)) => {
                 let mut c = Cursor::new(text, begin, last);
-                let is_spoken_of = if self.has_ended || !self.is_mid_line() { Ok(false) } else { turns::is_spoken_of(&mut c) };
+                let is_spoken_of = if self.has_ended || !self.is_mid_line() {
+                    Ok(false)
+                } else {
+                    turns::is_spoken_of(&mut c)
+                };
                 self.pay(&c);
                 match is_spoken_of {
                     Err(_) => Step::Wait,
@@ -70,7 +82,8 @@ impl Parser {
                 self.plain(text, c.at())
             }
             Ok(Some(Opener::ThoughtEnd)) if self.n_nested > 0 && !self.out.has_calls() => {
-                // The end before this one was that of a thought within it: what came since is thought too.
+                // The end before this one was that of a thought within it: what came since is
+                // thought too.
                 self.n_nested -= 1;
                 self.out.rethink();
                 self.thought_ended();
@@ -105,7 +118,9 @@ impl Parser {
                 let follows = channel::read(&mut c, &self.tools, &mut found);
                 self.pay(&c);
                 match follows {
-                    Ok(Follows::Call) => self.accept(text, found.calls, Certainty::Certain, found.end),
+                    Ok(Follows::Call) => {
+                        self.accept(text, found.calls, Certainty::Certain, found.end)
+                    }
                     Ok(Follows::Answer) => {
                         self.out.drop_noise();
                         self.out.text(Place::Content, "\n\n");
@@ -127,7 +142,10 @@ impl Parser {
                     Err(Stop::More) => Step::Wait,
                 }
             }
-            Ok(Some(Opener::Calls(closers))) if closers == openers::TOOLS && !text[c.at()..].trim_ascii_start().starts_with(['{', '[']) => {
+            Ok(Some(Opener::Calls(closers)))
+                if closers == openers::TOOLS
+                    && !text[c.at()..].trim_ascii_start().starts_with(['{', '[']) =>
+            {
                 if text[c.at()..].trim_ascii().is_empty() && !last {
                     self.spent += text.len() - begin;
                     self.work += (text.len() - begin) as u64;
@@ -140,11 +158,21 @@ impl Parser {
     }
 
     /// Reads the calls behind an opener.
-    pub(super) fn block<'t>(&mut self, text: &'t str, opener: Opener, mut c: Cursor<'t>, last: bool) -> Step {
+    pub(super) fn block<'t>(
+        &mut self,
+        text: &'t str,
+        opener: Opener,
+        mut c: Cursor<'t>,
+        last: bool,
+    ) -> Step {
         let begin = self.at;
         let behind = c.at();
         let mut found = Found::default();
-        let closed = if last || self.is_bounded { self.end_of_block(text, behind, opener) } else { None };
+        let closed = if last || self.is_bounded {
+            self.end_of_block(text, behind, opener)
+        } else {
+            None
+        };
         if self.is_bounded && matches!(opener, Opener::Calls(_)) {
             match closed {
                 Some(bound) => c = Cursor::new(&text[..bound], behind, true),
@@ -160,13 +188,15 @@ impl Parser {
         let result = openers::read(&mut c, opener, begin, &self.tools, &mut found);
         self.is_flat |= c.is_unbalanced();
         self.pay(&c);
-        // No quote is missing where tags hold the arguments, and what such a call may hold is not to be looked at for others.
+        // No quote is missing where tags hold the arguments, and what such a call may hold is not
+        // to be looked at for others.
         let closed = closed.filter(|_| !found.is_tagged);
         match result {
             Err(Stop::More) if !last && closed.is_none() => Step::Wait,
             Err(Stop::More) if found.calls.is_empty() => match closed {
                 Some(_) if !self.is_bounded => {
-                    // A quote is missing somewhere, so that the text seems to be one string to its end.
+                    // A quote is missing somewhere, so that the text seems to be one string to its
+                    // end.
                     self.is_bounded = true;
                     Step::On
                 }
@@ -191,7 +221,10 @@ impl Parser {
                     _ => self.cut_off(text, begun),
                 }
             }
-            _ if found.calls.is_empty() => match self.end_of_block(text, behind, opener).filter(|end| *end <= c.seen()) {
+            _ if found.calls.is_empty() => match self
+                .end_of_block(text, behind, opener)
+                .filter(|end| *end <= c.seen())
+            {
                 Some(end) if !self.is_bounded => {
                     // It went on beyond its own end: a quote is missing here too.
                     self.is_bounded = true;
@@ -209,19 +242,23 @@ impl Parser {
 
     /// Returns where a block ends by its first closing token.
     fn end_of_block(&mut self, text: &str, behind: usize, opener: Opener) -> Option<usize> {
-        let Opener::Calls(closers) = opener else { return None };
+        let Opener::Calls(closers) = opener else {
+            return None;
+        };
         self.ends.first(text, behind, closers, &mut self.work)
     }
 
     /// Notes a block that could not be read.
     fn could_not_read(&mut self, text: &str, behind: usize, opener: Opener) {
         if self.unread.len() < MAX_UNREAD && self.state == State::Text {
-            self.unread.extend(Unread::new(text, behind, opener, self.line.is_blank()));
+            self.unread
+                .extend(Unread::new(text, behind, opener, self.line.is_blank()));
         }
     }
 }
 
-/// Steps over the name of everybody, behind Functionary's mark of whom words are for, and what begins them.
+/// Steps over the name of everybody, behind Functionary's mark of whom words are for, and what
+/// begins them.
 fn for_everybody(c: &mut Cursor) -> Read<bool> {
     c.spaces();
     Ok(bare::everybody(c, "")? && c.take(markers::CONTENT)?)

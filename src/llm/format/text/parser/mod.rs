@@ -19,7 +19,8 @@ use super::tools::Tools;
 use super::unread::Unread;
 use ends::Ends;
 
-/// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
+/// How much may be looked at again for each byte that came: what one attempt in vain cost must be
+/// earned before the next.
 const PAY: usize = 16;
 /// How much may be looked at again in any case, in bytes.
 const FREE: usize = 4096;
@@ -37,7 +38,8 @@ pub struct Incomplete {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Call,
-    /// A whole call, marked as one, that is written in no way that could be read. It is content too.
+    /// A whole call, marked as one, that is written in no way that could be read. It is content
+    /// too.
     Unreadable,
     /// What looks like a call, and is none by where or how it stands. It is content too.
     Unclear,
@@ -69,7 +71,8 @@ pub struct Parser {
     has_ended: bool,
     /// What was looked at in vain from `at` on.
     spent: usize,
-    /// An object without an end was met: from now on a closing tag ends a call even where it seems to stand within a string.
+    /// An object without an end was met: from now on a closing tag ends a call even where it seems
+    /// to stand within a string.
     is_bounded: bool,
     /// An element without an end was met within an argument: from now on none is followed.
     is_flat: bool,
@@ -188,23 +191,40 @@ impl Parser {
         self.run(true);
         self.out.finish();
         if self.incomplete.is_none() {
-            self.incomplete = std::mem::take(&mut self.unread).into_iter().find_map(|unread| unread.settle(&self.tools));
+            self.incomplete = std::mem::take(&mut self.unread)
+                .into_iter()
+                .find_map(|unread| unread.settle(&self.tools));
         }
         if self.incomplete.is_none() && !self.out.has_calls() {
             self.incomplete = self.looks_like_call();
         }
-        if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
-            self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
+        if self.incomplete.is_none()
+            && matches!(self.state, State::Thought(_))
+            && !self.out.has_calls()
+        {
+            self.incomplete = Some(Incomplete {
+                part: Part::Reasoning,
+                name: None,
+                text: String::new(),
+            });
         }
     }
 
     /// Returns what looks like a call in the content.
     fn looks_like_call(&mut self) -> Option<Incomplete> {
         if let Some(Beside { name, raw }) = self.out.take_beside() {
-            return Some(Incomplete { part: Part::Unclear, name: Some(name), text: raw });
+            return Some(Incomplete {
+                part: Part::Unclear,
+                name: Some(name),
+                text: raw,
+            });
         }
         let name = looks_like::named(self.out.head(), &self.tools)?;
-        Some(Incomplete { part: Part::Unclear, name: Some(name), text: self.out.head().to_owned() })
+        Some(Incomplete {
+            part: Part::Unclear,
+            name: Some(name),
+            text: self.out.head().to_owned(),
+        })
     }
 
     fn run(&mut self, last: bool) {
@@ -225,7 +245,10 @@ impl Parser {
             State::Thought(closers) => {
                 let first = closers[0].as_bytes()[0];
                 let may_end = |byte: &u8| *byte == first || openers::may_begin(*byte);
-                text.as_bytes()[begin..].iter().position(may_end).map_or(text.len(), |n| begin + n)
+                text.as_bytes()[begin..]
+                    .iter()
+                    .position(may_end)
+                    .map_or(text.len(), |n| begin + n)
             }
         };
         self.work += (found - begin) as u64;
@@ -243,7 +266,11 @@ impl Parser {
     }
 
     fn place(&self) -> Place {
-        if self.state == State::Text { Place::Content } else { Place::Reasoning }
+        if self.state == State::Text {
+            Place::Content
+        } else {
+            Place::Reasoning
+        }
     }
 
     fn say(&mut self, text: &str) {
@@ -297,13 +324,20 @@ impl Parser {
         self.work += looked as u64;
     }
 
-    /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the sentence goes on.
+    /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the
+    /// sentence goes on.
     fn is_mid_line(&self) -> bool {
         !self.line.is_blank() && matches!(self.last, b' ' | b'\t' | b'(' | b'"' | b'\'')
     }
 
     /// Takes the calls in the text up to `end`.
-    fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) -> Step {
+    fn accept(
+        &mut self,
+        text: &str,
+        calls: Vec<super::Call>,
+        certainty: Certainty,
+        end: usize,
+    ) -> Step {
         for unread in &mut self.unread {
             unread.note(&calls);
         }
@@ -324,8 +358,16 @@ impl Parser {
     fn cut_off(&mut self, text: &str, begun: Option<String>) -> Step {
         let rest = &text[self.at..];
         // A name alone may be all that was asked for: "Which shell do you use?"
-        let is_word = !rest.trim().is_empty() && rest.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_word && self.note_incomplete(rest, begun) { self.go(text.len()) } else { self.plain(text, text.len()) }
+        let is_word = !rest.trim().is_empty()
+            && rest
+                .trim()
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_word && self.note_incomplete(rest, begun) {
+            self.go(text.len())
+        } else {
+            self.plain(text, text.len())
+        }
     }
 
     /// Notes a call without its end; returns false where it would be none of ours.
@@ -338,7 +380,11 @@ impl Parser {
             },
             (None, None) => None,
         };
-        self.incomplete = Some(Incomplete { part: Part::Call, name, text: rest.to_owned() });
+        self.incomplete = Some(Incomplete {
+            part: Part::Call,
+            name,
+            text: rest.to_owned(),
+        });
         true
     }
 
@@ -346,7 +392,11 @@ impl Parser {
         let begin = self.at;
         let mut c = Cursor::new(text, begin, last);
         let closed = c.close_any(closers);
-        let opener = if closed == Ok(false) { openers::find(&mut c) } else { Ok(None) };
+        let opener = if closed == Ok(false) {
+            openers::find(&mut c)
+        } else {
+            Ok(None)
+        };
         self.pay(&c);
         match (closed, opener) {
             (Err(_), _) | (_, Err(_)) => Step::Wait,
@@ -359,14 +409,25 @@ impl Parser {
                 Step::On
             }
             (_, Ok(Some(Opener::Other))) => self.over(text),
-            // The hint said that a thought has begun, and the text says it again; or one begins within it.
+            // The hint said that a thought has begun, and the text says it again; or one begins
+            // within it.
             (_, Ok(Some(Opener::Thought(same)))) if same == closers => {
                 self.n_nested += usize::from(self.has_pondered);
                 self.go(c.at())
             }
-            (_, Ok(None | Some(Opener::Section | Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {
-                self.plain(text, c.seen().max(begin + 1))
-            }
+            (
+                _,
+                Ok(
+                    None
+                    | Some(
+                        Opener::Section
+                        | Opener::Noise
+                        | Opener::Thought(_)
+                        | Opener::ThoughtEnd
+                        | Opener::Channel,
+                    ),
+                ),
+            ) => self.plain(text, c.seen().max(begin + 1)),
             (_, Ok(Some(opener))) => self.block(text, opener, c, last),
         }
     }
@@ -375,7 +436,11 @@ impl Parser {
         self.state = State::Text;
         self.has_thought = true;
         self.has_pondered = false;
-        self.header = if self.out.has_content() { Header::Passed } else { Header::Possible };
+        self.header = if self.out.has_content() {
+            Header::Passed
+        } else {
+            Header::Possible
+        };
         self.may_think = true;
         self.line.restart();
     }

@@ -29,7 +29,11 @@ impl Parser {
         let behind = c.at();
         let may_be = self.line.is_blank() && marks.len() >= 3 && !self.is_closed;
         let mut found = Found::default();
-        let result = if may_be { fence::read(&mut c, marks, &self.tools, &mut found) } else { Err(Stop::No) };
+        let result = if may_be {
+            fence::read(&mut c, marks, &self.tools, &mut found)
+        } else {
+            Err(Stop::No)
+        };
         self.is_flat |= c.is_unbalanced();
         self.pay(&c);
         if let Some(step) = self.likely(text, result, found, last) {
@@ -80,8 +84,9 @@ impl Parser {
 
     /// Steps over Functionary's header of words for everybody.
     ///
-    /// Its template ends with the mark of the first header, so that a text may begin with `all` alone. Whether that is a header shows only where
-    /// another follows with its mark, or by the hint; until then it is a word.
+    /// Its template ends with the mark of the first header, so that a text may begin with `all`
+    /// alone. Whether that is a header shows only where another follows with its mark, or by the
+    /// hint; until then it is a word.
     fn header(&mut self, text: &str, c: &mut Cursor) -> Read<Option<Step>> {
         if bare::everybody(c, ">>>")? {
             self.unhead();
@@ -91,8 +96,10 @@ impl Parser {
             return Ok(Some(self.for_everybody(c.at())));
         }
         let is_hinted = self.hint.is_some_and(|hint| hint.addresses);
-        let may_be =
-            self.header == Header::Possible && (is_hinted || !self.tools.is_empty()) && !self.out.has_content() && !self.out.has_calls();
+        let may_be = self.header == Header::Possible
+            && (is_hinted || !self.tools.is_empty())
+            && !self.out.has_content()
+            && !self.out.has_calls();
         if !may_be || !bare::everybody(c, "")? {
             return Ok(None);
         }
@@ -123,15 +130,24 @@ impl Parser {
     }
 
     /// Settles what may be a call in the open; `None` where it is none.
-    fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
+    fn likely(
+        &mut self,
+        text: &str,
+        result: Read<Certainty>,
+        found: Found,
+        last: bool,
+    ) -> Option<Step> {
         match result {
             Err(Stop::More) if !last => Some(Step::Wait),
             Ok(_) if found.calls.is_empty() => None,
             Ok(certainty) => Some(self.accept(text, found.calls, certainty, found.end)),
             Err(Stop::More) => {
                 let rest = &text[self.at..];
-                let is_ours = found.begun.is_some() || call::begun_name(rest).is_some_and(|name| self.tools.resolve(name).is_some());
-                // A fence that is not closed may have been cut with the call in it, and goes on in the next answer.
+                let is_ours = found.begun.is_some()
+                    || call::begun_name(rest)
+                        .is_some_and(|name| self.tools.resolve(name).is_some());
+                // A fence that is not closed may have been cut with the call in it, and goes on in
+                // the next answer.
                 let is_alone = self.out.is_empty() && behind_fence(rest).is_none_or(str::is_empty);
                 if is_ours && found.calls.is_empty() && (found.is_marked || is_alone) {
                     return Some(self.cut_off(text, found.begun));
@@ -145,10 +161,18 @@ impl Parser {
     }
 }
 
-/// Returns the words behind the fence that a text begins with, or nothing where it begins with none that is closed.
+/// Returns the words behind the fence that a text begins with, or nothing where it begins with none
+/// that is closed.
 fn behind_fence(text: &str) -> Option<&str> {
-    let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let mark = text
+        .chars()
+        .next()
+        .filter(|mark| matches!(mark, '`' | '~'))?;
     let marks = &text[..text.len() - text.trim_start_matches(mark).len()];
     let (_, behind) = text[marks.len()..].split_once(&format!("\n{marks}"))?;
-    behind.lines().next().is_none_or(|line| line.trim().is_empty()).then(|| behind.trim())
+    behind
+        .lines()
+        .next()
+        .is_none_or(|line| line.trim().is_empty())
+        .then(|| behind.trim())
 }
