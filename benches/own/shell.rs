@@ -37,7 +37,7 @@ pub(super) fn rows(table: &mut Table) -> Outcome<()> {
         ours.add(|| {
             commands
                 .iter()
-                .for_each(|command| drop(black_box(policy.judge(command.clone()))))
+                .for_each(|command| drop(black_box(policy.judge(command.clone()))));
         });
     }
     let a_second = commands.len() as f64 / ours.at(50).as_secs_f64();

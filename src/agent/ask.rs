@@ -160,7 +160,7 @@ impl Agent {
             match &update {
                 Update::CallReady(ready) => early.take(ready),
                 Update::Retrying { .. } | Update::Loading { .. } | Update::Away { .. } => {
-                    early.anew()
+                    early.anew();
                 }
                 _ => {}
             }

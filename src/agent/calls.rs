@@ -57,7 +57,7 @@ impl Agent {
                 CallStatus::Ok => task.n_succeeded += 1,
                 CallStatus::Denied => {
                     task.denied
-                        .push(format!("{} {}", call.name, short(&call.arguments)))
+                        .push(format!("{} {}", call.name, short(&call.arguments)));
                 }
                 CallStatus::Failed
                 | CallStatus::Conflict

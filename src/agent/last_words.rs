@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn nothing_that_was_said_is_lost() {
         let check = |first: &str, later: &str, expected: &str| {
-            assert_eq!(both(first, later.to_owned()), expected, "{first}|{later}")
+            assert_eq!(both(first, later.to_owned()), expected, "{first}|{later}");
         };
         check("", "Done.", "Done.");
         check(

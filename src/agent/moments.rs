@@ -36,7 +36,7 @@ pub(super) async fn in_time<T>(
             0 => std::future::pending().await,
             seconds => {
                 tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed()))
-                    .await
+                    .await;
             }
         }
     };

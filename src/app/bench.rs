@@ -462,7 +462,7 @@ impl Bench {
             .await
             {
                 Ok(Ok(swept)) if !swept.removed.is_empty() => {
-                    tracing::info!(removed = ?swept.removed, "removed leftovers")
+                    tracing::info!(removed = ?swept.removed, "removed leftovers");
                 }
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "sweeping failed"),

@@ -243,9 +243,9 @@ mod tests {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let keep = |stream: Stream, bytes: &[u8]| {
             if stream == Stream::Stderr {
-                err.extend(bytes)
+                err.extend(bytes);
             } else {
-                out.extend(bytes)
+                out.extend(bytes);
             }
         };
         let output = hooks.run(hook, Box::new(keep), cancel).await;

@@ -270,7 +270,7 @@ impl Report {
                 What::Type { before }
                     if change.entry == EntryType::Folder && *before != EntryType::Folder =>
                 {
-                    changes.deleted.push(path)
+                    changes.deleted.push(path);
                 }
                 What::Mode if change.entry == EntryType::Folder => changes.modified.push(path),
                 _ if change.entry == EntryType::Folder => {}

@@ -629,7 +629,7 @@ mod tests {
         std::os::unix::fs::symlink(&project, place.join("link")).expect("linked");
         std::os::unix::fs::symlink("/etc", project.join("away")).expect("linked");
         let check = |word: &OsStr, expected: &[u8]| {
-            assert_eq!(in_project(&project, word).as_bytes(), expected, "{word:?}")
+            assert_eq!(in_project(&project, word).as_bytes(), expected, "{word:?}");
         };
         for (word, expected) in [
             (project.clone(), &b"."[..]),

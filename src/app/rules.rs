@@ -181,7 +181,7 @@ mod tests {
         let text = "[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'shell' }\n[[post_tool_use]]\nrun = 'b'\nif = { tool = 'write_fil' }";
         let mut warnings = Vec::new();
         let options = hooks(&toml::from_str(text).expect("hooks"), |warning| {
-            warnings.push(warning)
+            warnings.push(warning);
         });
         assert_eq!(options.pre_tool_use[0].condition.tool, "bash");
         let says = "the hook `b` waits for `write_fil`, and there is no such tool, so it never runs; did you mean `write_file`?";

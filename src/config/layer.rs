@@ -152,7 +152,7 @@ impl Layer {
         let mut unknown = Vec::new();
         let read: Result<C, _> =
             serde_ignored::deserialize(Value::Table(self.table.clone()), |path| {
-                unknown.push(dotted(&path))
+                unknown.push(dotted(&path));
             });
         match read {
             Ok(_) => Ok(unknown),
@@ -208,7 +208,7 @@ impl Layer {
             let key = key::join(parent, part);
             match (value, below.get_mut(part)) {
                 (Value::Table(above), Some(Value::Table(below))) => {
-                    self.merge(&key, above, below, origins)
+                    self.merge(&key, above, below, origins);
                 }
                 (Value::Table(above), _) => {
                     origins.forget(&key);

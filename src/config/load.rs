@@ -154,7 +154,7 @@ impl Merged {
             // Half of an entry may stand in one file and half in another; whether both make a whole
             // shows at the end.
             Err(error @ Error::Value { .. }) if error.is_half() => {
-                self.half = self.half.take().or(Some(error))
+                self.half = self.half.take().or(Some(error));
             }
             Err(error) => return Err(error),
         }

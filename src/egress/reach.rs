@@ -179,7 +179,7 @@ impl Reach {
                     problem = Unreached::TimedOut(format!(
                         "{address} did not answer within {}",
                         seconds(share)
-                    ))
+                    ));
                 }
             }
         }

@@ -29,9 +29,9 @@ pub(crate) fn each_plain(text: &str, made: impl Fn(char) -> String) -> String {
     for letter in text.nfc() {
         let form = composed(letter.encode_utf8(&mut [0; 4]));
         if form.chars().eq([letter]) {
-            out.push(letter)
+            out.push(letter);
         } else {
-            out.extend(form.chars().map(&made))
+            out.extend(form.chars().map(&made));
         }
     }
     out
@@ -53,7 +53,7 @@ fn composed(text: &str) -> String {
             '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => plain.push('\''),
             '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' => plain.push('"'),
             '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-                plain.push(' ')
+                plain.push(' ');
             }
             '\u{2026}' => plain.push_str("..."),
             // The keyboard's own signs in the width of a Chinese or Japanese letter.

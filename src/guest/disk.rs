@@ -337,7 +337,7 @@ mod tests {
         let (plenty, many) = (100 << 10, 9_000_000);
         let before = room(plenty, many);
         let check = |part: Part, now: Room, expected: Option<Limit>| {
-            assert_eq!(judge(LIMITS, before, part, now), expected, "{part:?}")
+            assert_eq!(judge(LIMITS, before, part, now), expected, "{part:?}");
         };
         let disk = Some(Limit::Disk { bytes: 10 << 30 });
         let over = room(plenty - 10_245, many);

@@ -268,7 +268,7 @@ mod tests {
             files: 7,
         });
         let check = |limit: Limit, most: Option<Most>, expected: &str| {
-            assert_eq!(Shut { limit, most }.to_string(), expected)
+            assert_eq!(Shut { limit, most }.to_string(), expected);
         };
         let disk = Limit::Disk { bytes: 32 << 20 };
         check(

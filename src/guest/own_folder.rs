@@ -73,7 +73,7 @@ mod tests {
     fn what_its_owner_could_do_with_it_comes_back_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let set = |mode: u32| {
-            fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("ours")
+            fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("ours");
         };
         let mode = || {
             fs::metadata(folder.path())

@@ -122,9 +122,9 @@ impl Control {
     /// processes without end by now.
     pub(super) fn kill(&self) {
         if is_in_own_box() {
-            self.kill_at_once()
+            self.kill_at_once();
         } else {
-            self.order(Stop::Kill)
+            self.order(Stop::Kill);
         }
     }
 

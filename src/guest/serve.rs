@@ -258,7 +258,7 @@ impl Serving<'_> {
             Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, Word::Credit(bytes)),
             Next::Frame(ToGuest::Input { id, data }) => self.tell(id, Word::Input(data.0)),
             Next::Frame(ToGuest::Resize { id, rows, columns }) => {
-                self.tell(id, Word::Resize { rows, columns })
+                self.tell(id, Word::Resize { rows, columns });
             }
             Next::Frame(ToGuest::Answer {
                 id,

@@ -476,9 +476,9 @@ impl Session {
             for kept in background.iter() {
                 // Two that do it at once stop each other; they are woken below.
                 if is_crowded {
-                    kept.control.kill_at_once()
+                    kept.control.kill_at_once();
                 } else {
-                    kept.control.kill()
+                    kept.control.kill();
                 }
             }
             background.len()

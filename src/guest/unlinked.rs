@@ -507,7 +507,7 @@ step()";
                 Ok(child) => return child,
                 // Another test's child has it open for a moment, between fork and exec.
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                    std::thread::sleep(Duration::from_millis(5))
+                    std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -119,7 +119,7 @@ mod tests {
     fn a_tool_that_fails_hangs_or_babbles_tells_nothing() {
         let root = tempfile::tempdir().expect("a folder");
         let open = |path: &Path| {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours")
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
         };
         open(root.path());
         assert_eq!(memory(root.path()), None);

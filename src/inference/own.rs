@@ -158,7 +158,7 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
         for item in list {
             match entry(text, item) {
                 Err((offset, problem)) => {
-                    wrong(at(offset.unwrap_or(item.span().start)), problem, FORM)
+                    wrong(at(offset.unwrap_or(item.span().start)), problem, FORM);
                 }
                 Ok(entry) => {
                     let line = at(item.span().start);

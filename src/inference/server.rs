@@ -173,7 +173,7 @@ impl ModelServer {
                 }
                 Err(error @ Error::Cancelled { .. }) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, "the model server does not answer and is replaced")
+                    tracing::warn!(%error, "the model server does not answer and is replaced");
                 }
             }
         }

@@ -154,7 +154,7 @@ impl ModelServer {
                     );
                 }
                 Health::NoAnswer(problem) => {
-                    tracing::trace!(problem, "the model server is not there yet")
+                    tracing::trace!(problem, "the model server is not there yet");
                 }
             }
             if looked_at.elapsed() > Duration::from_millis(250) {

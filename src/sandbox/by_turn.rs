@@ -465,7 +465,7 @@ impl Sandbox {
             }
             // The next call tries it again, and says so.
             Err(error) => {
-                tracing::warn!(%error, "the next sandbox of the session was not made ahead")
+                tracing::warn!(%error, "the next sandbox of the session was not made ahead");
             }
         }
         drop(state);

@@ -163,7 +163,7 @@ mod tests {
                     .expect_err("must be refused")
                     .problem
                     .contains(expected)
-            )
+            );
         };
         refused("No such file");
         symlink(root.join("other"), &file).expect("linked");

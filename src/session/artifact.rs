@@ -88,7 +88,7 @@ impl Artifacts {
             match file.persist_noclobber(self.folder.join(&id)) {
                 Ok(_) => return Ok(Stored { id, dropped }),
                 Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                    file = error.file
+                    file = error.file;
                 }
                 Err(error) => return Err(Error::io("write", self.folder.join(&id))(error.error)),
             }

@@ -59,16 +59,16 @@ fn one<'a>(
     match kind {
         Kind::SessionResumed { .. } => out.push_str("\n*resumed*\n"),
         Kind::SessionForked { from } => {
-            writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL)
+            writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL);
         }
         Kind::SessionRewound { turns } => {
-            writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL)
+            writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL);
         }
         Kind::ModelReady { model, .. } => {
-            writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL)
+            writeln!(out, "\n*model: {}*", safe(model).replace(['*', '\n'], "")).expect(TAKES_ALL);
         }
         Kind::UserMessage { text, .. } => {
-            writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL)
+            writeln!(out, "\n## You\n\n{}", contained(safe(text).trim())).expect(TAKES_ALL);
         }
         Kind::NoteAdded { text } => writeln!(
             out,
@@ -152,7 +152,7 @@ fn one<'a>(
             .expect(TAKES_ALL);
         }
         Kind::Warning { message } => {
-            writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL)
+            writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL);
         }
         Kind::RunFinished {
             status,

@@ -42,7 +42,7 @@ impl Journal {
         match disk::open_append(&self.path, false) {
             Ok(file) => self.file = Some(file),
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "cannot open the journal")
+                tracing::warn!(path = %self.path.display(), %error, "cannot open the journal");
             }
         }
     }

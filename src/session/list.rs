@@ -189,7 +189,7 @@ fn last_of(
             Ok(Some(summary)) if wanted(&summary) => return Ok((Some(summary), passed_over)),
             Ok(Some(_)) => {}
             Ok(None) => {
-                passed_over.push(format!("{}: {}", path.display(), without_beginning(&path)))
+                passed_over.push(format!("{}: {}", path.display(), without_beginning(&path)));
             }
             Err(error) => passed_over.push(format!("{}: {error}", path.display())),
         }

@@ -39,7 +39,7 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     }
     let mut is_worth_reading = false;
     pieces(&tail, false, |piece| {
-        is_worth_reading |= matches!(piece, Piece::Record(_))
+        is_worth_reading |= matches!(piece, Piece::Record(_));
     });
     if is_worth_reading {
         // Whatever else stands there is passed over by readers; cutting it off would take the

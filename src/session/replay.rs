@@ -282,7 +282,7 @@ impl Replay {
                     |ended: &TaskEnd| ended.status == *status && ended.response == *response;
                 match &self.past.ended {
                     Some(ended) if is_its_end(ended) => {
-                        (self.past.status, self.past.is_told) = (Some(*status), true)
+                        (self.past.status, self.past.is_told) = (Some(*status), true);
                     }
                     Some(ended) => self.past.status = Some(ended.status),
                     None => self.past.status = Some(*status),

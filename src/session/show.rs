@@ -383,7 +383,7 @@ fn one(text: &mut String, event: &Event) {
             }
         }
         Kind::BoxLost { reason } => {
-            writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL)
+            writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL);
         }
         Kind::ContextAdded { text: context, .. } => {
             writeln!(
@@ -398,13 +398,13 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "\nresumed {at}, mode {mode}, podbay {podbay}").expect(TAKES_ALL);
         }
         Kind::SessionForked { from } => {
-            writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL)
+            writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL);
         }
         Kind::SessionRewound { turns } => {
-            writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL)
+            writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL);
         }
         Kind::NoteAdded { text: note } => {
-            writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL)
+            writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL);
         }
         Kind::ContextNear { used, window, .. } => {
             let percent = used.saturating_mul(100) / (*window).max(1);
@@ -497,7 +497,7 @@ fn one(text: &mut String, event: &Event) {
             .expect(TAKES_ALL);
         }
         Kind::ImagesTakenOut { .. } => {
-            text.push_str("(the images were taken out of the conversation)\n")
+            text.push_str("(the images were taken out of the conversation)\n");
         }
         // One that passed is in its own records; what it did is shown by what came of it.
         Kind::HookEnded {
@@ -530,7 +530,7 @@ fn one(text: &mut String, event: &Event) {
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::ModeChanged { mode } => {
-            writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL)
+            writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL);
         }
         // A warning that stands beside it says it.
         Kind::DenialsEscalated { .. }

@@ -225,7 +225,7 @@ pub(super) async fn dispatch(
                     .await?
                 {
                     Output::Fault(Fault::Untold { paths }) => {
-                        besides.extend(paths.into_iter().take(MOST_BESIDES))
+                        besides.extend(paths.into_iter().take(MOST_BESIDES));
                     }
                     output => return Ok(came(output, printed)),
                 }

@@ -309,9 +309,9 @@ impl Perform for Screen {
     fn print(&mut self, char: char) {
         self.acted = true;
         if is_control(char) {
-            self.show(char)
+            self.show(char);
         } else {
-            self.put(char)
+            self.put(char);
         }
     }
 
@@ -375,7 +375,7 @@ impl Perform for Screen {
         match (intermediates, byte) {
             ([], b'7') => self.saved = (self.row, self.column),
             ([], b'8') => {
-                (self.row, self.column) = (self.saved.0.min(self.rows.len() - 1), self.saved.1)
+                (self.row, self.column) = (self.saved.0.min(self.rows.len() - 1), self.saved.1);
             }
             ([], b'M') => self.row = self.row.saturating_sub(1),
             ([], b'c') => self.erase_in_screen(2),

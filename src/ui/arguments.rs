@@ -186,7 +186,7 @@ impl Shown {
             Value::Array(values) if !values.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
                 self.some(out, deep, values.iter(), |out, value| {
-                    self.field(out, deep, "-", value)
+                    self.field(out, deep, "-", value);
                 });
                 if self.is_large && values.len() > LINES_MAX {
                     let paths: BTreeSet<&str> = values[HEAD..values.len() - TAIL]
@@ -199,7 +199,7 @@ impl Shown {
             Value::Object(fields) if !fields.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
                 self.some(out, deep, fields.iter(), |out, (key, value)| {
-                    self.field(out, deep, &name(key), value)
+                    self.field(out, deep, &name(key), value);
                 });
             }
             other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other))))

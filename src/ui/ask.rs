@@ -169,7 +169,7 @@ impl Question {
                 .expect(TAKES_ALL);
             }
             Lasting::Exactly { .. } if self.is_large() => {
-                out.push_str("It can only be allowed once: it is too large to be shown whole.\n")
+                out.push_str("It can only be allowed once: it is too large to be shown whole.\n");
             }
             Lasting::Once { because } => {
                 writeln!(

@@ -72,9 +72,9 @@ pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c == ' ' || c.is_ascii_graphic() {
-            out.push(c)
+            out.push(c);
         } else {
-            show(&mut out, c)
+            show(&mut out, c);
         }
     }
     out

@@ -70,7 +70,7 @@ impl BytesPath {
                 match character {
                     '\\' => out.push_str("\\\\"),
                     character if is_escaped(character) => {
-                        push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes())
+                        push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
                     }
                     character => out.push(character),
                 }

@@ -385,8 +385,8 @@ async fn what_a_broken_answer_takes_back_was_never_said() {
     let all = call(0, "glob", &json!({"pattern": "*"}));
     let fill = |desk: &Desk| {
         (0..150).for_each(|n| {
-            std::fs::write(desk.guest.path(&format!("{n:0>200}")), "").expect("written")
-        })
+            std::fs::write(desk.guest.path(&format!("{n:0>200}")), "").expect("written");
+        });
     };
     let (model, go_on) = halves(std::slice::from_ref(&all), &[]);
     let desk = desk(

@@ -299,12 +299,12 @@ fn a_huge_hello_and_a_flood_before_one_are_refused_in_bounded_memory() {
         }),
         ("names as long as a frame", |guest| {
             hello(guest, |hello| {
-                hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 30_000]); 250]
+                hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 30_000]); 250];
             })
         }),
         ("more names than it may", |guest| {
             hello(guest, |hello| {
-                hello.facts.workspace_names = vec![BytesPath::from_bytes(*b"x"); 1_000_000]
+                hello.facts.workspace_names = vec![BytesPath::from_bytes(*b"x"); 1_000_000];
             })
         }),
         ("a length over the limit", |guest| {
@@ -354,7 +354,7 @@ fn a_huge_hello_and_a_flood_before_one_are_refused_in_bounded_memory() {
     // One as it should be, with the most that it may say.
     let most: Act = |guest| {
         hello(guest, |hello| {
-            hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 255]); 256]
+            hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 255]); 256];
         })?;
         let id = guest.call()?;
         guest.done(
@@ -632,9 +632,9 @@ fn a_hostile_guest_reaches_neither_terminal_nor_exit_code() {
             done.stderr
         );
         if arguments[0] == "call" {
-            check_told(&done)
+            check_told(&done);
         } else {
-            check_screen(&done)
+            check_screen(&done);
         }
     }
 }

@@ -977,7 +977,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
                 .with_extension("name"),
             text,
         )
-        .expect("written")
+        .expect("written");
     };
     by_hand(" \n");
     assert_eq!(

@@ -257,9 +257,9 @@ async fn of_a_long_output_start_and_end_are_kept() {
     let (mut head, mut tail) = (Vec::<u8>::new(), Vec::<u8>::new());
     let on_chunk = |stream, data: &[u8]| {
         if stream == Stream::Tail {
-            tail.extend(data)
+            tail.extend(data);
         } else {
-            head.extend(data)
+            head.extend(data);
         }
     };
     let output = guest

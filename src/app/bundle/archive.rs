@@ -404,7 +404,7 @@ mod tests {
             &archive(|files| {
                 files[2].1 = String::from_utf8_lossy(&files[2].1)
                     .replace("[\"a:1\"]", "null")
-                    .into_bytes()
+                    .into_bytes();
             }),
             "without a name",
         );

@@ -246,7 +246,7 @@ mod tests {
                 m.models.push(Model {
                     file: "A.gguf".to_owned(),
                     ..m.models[0].clone()
-                })
+                });
             },
             "twice",
         );
@@ -256,7 +256,7 @@ mod tests {
                     name: "A".to_owned(),
                     file: "b.gguf".to_owned(),
                     ..m.models[0].clone()
-                })
+                });
             },
             "names two models",
         );

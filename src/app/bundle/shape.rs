@@ -202,7 +202,7 @@ mod tests {
                         .as_object_mut()
                         .expect("an object")
                         .remove("size"),
-                )
+                );
             },
             "`models[0].size` is missing",
         );

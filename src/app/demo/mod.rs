@@ -88,7 +88,7 @@ async fn show(
     let config = &place.config;
     let cancel = front.interrupt.run();
     let policy = rules::policy(place.mode, &config.policy, |message| {
-        (front.sink)(Kind::Warning { message }.into())
+        (front.sink)(Kind::Warning { message }.into());
     })?;
     let server = Server::start().map_err(|source| Error::Io {
         doing: "let the script of the demonstration listen".to_owned(),

@@ -392,7 +392,7 @@ impl Run<'_> {
             }
             // The others take time, so they are done by whoever can wait.
             Next::Report(Some(Report::Ran { programs, denied })) => {
-                (self.programs, self.denied) = (programs, denied)
+                (self.programs, self.denied) = (programs, denied);
             }
             Next::Report(Some(Report::Asks { question, program }))
                 if matches!(self.stopping, Stopping::No { .. }) =>
@@ -401,7 +401,7 @@ impl Run<'_> {
                 self.line.ask(question, *program);
             }
             Next::Report(Some(Report::Asks { question, .. })) => {
-                self.started.control.answer(question, false)
+                self.started.control.answer(question, false);
             }
             Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),

@@ -174,7 +174,7 @@ impl Gate {
     fn let_go(self: &Arc<Self>, question: &Question) {
         match question.call {
             call if self.renames && crate::call_filter::RENAMES.contains(&call) => {
-                self.rename(question)
+                self.rename(question);
             }
             _ => self.listener().go_on(question.id),
         }
@@ -352,7 +352,7 @@ fn verdict(asked: &[AskedWrite], answer: impl Fn(&About) -> Option<bool>) -> Ver
             (Some(false), _) | (None, Some(false)) => return Verdict::Denied(write.clone()),
             (None, Some(true)) if !write.protected => is_allowed = true,
             (None, _) if open.is_none_or(|open| write.protected && !open.protected) => {
-                open = Some(write)
+                open = Some(write);
             }
             (Some(true) | None, _) => {}
         }

@@ -224,7 +224,7 @@ impl AutoRun {
         for change in changes {
             match wholes.with(change.path) {
                 Some((folder, runs)) if folder == change.path => {
-                    foremost.add(runs.clone().of(folder), false)
+                    foremost.add(runs.clone().of(folder), false);
                 }
                 Some(_) => {}
                 None => {

@@ -147,7 +147,7 @@ fn one(
     match (before, after) {
         (None, Some(Node::Unkept { .. })) | (Some(Node::Unkept { .. }), None) => {}
         (None, Some(after)) => {
-            _ = writeln!(text, "new {} mode {:06o}", word(after), git_mode(after))
+            _ = writeln!(text, "new {} mode {:06o}", word(after), git_mode(after));
         }
         (Some(before), None) => {
             _ = writeln!(
@@ -155,7 +155,7 @@ fn one(
                 "deleted {} mode {:06o}",
                 word(before),
                 git_mode(before)
-            )
+            );
         }
         (Some(before), Some(after)) if git_mode(before) != git_mode(after) => {
             _ = writeln!(

@@ -260,7 +260,7 @@ fn put_together(
                     }));
                 }
                 Node::Unkept { why, .. } if *why != Unkept::GitFolder => {
-                    passed_over.push((join(&path, &name), *why))
+                    passed_over.push((join(&path, &name), *why));
                 }
                 _ => {}
             }
@@ -488,7 +488,7 @@ mod tests {
         let make = |name: &str| {
             File::create(scene.path(name))
                 .and_then(|file| file.set_len(LENGTH))
-                .expect("made")
+                .expect("made");
         };
         (0..16).for_each(|n| make(&format!("hole{n}")));
         // As long, and not as empty.

@@ -328,7 +328,7 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
         {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
-                number += 1
+                number += 1;
             }
             Err(error) => {
                 let doing = format!("make {} for the output", path.display());

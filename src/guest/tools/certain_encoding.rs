@@ -289,7 +289,7 @@ impl Shifted {
             }
             match *self.pairs.encode(letter.encode_utf8(&mut [0; 4])).0 {
                 [first @ 0xa1..=0xfe, second @ 0xa1..=0xfe] => {
-                    out.extend([first & 0x7f, second & 0x7f])
+                    out.extend([first & 0x7f, second & 0x7f]);
                 }
                 _ => return Err(letter),
             }

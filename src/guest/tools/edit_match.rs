@@ -359,10 +359,10 @@ mod tests {
         let after = String::from_utf8_lossy(&bytes).into_owned();
         match (applied, expected) {
             (Ok(applied), Ok((expected, how))) => {
-                assert_eq!((after.as_str(), applied.how), (expected, how))
+                assert_eq!((after.as_str(), applied.how), (expected, how));
             }
             (applied, expected) => {
-                assert_eq!(applied, Err(expected.expect_err("the edit was made")))
+                assert_eq!(applied, Err(expected.expect_err("the edit was made")));
             }
         }
     }

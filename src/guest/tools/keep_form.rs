@@ -81,10 +81,10 @@ fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
     };
     match (line_ends(old), line_ends(&new)) {
         (Some(before), Some(now)) if before != now => {
-            notes.push(format!("its line ends were {before} and are {now} now"))
+            notes.push(format!("its line ends were {before} and are {now} now"));
         }
         (Some(kept), Some(_)) if kept != "LF" => {
-            notes.push(format!("its line ends are {kept} as before"))
+            notes.push(format!("its line ends are {kept} as before"));
         }
         _ => {}
     }

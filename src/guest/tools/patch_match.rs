@@ -461,7 +461,7 @@ impl<'a> Text<'a> {
     fn with(&self, placed: &[Placed<'_>]) -> Vec<u8> {
         let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines().len());
         let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| {
-            out.push((self.lines()[at].to_vec(), self.ends[at]))
+            out.push((self.lines()[at].to_vec(), self.ends[at]));
         };
         let common: &[u8] = self
             .ends

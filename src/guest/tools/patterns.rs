@@ -87,7 +87,7 @@ impl Patterns {
         for part in parts {
             match part.strip_prefix('!') {
                 Some(unwanted) if !stands(part) => {
-                    patterns.unwanted.push(excluded(field, unwanted)?)
+                    patterns.unwanted.push(excluded(field, unwanted)?);
                 }
                 _ => patterns.wanted.push(match Pattern::new(field, part) {
                     Err(fault) => {

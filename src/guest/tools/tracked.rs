@@ -94,9 +94,9 @@ impl Tracked {
         while low < high {
             let middle = low.midpoint(high);
             if self.name(middle).is_some_and(|name| name < path) {
-                low = middle + 1
+                low = middle + 1;
             } else {
-                high = middle
+                high = middle;
             }
         }
         low

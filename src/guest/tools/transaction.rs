@@ -280,11 +280,11 @@ impl Transaction {
         for file in &self.files {
             match (&file.before, &file.now, source(file)) {
                 (None, Some(now), Some((from, before))) if !seen.is_stale(from, before) => {
-                    seen.note_change(&file.real, mark::of_text(now))
+                    seen.note_change(&file.real, mark::of_text(now));
                 }
                 (None, Some(now), None) => seen.wrote(&file.real, now),
                 (Some((before, _)), Some(now), _) if before != now => {
-                    seen.changed(&file.real, before, now)
+                    seen.changed(&file.real, before, now);
                 }
                 _ => {}
             }

@@ -137,7 +137,7 @@ fn alone(json: &str) -> Vec<Alone> {
             Some(0xD800..0xDC00)
                 if unit(&bytes[at + ESCAPE..]).is_some_and(|next| LOW.contains(&next)) =>
             {
-                at += 2 * ESCAPE
+                at += 2 * ESCAPE;
             }
             Some(unit @ 0xD800..0xE000) => {
                 found.push(Alone { at, unit });

@@ -35,7 +35,7 @@ pub fn obeyed_around(project: &Project) -> Vec<String> {
             match path.as_path().strip_prefix(within) {
                 // Of a folder that is all of the project only the hooks count.
                 Ok(path) if path.as_os_str().is_empty() => {
-                    patterns.extend(HOOKS.map(|hook| format!("/{hook}")))
+                    patterns.extend(HOOKS.map(|hook| format!("/{hook}")));
                 }
                 Ok(path) => drop(patterns.insert(pattern(path))),
                 Err(_) => {}

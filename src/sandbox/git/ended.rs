@@ -645,7 +645,7 @@ mod tests {
             assert!(
                 words.iter().any(|line| line.contains(part)),
                 "{part}: {words:#?}"
-            )
+            );
         };
         has("; and 930 more; it stays in the volume `podbay-git-s`");
         has("git: and 181 more such notes");

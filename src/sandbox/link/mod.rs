@@ -214,7 +214,7 @@ impl Link {
                     });
                 }
                 Next::Update(Some(CallUpdate::Asked { question, .. })) if is_cancelled => {
-                    open.answer(question, false)
+                    open.answer(question, false);
                 }
                 Next::Update(Some(CallUpdate::Asked { question, program })) => {
                     asking = Some(Asking {

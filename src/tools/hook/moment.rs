@@ -208,7 +208,7 @@ impl Pipeline {
                     }
                     // The next call hears of it in its own words.
                     Err(error) => {
-                        tracing::debug!(error = %error, "the sandbox was lost under a hook")
+                        tracing::debug!(error = %error, "the sandbox was lost under a hook");
                     }
                 }
             });

@@ -271,7 +271,7 @@ fn the_instructions_for_agents_are_never_changed_through_a_link() {
     let update = || update().expect("a call");
     match project.call(update()) {
         Output::Fault(Fault::Refused { problem, .. }) => {
-            assert!(problem.contains("name Makefile itself"), "{problem}")
+            assert!(problem.contains("name Makefile itself"), "{problem}");
         }
         other => panic!("{other:?}"),
     }

@@ -43,7 +43,8 @@ fn files_and_their_folders_are_made() {
 fn the_mode_of_a_file_is_kept() {
     let project = Project::new(&[("script", "old"), ("private", "old")]);
     let set = |name: &str, mode| {
-        fs::set_permissions(project.path.join(name), fs::Permissions::from_mode(mode)).expect("set")
+        fs::set_permissions(project.path.join(name), fs::Permissions::from_mode(mode))
+            .expect("set");
     };
     set("script", 0o755);
     set("private", 0o600);

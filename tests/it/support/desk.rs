@@ -122,7 +122,7 @@ impl Desk {
         let sink: Sink = Arc::new(move |event| {
             kept.lock()
                 .expect("no test panics while it holds this")
-                .push(event)
+                .push(event);
         });
         let endpoint = Endpoint::parse(&model.endpoint()).expect("an address");
         let client = Client::new(endpoint, None, wishes.llm.clone()).expect("a client");

@@ -134,7 +134,7 @@ impl Hand {
             Arc::new(move |event| {
                 kept.lock()
                     .expect("no test panics while it holds this")
-                    .push(event)
+                    .push(event);
             }),
             options,
         );

@@ -386,7 +386,7 @@ mod tests {
                 processors(in_force, asked).held,
                 expected,
                 "{in_force:?} of {asked:?}"
-            )
+            );
         };
         check(Some(2000), Some(2000), true);
         check(Some(1500), Some(2000), true);
@@ -411,7 +411,7 @@ mod tests {
                 judge(limit, 100, "things", |n| n.to_string()).is_none(),
                 expected,
                 "{limit:?}"
-            )
+            );
         };
         check(Some(99), true);
         check(Some(100), false);

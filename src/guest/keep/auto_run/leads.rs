@@ -160,7 +160,7 @@ impl Walk<'_> {
                         }
                     }
                     Kind::Folder | Kind::File if is_git => {
-                        self.gits.push(BytesPath::from_bytes(path))
+                        self.gits.push(BytesPath::from_bytes(path));
                     }
                     Kind::Folder
                         if path.len() <= MAX_PATH

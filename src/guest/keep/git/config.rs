@@ -61,7 +61,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Entry>, String> {
                     reader
                         .section()
                         .ok_or_else(|| reader.wrong("a section's name"))?,
-                )
+                );
             }
             first if first.is_ascii_alphabetic() => {
                 let Some((section, subsection)) = &section else {
@@ -165,7 +165,7 @@ impl Reader<'_> {
                 }
                 b' ' | b'\t' if !name.is_empty() => break,
                 byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
-                    name.push(char::from(byte.to_ascii_lowercase()))
+                    name.push(char::from(byte.to_ascii_lowercase()));
                 }
                 _ => return None,
             }
@@ -198,7 +198,7 @@ impl Reader<'_> {
         loop {
             match self.next() {
                 Some(byte) if byte.is_ascii_alphanumeric() || byte == b'-' => {
-                    key.push(char::from(byte.to_ascii_lowercase()))
+                    key.push(char::from(byte.to_ascii_lowercase()));
                 }
                 Some(b'=') => return Some((key, Some(self.value()?))),
                 Some(b' ' | b'\t') => break,

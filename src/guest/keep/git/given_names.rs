@@ -115,9 +115,9 @@ fn shown(name: &BytesPath) -> String {
     let mut text = String::new();
     for c in name.to_string().chars() {
         if c.is_ascii_graphic() {
-            text.push(c)
+            text.push(c);
         } else {
-            text.extend(c.escape_unicode())
+            text.extend(c.escape_unicode());
         }
     }
     text

@@ -294,7 +294,7 @@ impl<'a> All<'a> {
                     }
                     match self.paths_of.inside(split(&file).0, value, in_project) {
                         Some(path) if depth < MAX_DEPTH || seen.contains(&path) => {
-                            waiting.push((path, depth + 1))
+                            waiting.push((path, depth + 1));
                         }
                         Some(path) => drop(self.unread.insert(path)),
                         None => {

@@ -123,7 +123,7 @@ impl Index {
                 b"link" => return Err(Unfit::Split),
                 b"sdir" => return Err(Unfit::Sparse),
                 known if KEPT.iter().any(|kept| kept.as_slice() == known) => {
-                    kept.extend_from_slice(extension)
+                    kept.extend_from_slice(extension);
                 }
                 [b'A'..=b'Z', ..] => {}
                 _ => return Err(Unfit::Broken("it has an extension that is not known")),

@@ -51,10 +51,10 @@ fn ways_to_break() -> [Way; 3] {
     [
         ("a cut pack", true, cut),
         ("a missing object", false, |path| {
-            fs::remove_file(path).expect("removed")
+            fs::remove_file(path).expect("removed");
         }),
         ("an empty object", false, |path| {
-            fs::write(path, "").expect("written")
+            fs::write(path, "").expect("written");
         }),
     ]
 }

@@ -175,7 +175,7 @@ impl<'a> Moving<'a> {
                     aside.problem = Some(format!(
                         "what stood there before is not back: {}",
                         in_words(&fault)
-                    ))
+                    ));
                 }
             }
         }

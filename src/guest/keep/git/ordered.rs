@@ -545,7 +545,7 @@ fn a_name_that_git_would_take_for_another_thing_is_said_and_stays() {
 #[test]
 fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_done_then() {
     let late = |case: &Case, text: &str| {
-        fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written")
+        fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written");
     };
     // All else was taken over: of what is in the session's folder nothing comes again.
     let case = Case::of(committed());

@@ -122,7 +122,7 @@ impl Filtering {
                     .filters
                     .extend(entry.subsection.map(BytesPath::from_bytes)),
                 "include" | "includeif" if entry.key == "path" => {
-                    filtering.includes.extend(entry.value)
+                    filtering.includes.extend(entry.value);
                 }
                 "core" if entry.is("core", "attributesfile") => filtering.attributes = entry.value,
                 _ => {}
@@ -169,28 +169,28 @@ pub(crate) fn pick(entries: &[Entry], person: &Person) -> Result<Settings, GitRe
     for entry in entries {
         match (entry.section.as_str(), entry.subsection.as_deref()) {
             ("core", None) if entry.key == "repositoryformatversion" => {
-                version = entry.value.clone().unwrap_or_default()
+                version = entry.value.clone().unwrap_or_default();
             }
             ("core", None) if entry.key == "worktree" => {
-                settings.work_tree.clone_from(&entry.value)
+                settings.work_tree.clone_from(&entry.value);
             }
             ("core", None) if entry.key == "excludesfile" => {
-                settings.excludes.clone_from(&entry.value)
+                settings.excludes.clone_from(&entry.value);
             }
             ("core", None) if entry.key == "attributesfile" => {
-                settings.attributes.clone_from(&entry.value)
+                settings.attributes.clone_from(&entry.value);
             }
             ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
             ("extensions", None) => match check_extension(entry) {
                 Err(GitRefusal::Extension { name })
                     if !EXTENSIONS.contains(&entry.key.as_str()) =>
                 {
-                    unknown = unknown.or(Some(name))
+                    unknown = unknown.or(Some(name));
                 }
                 checked => checked?,
             },
             ("user", None) if matches!(entry.key.as_str(), "name" | "email") => {
-                kept.push(entry.clone())
+                kept.push(entry.clone());
             }
             ("branch", Some(_)) if keeps_branch(entry) => kept.push(entry.clone()),
             ("remote", Some(name)) => {

@@ -381,7 +381,7 @@ impl One<'_> {
         match &left.head {
             Some(Head::Branch { name: branch }) => tips.sort_by_key(|(name, _)| name != branch),
             Some(head @ Head::Commit { object }) if *head != self.started.head => {
-                tips.insert(0, ("HEAD".into(), object))
+                tips.insert(0, ("HEAD".into(), object));
             }
             _ => {}
         }

@@ -76,9 +76,9 @@ impl Way {
             let mut letters = at.clone();
             for part in rest.iter().rev() {
                 if part == b".." {
-                    drop(letters.pop())
+                    drop(letters.pop());
                 } else {
-                    letters.push(part.clone())
+                    letters.push(part.clone());
                 }
             }
             spelled.extend(inside(&letters, &top).filter(|path| !path.is_empty()));

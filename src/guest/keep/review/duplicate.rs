@@ -179,7 +179,7 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
                         // It may have its mode already.
                         Err(Errno::EEXIST) => {
                             fchmodat(&to, name, Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink)
-                                .map_err(failed)?
+                                .map_err(failed)?;
                         }
                         Err(errno) => return Err(failed(errno)),
                     }
@@ -192,7 +192,7 @@ fn copy_all(project: &Project, into: &Project) -> Result<Copied, Error> {
                         copied.n_bytes += n_bytes;
                     }
                     Err(Errno::EACCES | Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => {
-                        copied.n_passed_over += 1
+                        copied.n_passed_over += 1;
                     }
                     Err(errno) => return Err(failed(errno)),
                 },

@@ -87,7 +87,7 @@ mod tests {
         }
         fs::remove_dir(upper.join("src")).expect("removed");
         let is = |expected: bool| {
-            assert_eq!(is_over(&project, &copy, &upper).expect("looked"), expected)
+            assert_eq!(is_over(&project, &copy, &upper).expect("looked"), expected);
         };
         is(true);
         for name in ["a", "src/b", "src/c"] {

@@ -119,7 +119,7 @@ fn what_is_kept_comes_back_once_what_is_not_is_out_of_its_way() {
         fs::File::create(scene.path(path))
             .expect("made")
             .set_len(70 << 20)
-            .expect("grows")
+            .expect("grows");
     };
     take_turn(&scene, 1, || {
         for path in ["pipe", "folder"] {

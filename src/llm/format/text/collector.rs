@@ -119,9 +119,9 @@ impl Collector {
     /// Takes a token that says nothing.
     pub(super) fn noise(&mut self, token: &str) {
         if self.held.is_empty() {
-            self.say_noise(token)
+            self.say_noise(token);
         } else {
-            self.held.push(Held::Noise(token.to_owned()))
+            self.held.push(Held::Noise(token.to_owned()));
         }
     }
 

@@ -570,7 +570,7 @@ fn each_format_is_cut_anywhere_without_harm() {
 #[test]
 fn thoughts_are_told_from_content() {
     let check = |text: &str, content: &str, reasoning: &str| {
-        self::check("thought", text, content, reasoning, &[], None)
+        self::check("thought", text, content, reasoning, &[], None);
     };
     check("<think>\na\n</think>\n\nb", "b", "a");
     check("[THINK]a[/THINK]b", "b", "a");

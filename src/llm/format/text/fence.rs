@@ -70,9 +70,9 @@ pub(super) fn read(
                 let is_json = c.peek()? == b'{';
                 c.go(begin);
                 if is_json {
-                    family::objects(c, Form::Open, tools, found)?
+                    family::objects(c, Form::Open, tools, found)?;
                 } else {
-                    pythonic::list(c, tools, found)?
+                    pythonic::list(c, tools, found)?;
                 }
             }
             b'<' | b'[' => {

@@ -40,7 +40,7 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
             Some(b'[') => list(c, tools, found)?,
             // Hunyuan marks each call of a list again.
             Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => {
-                read(c, &["</tool_call>"], tools, found)?
+                read(c, &["</tool_call>"], tools, found)?;
             }
             Some(b'<') => {
                 let is_tagged = element(c, closers, tools, found)?;
@@ -62,7 +62,7 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
                 }
             }
             Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
-                named(c, closers, tools, found)?
+                named(c, closers, tools, found)?;
             }
             Some(_) => return Err(Stop::No),
         }

@@ -215,7 +215,7 @@ impl Assembler {
                     reply.fault = Some(
                         "No more tools can be used. Reply with {\"answer\": \"your text\"}."
                             .to_owned(),
-                    )
+                    );
                 }
                 Parsed::Faulty(problem) => {
                     reply.half = half_of_object(&self.text, self.finish);

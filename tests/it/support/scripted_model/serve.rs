@@ -78,7 +78,7 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<
                 seen.times.push(Times {
                     received,
                     answered: Instant::now(),
-                })
+                });
             });
             keep
         } else {

@@ -148,7 +148,7 @@ impl One<'_> {
             done.not_imported.push(NotImported {
                 what: "HEAD".into(),
                 why,
-            })
+            });
         };
         match head {
             Head::Branch { name } => {

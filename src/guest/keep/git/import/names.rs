@@ -48,7 +48,7 @@ impl One<'_> {
                 done.not_imported.push(NotImported {
                     what: name.clone(),
                     why,
-                })
+                });
             };
             let (now, old) = (real.get(name), self.started.refs.get(name));
             if !fetched.objects.contains(new) {

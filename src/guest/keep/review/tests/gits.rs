@@ -263,7 +263,7 @@ fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
     let by = |held: &Held, hook: &str| held.write(hook, "#!/bin/sh\n");
     let none = |_: &Scene| {};
     let (held, named) = settled(&[("core.hooksPath", "./tools//hooks/")], none, |held| {
-        by(held, HOOK)
+        by(held, HOOK);
     });
     assert_eq!(named, [HOOK], "where no such folder was");
     assert!(!held.scene.path("tools").exists());
@@ -310,7 +310,7 @@ fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
         scene.link("t2", "tools");
     };
     let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], linked, |held| {
-        by(held, "t2/hooks/pre-commit")
+        by(held, "t2/hooks/pre-commit");
     });
     assert_eq!(named, ["t2/hooks/pre-commit"]);
     assert!(!held.scene.path("t2/hooks/pre-commit").exists());
@@ -359,7 +359,7 @@ fn what_links_of_the_repository_lead_to_comes_only_when_asked_for() {
                 scene.link(target, link);
             };
             let (held, named) = settled(settings, linked, |held| {
-                held.write(file, "[core]\nfsmonitor = x\n")
+                held.write(file, "[core]\nfsmonitor = x\n");
             });
             assert_eq!(named, [file], "{link}");
             assert!(
