@@ -120,7 +120,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 match chat.run_by_hand(&command, &interrupt).await {
                     // Why stands above already; what else the model reads of it is said to a model.
                     Ok(ran) if ran.status == CallStatus::Denied && !ran.has_begun => {
-                        super::say("The command was not run.\n")
+                        super::say("The command was not run.\n");
                     }
                     Ok(ran) if !setup.config.ui.stream_during_tools => {
                         super::say(&format!("{}\n", text::clean(&ran.text)));
@@ -145,7 +145,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 match chat.tree_by_hand(&path, &interrupt).await {
                     // What became of one that was not shown stands above already.
                     Ok(shown) if shown.status == CallStatus::Ok => {
-                        super::say(&format!("{}\n", text::clean(&shown.text)))
+                        super::say(&format!("{}\n", text::clean(&shown.text)));
                     }
                     Ok(_) => {}
                     Err(error) => {
@@ -312,7 +312,7 @@ async fn obey(
                 interrupt,
                 paint,
             )
-            .await
+            .await;
         }
         Line::Retry => {
             undo(
@@ -324,7 +324,7 @@ async fn obey(
                 interrupt,
                 paint,
             )
-            .await
+            .await;
         }
         Line::Redo(n) => {
             undo(
@@ -337,7 +337,7 @@ async fn obey(
                 interrupt,
                 paint,
             )
-            .await
+            .await;
         }
         Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.

@@ -134,7 +134,7 @@ fn print(status: &Status) -> Result<(), app::Error> {
             text::line(&up.detail)
         )),
         (None, None) if status.socket.is_some() => {
-            out.push_str("model:        none is named (--endpoint or llm.endpoint)\n")
+            out.push_str("model:        none is named (--endpoint or llm.endpoint)\n");
         }
         (None, None) => out.push_str("model server: not up\n"),
     }

@@ -191,9 +191,9 @@ async fn task(
     let seconds = setup.config.agent.timeout.get();
     let late = async {
         if seconds == 0 {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         } else {
-            tokio::time::sleep(Duration::from_secs(seconds)).await
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
     };
     let read = tokio::select! {

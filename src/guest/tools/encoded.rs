@@ -370,7 +370,7 @@ impl Other<'_> {
             }
             match known.entry(letter) {
                 Entry::Occupied(mut entry) if *entry.get() != Some(bytes) => {
-                    drop(entry.insert(None));
+                    let _ = entry.insert(None);
                 }
                 Entry::Occupied(_) => {}
                 Entry::Vacant(entry) => drop(entry.insert(Some(bytes))),
