@@ -3,6 +3,7 @@
 //! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is
 //! not JSON because arguments are bytes, and 120 KB of them must fit a socket's buffer.
 
+use super::gate::KnownProgram;
 use podbay_wire::AskedProgram;
 use podbay_wire::Denied;
 use podbay_wire::ExecRule;
@@ -32,6 +33,8 @@ pub(super) struct Order {
     pub(super) gated: bool,
     /// By these.
     pub(super) rules: Vec<ExecRule>,
+    /// The files that these speak of.
+    pub(super) programs: Vec<KnownProgram>,
     /// The project is a view in which the kernel renames no folder from below: the supervisor does.
     pub(super) renames: bool,
     /// It is held at its first write; `None`: it writes without a question.
@@ -67,7 +70,7 @@ impl Order {
         put(&mut bytes, &self.workspace);
         put(
             &mut bytes,
-            &serde_json::to_vec(&(&self.rules, &self.write_gate))
+            &serde_json::to_vec(&(&self.rules, &self.programs, &self.write_gate))
                 .expect("plain data always has a JSON form"),
         );
         bytes
@@ -80,7 +83,7 @@ impl Order {
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
         let workspace = take(&mut rest)?;
-        let (rules, write_gate) = serde_json::from_slice(&take(&mut rest)?).ok()?;
+        let (rules, programs, write_gate) = serde_json::from_slice(&take(&mut rest)?).ok()?;
         let (terminal, no_writing, gated, renames) = (
             flags & 1 != 0,
             flags & 2 != 0,
@@ -97,6 +100,7 @@ impl Order {
             report,
             gated,
             rules,
+            programs,
             renames,
             write_gate,
             workspace,
@@ -350,6 +354,12 @@ mod tests {
                 scope: ExecScope::Anywhere,
                 rule: "x".to_owned(),
                 justification: String::new(),
+            }],
+            programs: vec![KnownProgram {
+                name: "git".to_owned(),
+                device: 1,
+                inode: 2,
+                build: Some(vec![0xff]),
             }],
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));

@@ -30,6 +30,7 @@ use super::disk::Part;
 use super::disk::Room;
 use super::disk::is_growth;
 use super::family::kill_in_place_of;
+use super::gate::KnownPrograms;
 use super::grown::Grown;
 use super::grown::Shut;
 use super::grown::grown;
@@ -38,6 +39,7 @@ use super::host::Word;
 use super::jobs::Job;
 use super::jobs::Jobs;
 use super::jobs::drop_oldest;
+use super::order::Order;
 use super::order::Report;
 use super::order::Stop;
 use super::own_folder::OwnFolder;
@@ -108,6 +110,8 @@ pub(super) struct Session {
     pub(super) n_started: AtomicUsize,
     /// Whether the project is a view that is laid over it.
     pub(super) is_overlay: bool,
+    /// The files that the rules of the last calls speak of.
+    pub(super) programs: Arc<KnownPrograms>,
     workspace: Arc<Workspace>,
     own_folder: OwnFolder,
     pool: Pool,
@@ -152,6 +156,7 @@ impl Session {
             n_running: AtomicUsize::new(0),
             n_started: AtomicUsize::new(0),
             is_overlay: is_overlay(&setup.workspace),
+            programs: Arc::default(),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
             own_folder: OwnFolder::of(&setup.workspace),
             pool: Pool::start()?,
@@ -252,6 +257,18 @@ impl Session {
             .into_iter()
             .try_for_each(|path| self.directories.refuse_link(path))?;
         Ok(*named)
+    }
+
+    /// Adds to an order the files that its rules speak of.
+    pub(super) async fn with_programs(&self, order: &Order) -> Order {
+        let (known, rules) = (Arc::clone(&self.programs), order.rules.clone());
+        let path = order.variable(b"PATH=").unwrap_or_default().to_vec();
+        let find = move || known.of(&rules, &path).to_vec();
+        let programs = self.pool.run(pool::Kind::Short, find).await;
+        Order {
+            programs: programs.unwrap_or_default(),
+            ..order.clone()
+        }
     }
 
     async fn run_file_tool(&self, call: Call, mut line: Line) -> Output {

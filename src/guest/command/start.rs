@@ -49,6 +49,13 @@ pub(crate) async fn start(
     order: &Order,
     stdio: Stdio,
 ) -> Result<Started, Fault> {
+    let with_programs;
+    let order = if order.gated {
+        with_programs = session.with_programs(order).await;
+        &with_programs
+    } else {
+        order
+    };
     match try_start(session, order, &stdio).await {
         Err(Failure {
             stage: Stage::Fork,

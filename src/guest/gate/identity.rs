@@ -2,18 +2,15 @@
 //! that its maker's linker left in it.
 
 use std::collections::HashMap;
-use std::fs;
 use std::fs::File;
 use std::fs::Metadata;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::matching::base;
-use podbay_wire::ExecRule;
+use super::known_programs::KnownProgram;
 
 /// How much of a file is read: what is looked for nearly always stands in its first page.
 const PAGE: usize = 4096;
@@ -46,9 +43,9 @@ impl Key {
 
 /// What a file says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Head {
+pub(super) struct Head {
     /// The linker's mark.
-    build: Option<Vec<u8>>,
+    pub(super) build: Option<Vec<u8>>,
     /// The program that reads it, with what follows it on the first line.
     script: Option<Vec<u8>>,
 }
@@ -56,79 +53,16 @@ struct Head {
 /// The programs that rules speak of, as files.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
-    known: Vec<Known>,
+    known: Vec<KnownProgram>,
     heads: HashMap<Key, Head>,
 }
 
-#[derive(Debug)]
-struct Known {
-    name: Vec<u8>,
-    key: Key,
-    build: Option<Vec<u8>>,
-}
-
 impl Identities {
-    /// Looks for the programs that rules name, as a shell does with this `PATH`.
-    pub(super) fn of(rules: &[ExecRule], path: &[u8]) -> Self {
-        let mut identities = Self::default();
-        let mut names: Vec<&str> = rules
-            .iter()
-            .filter_map(|rule| rule.words.first())
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names.into_iter().filter(|name| !name.contains('*')) {
-            for folder in path
-                .split(|&byte| byte == b':')
-                .filter(|folder| !folder.is_empty() && !name.contains('/'))
-            {
-                let file = Path::new(std::ffi::OsStr::from_bytes(folder)).join(name);
-                if let Some(known) = identities.learn(name.as_bytes(), &file) {
-                    identities.known.push(known);
-                    break;
-                }
-            }
+    pub(super) fn of(known: Vec<KnownProgram>) -> Self {
+        Self {
+            known,
+            heads: HashMap::new(),
         }
-        // Who loads a program under another name is known by what loads the known ones.
-        for loader in [
-            "/lib64/ld-linux-x86-64.so.2",
-            "/lib/ld-linux-aarch64.so.1",
-            "/lib/ld-musl-x86_64.so.1",
-            "/lib/ld-musl-aarch64.so.1",
-        ] {
-            let known = identities.learn(b"ld.so", Path::new(loader));
-            identities.known.extend(known);
-        }
-        identities
-    }
-
-    /// Returns `None` where there is no such file, or where it is one for many names, which are all
-    /// it can be known by.
-    fn learn(&mut self, name: &[u8], file: &Path) -> Option<Known> {
-        const MANY_NAMES: u64 = 2;
-        // Of most names there is none in most folders: one look tells.
-        fs::metadata(file).ok()?;
-        let file = file.canonicalize().ok()?;
-        let metadata = file.metadata().ok().filter(Metadata::is_file)?;
-        let own = base(file.as_os_str().as_bytes());
-        // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, which is
-        // many.
-        let is_part = || {
-            own.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'+')
-                .any(|part| part == name)
-        };
-        let is_its_own = own.starts_with(name) || is_part() || name == b"ld.so";
-        if !is_its_own || metadata.nlink() > MANY_NAMES {
-            return None;
-        }
-        let build = self.head(&metadata, || open(&file)).build;
-        Some(Known {
-            name: name.to_vec(),
-            key: Key::of(&metadata),
-            build,
-        })
     }
 
     /// Returns the name by which a rule knows this file.
@@ -144,15 +78,15 @@ impl Identities {
         if let Some(at) = self
             .known
             .iter()
-            .position(|known| (known.key.device, known.key.inode) == (key.device, key.inode))
+            .position(|known| (known.device, known.inode) == (key.device, key.inode))
         {
-            return Some(&self.known[at].name);
+            return Some(self.known[at].name.as_bytes());
         }
         let build = self.head(metadata, open).build?;
         self.known
             .iter()
             .find(|known| known.build.as_ref() == Some(&build))
-            .map(|known| known.name.as_slice())
+            .map(|known| known.name.as_bytes())
     }
 
     /// Returns the first line of a script behind its sign, which names what reads it.
@@ -176,6 +110,11 @@ impl Identities {
         self.heads.insert(key, head.clone());
         head
     }
+}
+
+/// Returns what a file says of itself: nothing, where it cannot be read.
+pub(super) fn head_of(path: &Path) -> Head {
+    open(path).ok().map(|file| read(&file)).unwrap_or_default()
 }
 
 /// Opens a file to look at it: one that makes its reader wait is none that can be executed.
@@ -270,11 +209,14 @@ fn part(file: &File, page: &[u8], at: u64, length: u64) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     use podbay_wire::ExecEffect;
+    use podbay_wire::ExecRule;
     use podbay_wire::ExecScope;
 
+    use super::super::known_programs::KnownPrograms;
     use super::*;
 
     fn rule(name: &str) -> ExecRule {
@@ -334,10 +276,11 @@ mod tests {
         fs::write(at("other"), program(b"12345679", 0)).expect("written");
         fs::write(at("script"), "#! /usr/bin/env -S tool x \nx\n").expect("written");
         symlink("tool", at("link")).expect("linked");
-        let mut identities = Identities::of(
+        let known = KnownPrograms::default().of(
             &[rule("tool"), rule("not-there"), rule("to*")],
             folder.path().as_os_str().as_bytes(),
         );
+        let mut identities = Identities::of(known.to_vec());
         for (name, expected) in [
             ("tool", Some("tool")),
             ("link", Some("tool")),
@@ -363,25 +306,6 @@ mod tests {
             name_of(&mut identities, &at("other")).as_deref(),
             Some("tool")
         );
-    }
-
-    #[test]
-    fn one_program_of_many_names_is_known_by_its_names_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("manybox"), program(b"12345678", 0)).expect("written");
-        symlink("manybox", at("wget")).expect("linked");
-        fs::write(at("rm"), program(b"abcdefgh", 0)).expect("written");
-        for name in ["ls", "cp"] {
-            fs::hard_link(at("rm"), at(name)).expect("linked");
-        }
-        let mut identities = Identities::of(
-            &[rule("wget"), rule("rm")],
-            folder.path().as_os_str().as_bytes(),
-        );
-        for name in ["manybox", "wget", "ls", "rm"] {
-            assert_eq!(name_of(&mut identities, &at(name)), None, "{name}");
-        }
     }
 
     #[test]

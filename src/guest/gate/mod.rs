@@ -12,7 +12,7 @@
 //! those.
 //!
 //! Rules say which programs may run. They speak of names and words: a program has several names
-//! ([`forms`]), some of which it cannot choose ([`identity`]), and by default only what the command
+//! ([`forms`]), some of which it cannot choose ([`identity`], [`known_programs`]), and by default only what the command
 //! itself starts is meant ([`ancestry`]).
 //!
 //! In mode ask a call is held at its first write as well ([`writes`]): the kernel asks about what
@@ -30,6 +30,7 @@ mod exit_code;
 mod forms;
 mod handed_open;
 mod identity;
+mod known_programs;
 mod listener;
 mod matching;
 mod probe;
@@ -45,6 +46,8 @@ mod write_path;
 mod write_zone;
 mod writes;
 
+pub(super) use known_programs::KnownProgram;
+pub(super) use known_programs::KnownPrograms;
 pub(super) use listener::Listener;
 pub(super) use listener::Question;
 pub use probe::find;

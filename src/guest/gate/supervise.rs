@@ -112,12 +112,11 @@ impl Gate {
                 shell: order.argv.clone(),
             }
         });
-        let path = order.variable(b"PATH=").unwrap_or_default();
         let state = State {
             ran: Ran::default(),
             denied: DeniedPrograms::default(),
             ancestry: Ancestry::of(std::process::id() as i32),
-            identities: Identities::of(&rules, path),
+            identities: Identities::of(order.programs.clone()),
             to_begin: Some(main),
             tickets: HashMap::new(),
             questions: Questions::default(),
