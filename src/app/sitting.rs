@@ -45,9 +45,6 @@ use podbay_session::Past;
 use podbay_tools::Catalogue;
 use podbay_tools::Pipeline;
 
-/// Version of the session log's format.
-pub(super) const LOG_VERSION: u32 = 1;
-
 /// Said once, where it begins: from then on the requests of the run itself are among those that a
 /// server has.
 const BUSY: &str =
@@ -284,7 +281,7 @@ pub(super) async fn sit_down(
         }
     };
     let duration_ms = u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX);
-    recorder.emit(Kind::BoxStarted {
+    recorder.emit(Kind::SandboxStarted {
         image,
         duration_ms,
         hidden: started.hidden,
@@ -390,7 +387,7 @@ pub(super) fn begin(
     watcher: &Sink,
 ) -> Result<Recorder, Error> {
     let header = Kind::SessionStarted {
-        version: LOG_VERSION,
+        version: podbay_session::VERSION,
         session: SessionId::random(),
         podbay: env!("CARGO_PKG_VERSION").to_owned(),
         project,

@@ -9,7 +9,7 @@ use podbay_wire::WriteChange;
 pub enum Capability {
     ReadFiles,
     WriteFiles,
-    RunInBox,
+    RunInSandbox,
     ChangeSessionGit,
     SpawnAgent,
     /// The project's own instructions for agents.
@@ -19,7 +19,7 @@ pub enum Capability {
     Network {
         host: String,
     },
-    ChangeOutsideBox,
+    ChangeOutsideSandbox,
     /// A file whose name is protected.
     ProtectedName {
         name: String,
@@ -60,7 +60,7 @@ impl Capability {
         match self {
             Self::ReadFiles => "read files".to_owned(),
             Self::WriteFiles => "change files in the project".to_owned(),
-            Self::RunInBox => "run a command in the sandbox".to_owned(),
+            Self::RunInSandbox => "run a command in the sandbox".to_owned(),
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
@@ -71,7 +71,7 @@ impl Capability {
                 "reach a host over the network that its words do not say".to_owned()
             }
             Self::Network { host } => format!("reach {host} over the network"),
-            Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
+            Self::ChangeOutsideSandbox => "change something outside of the sandbox".to_owned(),
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
             Self::RunProgram {

@@ -21,7 +21,6 @@ use super::ToolCall;
 use super::ToolMode;
 use super::ToolTold;
 use super::Usage;
-use super::newer;
 use podbay_wire::Memo;
 use podbay_wire::Program;
 
@@ -63,12 +62,11 @@ impl From<Kind> for Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error;
-        let serde_json::Value::Object(mut fields) =
+        let serde_json::Value::Object(fields) =
             serde_json::to_value(&self.kind).map_err(S::Error::custom)?
         else {
             return Err(S::Error::custom("an event is an object"));
         };
-        newer::put_apart(&mut fields);
         let mut object = serde_json::Map::with_capacity(fields.len() + 1);
         for (key, value) in fields {
             let is_type = key == "type";
@@ -88,9 +86,6 @@ impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let mut value = serde_json::Value::deserialize(deserializer)?;
-        if let Some(fields) = value.as_object_mut() {
-            newer::put_together(fields);
-        }
         let at = value
             .as_object_mut()
             .and_then(|object| object.remove("at"))
@@ -151,7 +146,7 @@ pub enum Kind {
         to: ToolMode,
         reason: String,
     },
-    BoxStarted {
+    SandboxStarted {
         image: String,
         duration_ms: u64,
         /// Paths of the project that commands in it cannot read.
@@ -162,7 +157,7 @@ pub enum Kind {
         tracked: Vec<String>,
     },
     /// The box ended under us; a new one takes its place.
-    BoxLost {
+    SandboxLost {
         reason: String,
     },
     /// What every request begins with from here on.

@@ -17,7 +17,6 @@ mod id;
 mod kind;
 mod line;
 mod name;
-mod newer;
 mod open_answer;
 mod secret;
 mod size;

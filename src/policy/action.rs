@@ -79,7 +79,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
         Action::Host(HostCall::Hook(_)) => {
             let mut needed =
                 Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
-            needed.push(Capability::ChangeOutsideBox);
+            needed.push(Capability::ChangeOutsideSandbox);
             needed
         }
         // Nothing but the conversation is touched.
@@ -136,7 +136,9 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::Bash(_) | Call::Hook(_) => {
                 Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities())
             }
-            Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
+            Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => {
+                vec![Capability::RunInSandbox]
+            }
         },
     }
 }

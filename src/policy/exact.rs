@@ -145,7 +145,7 @@ pub(super) fn only_once(
             capability,
             Capability::BlockedCommand { .. }
                 | Capability::GatedGit { .. }
-                | Capability::ChangeOutsideBox
+                | Capability::ChangeOutsideSandbox
         )
     });
     if let Some(capability) = each_time {

@@ -460,7 +460,7 @@ impl Policy {
     /// person to decide, and a person can be asked later.
     fn can_be_held(&self, action: &Action, capabilities: &[Capability]) -> bool {
         let in_foreground = matches!(action, Action::Box(Call::Bash(bash)) if !bash.background);
-        self.sees_programs && in_foreground && capabilities == [Capability::RunInBox]
+        self.sees_programs && in_foreground && capabilities == [Capability::RunInSandbox]
     }
 
     /// Judges a command that the person's own settings tie to a moment. They asked for it, so that
@@ -606,7 +606,7 @@ impl Policy {
             (Capability::ReadFiles, _)
             | (Capability::SpawnAgent | Capability::UpdateInstructions, Mode::Auto | Mode::Ask)
             | (
-                Capability::WriteFiles | Capability::RunInBox | Capability::ChangeSessionGit,
+                Capability::WriteFiles | Capability::RunInSandbox | Capability::ChangeSessionGit,
                 Mode::Auto,
             ) => Decision::Allow,
             (_, Mode::Ask) => Decision::Ask,

@@ -96,7 +96,7 @@ pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
                 .find(|word| !word.starts_with('-'))?
                 .to_string(),
         },
-        Kind::Publish => Capability::ChangeOutsideBox,
+        Kind::Publish => Capability::ChangeOutsideSandbox,
         Kind::Blocked(reason) => Capability::BlockedCommand {
             reason: reason.to_owned(),
         },
@@ -243,7 +243,11 @@ mod tests {
             "docker push x",
             "gh pr create --fill",
         ] {
-            assert_eq!(of(command), Some(Capability::ChangeOutsideBox), "{command}");
+            assert_eq!(
+                of(command),
+                Some(Capability::ChangeOutsideSandbox),
+                "{command}"
+            );
         }
     }
 

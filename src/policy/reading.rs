@@ -74,7 +74,8 @@ impl Reading {
         let decided = self
             .commands()
             .filter_map(|(command, decides)| decides.filter(|decides| !is_open(command, decides)));
-        let all: BTreeSet<Capability> = decided.cloned().chain([Capability::RunInBox]).collect();
+        let all: BTreeSet<Capability> =
+            decided.cloned().chain([Capability::RunInSandbox]).collect();
         all.into_iter().collect()
     }
 

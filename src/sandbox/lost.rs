@@ -170,7 +170,7 @@ impl Sandbox {
         state.told = true;
         reason.clone_into(&mut state.last_reason);
         (self.inner.sink)(
-            Kind::BoxLost {
+            Kind::SandboxLost {
                 reason: reason.to_owned(),
             }
             .into(),

@@ -29,8 +29,8 @@ pub enum Error {
     },
     #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
     Headless { path: PathBuf },
-    #[error("read `{}`: its format is version {version}, and this Podbay reads up to {}", path.display(), super::VERSION)]
-    Newer { path: PathBuf, version: u32 },
+    #[error("read `{}`: its format is version {version}, and this Podbay reads version {}", path.display(), super::VERSION)]
+    OtherVersion { path: PathBuf, version: u32 },
     #[error("write the session log `{}`; its records are kept in memory until it can be written", path.display())]
     Unwritten {
         path: PathBuf,
@@ -155,7 +155,7 @@ impl Error {
             | Self::Lost { .. }
             | Self::NotAHeader { .. } => false,
             Self::NoRecords { .. }
-            | Self::Newer { .. }
+            | Self::OtherVersion { .. }
             | Self::Busy { .. }
             | Self::Foreign { .. }
             | Self::Writable { .. }
@@ -199,7 +199,13 @@ impl Error {
                 let gone = name.map(|(_, id)| format!("; `podbay sessions rm {id}` takes this one away")).unwrap_or_default();
                 Some(format!("`podbay sessions list` shows the sessions that can be read{gone}"))
             }
-            Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
+            Self::OtherVersion { version, .. } if *version > super::VERSION => {
+                Some("a newer Podbay wrote it: update Podbay".to_owned())
+            }
+            Self::OtherVersion { path, .. } => Some(format!(
+                "a Podbay from before the first release wrote it; remove it: rm '{}'",
+                path.display()
+            )),
             Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
             Self::Foreign { .. } => Some("what another user's log says is not gone on with; run Podbay as that user".to_owned()),
             Self::Writable { path, .. } => Some(format!(

@@ -244,8 +244,11 @@ fn without_beginning(path: &Path) -> String {
             problem = what.map(|what| format!("line {line}: {what}"));
         }
     });
-    match version.filter(|version| scanned.is_ok() && *version > u64::from(VERSION)) {
-        Some(version) => format!("a newer Podbay wrote it, in format {version}"),
+    match version.filter(|version| scanned.is_ok() && *version != u64::from(VERSION)) {
+        Some(version) if version > u64::from(VERSION) => {
+            format!("a newer Podbay wrote it, in format {version}")
+        }
+        Some(version) => format!("an older Podbay wrote it, in format {version}"),
         None if bytes.is_empty() => "it is empty".to_owned(),
         None => problem.unwrap_or_else(|| "no session begins in it".to_owned()),
     }

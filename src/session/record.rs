@@ -104,9 +104,9 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     .map_err(Error::io("read", path))?;
     if let Some(Kind::SessionStarted { version, .. }) =
         events.first().map(|event: &Event| &event.kind)
-        && *version > VERSION
+        && *version != VERSION
     {
-        return Err(Error::Newer {
+        return Err(Error::OtherVersion {
             path: path.to_owned(),
             version: *version,
         });

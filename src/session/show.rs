@@ -361,7 +361,7 @@ fn one(text: &mut String, event: &Event) {
             )
             .expect(TAKES_ALL);
         }
-        Kind::BoxStarted {
+        Kind::SandboxStarted {
             image,
             duration_ms,
             hidden,
@@ -382,7 +382,7 @@ fn one(text: &mut String, event: &Event) {
                 .expect(TAKES_ALL);
             }
         }
-        Kind::BoxLost { reason } => {
+        Kind::SandboxLost { reason } => {
             writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL);
         }
         Kind::ContextAdded { text: context, .. } => {

@@ -256,7 +256,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                 from.as_str(),
                 text::line(reason)
             ))),
-            Kind::BoxStarted {
+            Kind::SandboxStarted {
                 image,
                 duration_ms,
                 hidden,
@@ -274,7 +274,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                     text::line(image)
                 )))
             }
-            Kind::BoxLost { reason } => self.note(&paint.warn(&format!(
+            Kind::SandboxLost { reason } => self.note(&paint.warn(&format!(
                 "the sandbox ended: {}",
                 call::bounded(reason, RESULT_LINES)
             ))),

@@ -222,7 +222,7 @@ async fn a_guest_that_went_away_is_joined_again_and_the_model_told() {
         let told = Arc::clone(&told);
         Arc::new(move |event| {
             *told.lock().expect("unpoisoned") +=
-                u32::from(matches!(event.kind, Kind::BoxLost { .. }));
+                u32::from(matches!(event.kind, Kind::SandboxLost { .. }));
         })
     };
     let cancel = CancellationToken::new();

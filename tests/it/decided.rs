@@ -37,7 +37,7 @@ fn check(events: &[Event], expected: &[(&str, &str)]) {
     let folder = tempfile::tempdir().expect("a folder");
     let state = State::open(&folder.path().join("state")).expect("a state folder");
     let header = Kind::SessionStarted {
-        version: 1,
+        version: 2,
         session: SessionId::random(),
         podbay: "0.1.0".to_owned(),
         project: "/home/demo".to_owned(),

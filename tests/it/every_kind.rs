@@ -72,7 +72,7 @@ macro_rules! every_kind {
 
 every_kind! {
     SessionStarted {
-        version: 1,
+        version: 2,
         session: "abcdefghjkmn".parse().expect("an id"),
         podbay: bad(),
         project: bad(),
@@ -82,8 +82,8 @@ every_kind! {
     SessionForked { from: "mnabcdefghjk".parse().expect("an id") }
     ModelReady { model: bad(), context: None, tools: ToolMode::Text, reason: bad() }
     ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: bad() }
-    BoxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()], tracked: vec![bad()] }
-    BoxLost { reason: bad() }
+    SandboxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()], tracked: vec![bad()] }
+    SandboxLost { reason: bad() }
     GitTaken { repository: Some(bad()), branches: vec![bad()], n_more: 1, stashes: vec![bad()], head: Some(bad()), staged: true, waited: true }
     PromptBegun {
         system: bad(),

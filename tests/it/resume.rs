@@ -348,10 +348,10 @@ fn conversation(name: &str) -> String {
         .collect()
 }
 
-/// REL-26: every format that was ever written is read, and means what it meant.
+/// REL-26: a log of each shape tells its conversation.
 #[test]
-fn logs_of_all_versions_tell_their_conversation() {
-    assert_snapshot!(conversation("v1_first.jsonl"), @r#"
+fn logs_of_each_shape_tell_their_conversation() {
+    assert_snapshot!(conversation("one_run.jsonl"), @r#"
     {"role":"user","text":"Files in /workspace when the session began:\na.txt\n"}
     {"role":"user","text":"fix the test"}
     {"role":"assistant","text":"","thinking":"hm","calls":[{"id":"c1","name":"bash","arguments":"{\"command\": \"cargo test\"}"},{"id":"c2","name":"read_file","arguments":"{\"path\":\"a.txt\"}"}]}
@@ -359,7 +359,7 @@ fn logs_of_all_versions_tell_their_conversation() {
     {"role":"tool_result","call":"c2","name":"read_file","text":"Denied: protected.","is_error":true}
     {"role":"assistant","text":"It fails."}
     "#);
-    assert_snapshot!(conversation("v1.jsonl"), @r#"
+    assert_snapshot!(conversation("chat.jsonl"), @r#"
     {"role":"user","text":"Files in /workspace when the session began:\na.txt\n"}
     {"role":"user","text":"fix the test"}
     {"role":"user","text":"You looked at the environment."}
@@ -372,15 +372,15 @@ fn logs_of_all_versions_tell_their_conversation() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/session-format.md"))
             .expect("the page");
-    let logs = fs::read_dir(fixture(""))
-        .expect("a folder")
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let logs: Vec<String> = logs.filter(|name| name.starts_with('v')).collect();
-    assert!(logs.len() >= 5, "{logs:?}");
-    for log in logs {
+    for log in [
+        "results.jsonl",
+        "seen.jsonl",
+        "open_answer.jsonl",
+        "task_end.jsonl",
+        "programs.jsonl",
+    ] {
         assert!(page.contains(&format!("`{log}`")), "{log} is on no page");
-        assert!(conversation(&log).lines().count() > 1, "{log}");
+        assert!(conversation(log).lines().count() > 1, "{log}");
     }
 }
 
@@ -388,7 +388,7 @@ fn logs_of_all_versions_tell_their_conversation() {
 #[test]
 fn a_session_that_the_log_names_is_an_id_and_that_of_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = fs::read_to_string(fixture("v1.jsonl")).expect("there");
+    let text = fs::read_to_string(fixture("chat.jsonl")).expect("there");
     let read = |session: &str, name: &str| {
         let path = folder.path().join(name);
         fs::write(&path, text.replacen("abcdefghjkmn", session, 1)).expect("written");
@@ -425,9 +425,7 @@ fn a_session_that_the_log_names_is_an_id_and_that_of_its_file() {
 /// field, the record is what it was.
 #[test]
 fn what_the_model_knows_of_files_is_read_from_the_log() {
-    let events = session::read(&fixture("v1_seen.jsonl"))
-        .expect("reads")
-        .events;
+    let events = session::read(&fixture("seen.jsonl")).expect("reads").events;
     let seen = Past::of(&events).seen;
     let told: Vec<String> = seen
         .iter()
@@ -439,24 +437,24 @@ fn what_the_model_knows_of_files_is_read_from_the_log() {
         })
         .collect();
     assert_eq!(told, ["a.txt", "a.txt", "a.txt > b.txt"]);
-    let text = fs::read_to_string(fixture("v1_seen.jsonl")).expect("there");
+    let text = fs::read_to_string(fixture("seen.jsonl")).expect("there");
     let written: Vec<String> = events
         .iter()
         .map(|event| podbay::event::json_line(event).expect("JSON"))
         .collect();
     assert_eq!(written, text.lines().collect::<Vec<_>>());
-    // Before the field came.
-    let older = session::read(&fixture("v1_classes.jsonl"))
+    // A log without the field.
+    let without = session::read(&fixture("results.jsonl"))
         .expect("reads")
         .events;
-    assert!(Past::of(&older).seen.is_empty());
+    assert!(Past::of(&without).seen.is_empty());
 }
 
 /// The programs that a call started are for whoever reads the log: the model is told nothing of
 /// them.
 #[test]
 fn what_a_call_ran_is_read_from_the_log_and_shown() {
-    let records = session::read(&fixture("v1_ran.jsonl")).expect("reads");
+    let records = session::read(&fixture("programs.jsonl")).expect("reads");
     let written: Vec<String> = records
         .events
         .iter()
@@ -464,12 +462,12 @@ fn what_a_call_ran_is_read_from_the_log_and_shown() {
         .collect();
     assert_eq!(
         written,
-        fs::read_to_string(fixture("v1_ran.jsonl"))
+        fs::read_to_string(fixture("programs.jsonl"))
             .expect("there")
             .lines()
             .collect::<Vec<_>>()
     );
-    assert!(!conversation("v1_ran.jsonl").contains("printf"));
+    assert!(!conversation("programs.jsonl").contains("printf"));
     let shown = session::show(&records);
     let ran: Vec<&str> = shown
         .lines()
@@ -486,11 +484,9 @@ fn what_a_call_ran_is_read_from_the_log_and_shown() {
     );
 }
 
-/// A record that an older Podbay cannot read is lost to it, and a call without its end would be
-/// taken for one that never ended.
 #[test]
-fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {
-    assert_snapshot!(conversation("v1_classes.jsonl"), @r#"
+fn results_and_answers_of_each_kind_are_read_from_the_log() {
+    assert_snapshot!(conversation("results.jsonl"), @r#"
     {"role":"user","text":"fix the test"}
     {"role":"assistant","text":"","calls":[{"id":"c1","name":"bash","arguments":"{\"command\":\"make\"}"},{"id":"c2","name":"edit_file","arguments":"{}"},{"id":"c3","name":"bash","arguments":"{\"command\":\"make x\"}"}]}
     {"role":"tool_result","call":"c1","name":"bash","text":"[killed: it ran longer than the limit of 120 s]","is_error":true}
@@ -498,7 +494,7 @@ fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {
     {"role":"tool_result","call":"c3","name":"bash","text":"Denied: the person said no: not that one.","is_error":true}
     {"role":"user","text":"Note from Podbay: 3 calls in a row were denied, 3 in all."}
     "#);
-    let path = fixture("v1_classes.jsonl");
+    let path = fixture("results.jsonl");
     let text = fs::read_to_string(&path).expect("there");
     let events = session::read(&path).expect("reads").events;
     let found: Vec<String> = events
@@ -563,7 +559,7 @@ fn the_page_about_the_format_shows_records_that_read() {
         assert_eq!(podbay::event::json_line(&event).expect("JSON"), line);
     }
     let read = |name: &str| session::read(&fixture(name)).expect("reads").events;
-    for event in read("v1.jsonl").into_iter().chain(read("v1_classes.jsonl")) {
+    for event in read("chat.jsonl").into_iter().chain(read("results.jsonl")) {
         let name = serde_json::to_value(&event).expect("JSON")["type"]
             .as_str()
             .expect("a type")
@@ -722,7 +718,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
             "sessions rm abcdefghjkmn",
         ],
     );
-    let elsewhere = Machine::of("v1.jsonl");
+    let elsewhere = Machine::of("chat.jsonl");
     let other = elsewhere.text().replace(
         &*elsewhere.env.project().to_string_lossy(),
         "/somewhere/else",
@@ -736,13 +732,13 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     );
     refused(&elsewhere, &["--continue"], 2, &["there is none yet"]);
     refused(
-        &Machine::of("v1.jsonl"),
+        &Machine::of("chat.jsonl"),
         &["--resume", "nosuch"],
         2,
         &["find the session `nosuch`"],
     );
     for mode in [0o666, 0o620, 0o602] {
-        let open = Machine::of("v1.jsonl");
+        let open = Machine::of("chat.jsonl");
         close(&open.log, mode);
         refused(
             &open,
@@ -753,7 +749,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
         close(&open.log, 0o644);
         open.go_on(&["--continue", "more"]).expect(TAKEN);
     }
-    let linked = Machine::of("v1.jsonl");
+    let linked = Machine::of("chat.jsonl");
     let real = linked.env.path("real.jsonl");
     fs::rename(&linked.log, &real).expect("moved");
     std::os::unix::fs::symlink(&real, &linked.log).expect("linked");
@@ -767,7 +763,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
         .expect(1)
         .says(&["it is a symbolic link, and none is followed"]);
     if is_root("a session of another user") {
-        let foreign = Machine::of("v1.jsonl");
+        let foreign = Machine::of("chat.jsonl");
         std::os::unix::fs::chown(&foreign.log, Some(4242), None).expect("root");
         refused(
             &foreign,
@@ -783,7 +779,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
 #[test]
 fn a_session_that_was_edited_by_hand_is_data() {
     let mut text =
-        String::from_utf8(fs::read(fixture("v1_first.jsonl")).expect("there")).expect("text");
+        String::from_utf8(fs::read(fixture("one_run.jsonl")).expect("there")).expect("text");
     text.push_str("this is no record\n{\"type\":\"call_started\",\"at\":\"2026-11-21T10:00:09Z\",\"call\":\"evil\",\"name\":\"bash\",\"arguments\":\"{}\"}\n");
     text.push_str("{\"type\":\"permission_answered\",\"at\":\"2026-11-21T10:00:09Z\",\"call\":\"evil\",\"answer\":\"allow_session\"}\n{\"type\":\"user_message\",\"at\":5}\n");
     let machine = Machine::new(&text);
@@ -802,7 +798,7 @@ fn a_session_that_was_edited_by_hand_is_data() {
 /// REL-17: the second is told who has it.
 #[test]
 fn a_session_that_another_process_writes_is_refused_with_its_number() {
-    let machine = Machine::of("v1.jsonl");
+    let machine = Machine::of("chat.jsonl");
     let state = State::open(&machine.env.state()).expect("a state folder");
     let (log, ..) = Log::resume(&state, &machine.log, &Options::default()).expect("resumes");
     let pid = format!("process {}", std::process::id());
@@ -830,7 +826,7 @@ fn a_session_that_another_process_writes_is_refused_with_its_number() {
 
 #[test]
 fn without_an_open_task_a_new_one_is_needed() {
-    let text = fs::read_to_string(fixture("v1.jsonl")).expect("there");
+    let text = fs::read_to_string(fixture("chat.jsonl")).expect("there");
     let machine = Machine::new(&text);
     machine
         .go_on(&["--continue"])
@@ -847,7 +843,7 @@ fn without_an_open_task_a_new_one_is_needed() {
 
 #[test]
 fn a_session_is_copied_wound_back_exported_and_removed() {
-    let machine = Machine::of("v1.jsonl");
+    let machine = Machine::of("chat.jsonl");
     let podbay = |words: &[&str]| run(&mut machine.env.podbay(words));
     let state = State::open(&machine.env.state()).expect("a state folder");
     let artifacts = state.artifacts(&"abcdefghjkmn".parse().expect("an id"));
@@ -930,7 +926,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
 
 #[test]
 fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
-    let machine = Machine::of("v1.jsonl");
+    let machine = Machine::of("chat.jsonl");
     let podbay = |words: &[&str]| run(&mut machine.env.podbay(words));
     let done = podbay(&["sessions", "rename", "abc", " the parser "]).expect(0);
     assert_eq!(
@@ -1024,7 +1020,7 @@ fn gc_keeps_the_sessions_that_the_settings_keep() {
     let now = std::time::SystemTime::now();
     let path = |n: u64| state.sessions().join(format!("2026-11-2{n}_abc{n}.jsonl"));
     for n in 1..=4 {
-        fs::copy(fixture("v1.jsonl"), path(n)).expect("copied");
+        fs::copy(fixture("chat.jsonl"), path(n)).expect("copied");
         close(&path(n), 0o600);
         let age = std::time::Duration::from_secs(n * 24 * 3600);
         fs::File::options()
@@ -1089,7 +1085,7 @@ fn gc_keeps_the_sessions_that_the_settings_keep() {
 /// A session that is not there is wrong usage, whichever command is told of it.
 #[test]
 fn a_session_that_nobody_knows_is_wrong_usage_everywhere() {
-    let machine = Machine::of("v1.jsonl");
+    let machine = Machine::of("chat.jsonl");
     let words: [&[&str]; 6] = [
         &["sessions", "show", "nosuch"],
         &["sessions", "resume", "nosuch"],
@@ -1113,7 +1109,7 @@ fn a_session_that_nobody_knows_is_wrong_usage_everywhere() {
 /// `last` means this project's, as the help says, and so does --continue.
 #[test]
 fn the_last_session_is_the_last_of_this_project() {
-    let machine = Machine::of("v1.jsonl");
+    let machine = Machine::of("chat.jsonl");
     let elsewhere = machine.log.with_file_name("2026-11-22_zzzzzzzzzzzz.jsonl");
     let newer = machine
         .text()

@@ -73,7 +73,7 @@ fn header(time: &str, id: &str, task: Option<&str>) -> Event {
     at(
         time,
         Kind::SessionStarted {
-            version: 1,
+            version: 2,
             session: id.parse().expect("an id"),
             podbay: "0.1.0".into(),
             project: "/home/demo".into(),
@@ -177,7 +177,7 @@ fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
     log.sync().expect("syncs");
     let text = fs::read_to_string(log.path()).expect("reads");
     assert_snapshot!(text, @r#"
-    {"type":"session_started","at":"2026-11-21T10:00:00Z","version":1,"session":"abcdefghjkmn","podbay":"0.1.0","project":"/home/demo","mode":"auto","task":"fix \u009b2J it"}
+    {"type":"session_started","at":"2026-11-21T10:00:00Z","version":2,"session":"abcdefghjkmn","podbay":"0.1.0","project":"/home/demo","mode":"auto","task":"fix \u009b2J it"}
     {"type":"user_message","at":"2026-11-21T10:00:01Z","text":"hello"}
     "#);
     assert!(
@@ -334,7 +334,7 @@ fn a_newer_log_is_read_as_far_as_its_format_is_known() {
         &[(5, newer)],
     );
     let error = session::read(&fixture("newer_version.jsonl")).expect_err("refused");
-    assert!(matches!(error, Error::Newer { version: 2, .. }));
+    assert!(matches!(error, Error::OtherVersion { version: 3, .. }));
     assert_eq!(
         error.hint().as_deref(),
         Some("a newer Podbay wrote it: update Podbay")
@@ -419,7 +419,7 @@ fn a_log_of_a_newer_format_is_not_touched_by_a_resume() {
     let before = fs::read(&path).expect("reads");
     assert!(matches!(
         Log::resume(&home.state, &path, &Options::default()),
-        Err(Error::Newer { .. })
+        Err(Error::OtherVersion { .. })
     ));
     assert_eq!(fs::read(&path).expect("reads"), before);
 }
@@ -844,7 +844,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
         arguments: "{}".into(),
     }];
     let events = [
-        Kind::BoxStarted {
+        Kind::SandboxStarted {
             image: "podbay/workspace".into(),
             duration_ms: 300,
             hidden: vec![".env".into()],

@@ -150,7 +150,7 @@ async fn a_run_that_a_limit_ended_goes_on() {
 #[test]
 fn what_a_task_came_to_is_read_from_the_log() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/it/fixtures/sessions/v1_task_end.jsonl");
+        .join("tests/it/fixtures/sessions/task_end.jsonl");
     let events = session::read(&path).expect("reads").events;
     let written: Vec<String> = events
         .iter()

@@ -123,7 +123,7 @@ fn whole_run() -> Vec<Kind> {
             tools: podbay::event::ToolMode::Native,
             reason: "the template has tools".into(),
         },
-        Kind::BoxStarted {
+        Kind::SandboxStarted {
             image: "podbay/workspace".into(),
             duration_ms: 312,
             hidden: vec!["a.pem".into(), ".env".into()],
@@ -582,7 +582,7 @@ fn question(command: &str) -> Question {
         tool: "bash".into(),
         arguments: serde_json::json!({"command": command, "timeout": 60}).to_string(),
         capabilities: vec![
-            Capability::RunInBox,
+            Capability::RunInSandbox,
             Capability::Network {
                 host: "gіthub.com".into(),
             },

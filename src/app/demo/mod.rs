@@ -107,7 +107,7 @@ async fn show(
     let catalogue = Catalogue::new(&tools);
     let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
     let files = Files::new(&EXAMPLE);
-    recorder.emit(Kind::BoxStarted {
+    recorder.emit(Kind::SandboxStarted {
         image: "none, files in memory".to_owned(),
         duration_ms: 0,
         hidden: Vec::new(),

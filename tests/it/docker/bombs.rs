@@ -309,7 +309,7 @@ while True:
     assert!(env.path("begun").exists(), "{text}");
     assert_eq!(ended[4]["result"], "third\n", "{text}");
     // What does not end within its time, the grace and two seconds more costs its box.
-    assert!(!text.contains("box_lost"), "{text}");
+    assert!(!text.contains("sandbox_lost"), "{text}");
     env.assert_no_container();
 }
 
@@ -368,7 +368,7 @@ while True:
         text.contains("longer than the limit of 1 s"),
         "nothing was stopped: {text}"
     );
-    assert!(!text.contains("box_lost"), "{text}");
+    assert!(!text.contains("sandbox_lost"), "{text}");
     env.assert_no_container();
 }
 
@@ -425,7 +425,7 @@ while True:
             ],
         );
         assert!(!told.contains("cannot be started"), "{told}");
-        assert!(!text.contains("box_lost"), "{text}");
+        assert!(!text.contains("sandbox_lost"), "{text}");
         std::fs::remove_file(env.path("begun")).expect("it was full");
         env.assert_no_container();
     }

@@ -36,7 +36,7 @@ pub(super) fn greedy_for(
     command: &str,
 ) -> String {
     let text = told(timeout, env, flags, settings, command);
-    assert!(!text.contains("box_lost"), "{text}");
+    assert!(!text.contains("sandbox_lost"), "{text}");
     result(timeout, env, &text)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn greedy_for(
 pub(super) fn greedy_that_may_take_all(env: &TestBox, flags: &[&str], command: &str) -> String {
     let told = (0..5)
         .map(|_| told(TIMEOUT, env, flags, &[], command))
-        .find(|text| !text.contains("box_lost"));
+        .find(|text| !text.contains("sandbox_lost"));
     result(
         TIMEOUT,
         env,

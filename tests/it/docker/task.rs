@@ -174,7 +174,7 @@ fn events_come_a_line_each_and_the_result_last() {
     let mut at = kinds.iter();
     for kind in [
         "session_started",
-        "box_started",
+        "sandbox_started",
         "user_message",
         "call_started",
         "call_finished",
