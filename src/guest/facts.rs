@@ -64,7 +64,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
             .filter(|path| protected_name(path).is_none())
             .take(MAX_MOUNTS)
             .collect(),
-        exec_gate: gate::find(),
+        exec_gate: gate::probe_exec_gate(),
     }
 }
 

@@ -70,7 +70,7 @@ mod write_filter;
 pub use build::build_id;
 pub use build::is_static;
 pub use filter::apply as filter_commands;
-pub use gate::find as find_exec_gate;
+pub use gate::probe_exec_gate;
 pub use line_diff::LineDiff;
 pub use mounts::foreign_below;
 pub use process::Spawner;

@@ -199,7 +199,11 @@ fn put_on_filter(
         .map_err(failed)?
         .map(Listener::new);
     // What is to be held at its first write must not run where nothing holds it.
-    if watched.writes && !listener.as_ref().is_some_and(Listener::can_hand_over) {
+    if watched.writes
+        && !listener
+            .as_ref()
+            .is_some_and(Listener::can_answer_with_file)
+    {
         return Err((Stage::Hold, Errno::ENOSYS.into()));
     }
     let fds: Vec<RawFd> = listener

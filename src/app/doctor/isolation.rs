@@ -29,7 +29,7 @@ pub(super) struct Kernel {
 impl Kernel {
     pub(super) fn look() -> Self {
         let read = |path| std::fs::read_to_string(path).ok();
-        let exec_gate = Some(podbay_guest::find_exec_gate());
+        let exec_gate = Some(podbay_guest::probe_exec_gate());
         Self {
             landlock: landlock(),
             exec_gate,

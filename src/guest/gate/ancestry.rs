@@ -1,26 +1,25 @@
-//! Who starts a program: the command itself, or a program that it started.
+//! Which program starts a program: the command itself, or a program that the command started.
 
 use std::collections::HashMap;
 
-use super::matching::Form;
+use super::matching::Invocation;
 use super::matching::base;
 use crate::family::stat;
 use podbay_wire::behind_git_options;
 use podbay_wire::is_git_verb;
 
-/// Programs that are remembered; those that ended are not told of, so that all are forgotten beyond
+/// Most programs that are remembered. Their ends are not reported, so all are forgotten beyond
 /// this.
 const MOST: usize = 50_000;
 
-/// How far above a process a program is looked for that was seen.
+/// How many ancestors of a process are searched for a known program.
 const MAX_ABOVE: usize = 256;
 
 const SHELLS: [&str; 11] = [
     "ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "xonsh", "yash", "zsh",
 ];
 
-/// Programs that do nothing but start the one that their words name, once or for each of many
-/// words.
+/// Programs that only start the one that their arguments name, once or for each of many arguments.
 const STARTERS: [&str; 42] = [
     "busybox",
     "catchsegv",
@@ -66,7 +65,7 @@ const STARTERS: [&str; 42] = [
     "xargs",
 ];
 
-/// Verbs of git that start what they are given, and by which word.
+/// Git verbs that start a program from their arguments, with the arguments that make them do so.
 const GIT_STARTS: [(&str, &[&str]); 4] = [
     ("bisect", &["run"]),
     ("filter-branch", &[]),
@@ -74,12 +73,12 @@ const GIT_STARTS: [(&str, &[&str]); 4] = [
     ("submodule", &["foreach"]),
 ];
 
-/// What a program is to those that it starts.
+/// What a program is to the programs that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
-    /// All above are shells, or start others and do nothing else.
+    /// All its ancestors are shells or programs that only start others.
     pub(super) own: bool,
-    /// It is a git that carries out a verb of its own.
+    /// It is git, running one of git's own verbs.
     pub(super) is_git: bool,
 }
 
@@ -89,8 +88,9 @@ impl Context {
         is_git: false,
     };
 
-    /// Returns what a program is to those that it starts, given by whom it was started.
-    pub(super) fn of(self, form: &Form) -> Self {
+    /// Returns the context for the programs that `form` starts; `self` is the context that it was
+    /// started in.
+    pub(super) fn of(self, form: &Invocation) -> Self {
         if form.is_called(b"git") {
             let words = behind_git_options(&form.words);
             let verb = words.first().map(Vec::as_slice).unwrap_or_default();
@@ -112,7 +112,7 @@ impl Context {
     }
 }
 
-fn starts_others(form: &Form) -> bool {
+fn starts_others(form: &Invocation) -> bool {
     let is_known = |name: &[u8]| {
         let name = base(name);
         SHELLS
@@ -124,7 +124,7 @@ fn starts_others(form: &Form) -> bool {
     form.names.iter().any(|name| is_known(name))
 }
 
-/// Returns whether a name is one of the program that loads others.
+/// Returns whether a name is one of the dynamic loader (`ld.so`).
 pub(super) fn is_loader(name: &[u8]) -> bool {
     name.starts_with(b"ld-linux")
         || name.starts_with(b"ld-musl")
@@ -132,17 +132,17 @@ pub(super) fn is_loader(name: &[u8]) -> bool {
         || name.starts_with(b"ld64.so")
 }
 
-/// The programs of a call that were seen, by their processes.
+/// The programs of a call that were seen, by process.
 #[derive(Debug)]
 pub(super) struct Ancestry {
-    /// The process above all.
+    /// The process above all others of the call.
     supervisor: i32,
     running: HashMap<i32, Running>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    /// When its process was made: its number may be another's by now.
+    /// Start time of the process: its pid may be reused.
     started: u64,
     context: Context,
 }
@@ -155,8 +155,7 @@ impl Ancestry {
         }
     }
 
-    /// Returns what starts a program in this process, which is a fork of it, or is to be replaced;
-    /// `None` where it is gone.
+    /// Returns the context in which `process` starts a program; `None` where the process is gone.
     pub(super) fn context(&self, process: i32) -> Option<Context> {
         let mut at = process;
         for _ in 0..MAX_ABOVE {
@@ -176,8 +175,8 @@ impl Ancestry {
         None
     }
 
-    /// Notes that a process executes a program by now.
-    pub(super) fn begun(&mut self, process: i32, context: Context) {
+    /// Notes that a process now executes a program.
+    pub(super) fn note(&mut self, process: i32, context: Context) {
         let Some(stat) = stat(process) else { return };
         if self.running.len() >= MOST {
             self.running.clear();
@@ -196,12 +195,12 @@ impl Ancestry {
 mod tests {
     use super::*;
 
-    fn form(text: &str) -> Form {
+    fn form(text: &str) -> Invocation {
         let mut words = text.split_whitespace().map(|word| word.as_bytes().to_vec());
         let name = words.next().expect("a name");
-        Form {
+        Invocation {
             words: words.collect(),
-            ..Form::default()
+            ..Invocation::default()
         }
         .named(&name)
     }
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_and_what_starts_others_leave_a_program_the_commands_own() {
+    fn programs_behind_shells_and_starters_belong_to_the_command() {
         check(&[], true, false);
         check(
             &[
@@ -234,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn what_git_starts_is_gits_unless_it_was_told_to() {
+    fn programs_that_git_starts_belong_to_git_unless_its_arguments_name_them() {
         check(&["sh -c x", "git stash"], false, true);
         check(
             &["git -C a commit", "sh .git/hooks/pre-commit"],
             false,
             false,
         );
-        // An alias, and verbs that are there to start something.
+        // An alias, and verbs whose purpose is to start something.
         check(&["git p"], true, false);
         check(&["git -c alias.x=push x"], true, false);
         check(&["git rebase -x make"], true, true);

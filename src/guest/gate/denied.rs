@@ -1,9 +1,9 @@
-//! Which programs were not let run, for the call's result.
+//! Programs that were denied, for the call's result.
 
 use std::collections::HashMap;
 
 use super::process::Arguments;
-use super::ran::shortened;
+use super::program_log::shortened;
 use podbay_wire::Because;
 use podbay_wire::BytesPath;
 use podbay_wire::Denied;
@@ -27,7 +27,7 @@ impl DeniedPrograms {
             listed.count += 1;
             return;
         }
-        // Beyond these the first ones say enough.
+        // Beyond these the first ones are enough.
         if self.listed.len() >= MAX_DENIED {
             return;
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_denial_is_counted_and_there_are_no_more_than_are_told() {
+    fn equal_denials_are_counted_and_the_list_is_bounded() {
         let mut denied = DeniedPrograms::default();
         let argv = |n: usize| Arguments {
             words: vec![b"git".to_vec(), n.to_string().into_bytes()],

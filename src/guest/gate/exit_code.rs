@@ -1,4 +1,4 @@
-//! How a process ended that is no child of ours: kernels from 6.15 on tell that to whoever held it.
+//! Exit codes of processes that are not our children: since Linux 6.15 a pidfd tells them.
 
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
@@ -7,8 +7,8 @@ use std::process::ExitStatus;
 
 use crate::unix::own;
 
-/// `PIDFD_GET_INFO`, with the first form of what it fills, and the bit of what is asked for. libc
-/// has none of it.
+/// `PIDFD_GET_INFO` with the first version of its struct, and the mask bit for the exit code. libc
+/// has neither.
 const GET_INFO: libc::Ioctl = 0xc040_ff0b_u32 as libc::Ioctl;
 const EXIT: u64 = 1 << 3;
 
@@ -21,8 +21,8 @@ struct Info {
     exit_code: i32,
 }
 
-/// Takes hold of a process, by which it can be asked about when it is gone. A number of a thread
-/// that is not the first one has none.
+/// Opens a pidfd, which can be queried after the process has ended. `None` for a thread that is not
+/// the first of its process.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn hold(process: i32) -> Option<OwnedFd> {
     // SAFETY: takes plain numbers.
@@ -30,10 +30,10 @@ pub(super) fn hold(process: i32) -> Option<OwnedFd> {
     i32::try_from(fd).ok().filter(|&fd| fd >= 0).map(own)
 }
 
-/// Ends a process that is held, whoever has its number by now.
+/// Kills a process by its pidfd, so that a reused pid is safe.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn kill_held(held: &OwnedFd) {
-    // SAFETY: a descriptor and plain numbers; without words about who sent it.
+    // SAFETY: a descriptor and plain numbers; the siginfo pointer may be null.
     unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -45,7 +45,7 @@ pub(super) fn kill_held(held: &OwnedFd) {
     };
 }
 
-/// Returns how one that has ended did so, as a shell has it.
+/// Returns the exit code of a process that has ended, as a shell reports it.
 #[expect(unsafe_code, reason = "nix has no pidfd")]
 pub(super) fn of(held: &OwnedFd) -> Option<i32> {
     let mut info = Info {
@@ -57,7 +57,7 @@ pub(super) fn of(held: &OwnedFd) -> Option<i32> {
     (done == 0 && info.mask & EXIT != 0).then(|| as_in_a_shell(info.exit_code))
 }
 
-/// Turns a status word of `wait` into an exit code.
+/// Turns a status word of `wait` into an exit code: 128 plus the number for a signal.
 pub(super) fn as_in_a_shell(status: i32) -> i32 {
     let status = ExitStatus::from_raw(status);
     status
@@ -74,11 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is processes that this looks at"
-    )]
-    fn a_process_that_is_held_is_known_after_its_end_and_can_be_ended() {
+    #[expect(clippy::disallowed_methods, reason = "the test needs real processes")]
+    fn a_pidfd_tells_the_exit_code_after_the_end_and_can_kill() {
         assert_eq!(size_of::<Info>(), 64, "as the request says");
         let mut child = Command::new("sh")
             .args(["-c", "read x; exit 7"])
@@ -89,7 +86,7 @@ mod tests {
         assert_eq!(of(&held), None, "it runs");
         drop(child.stdin.take());
         assert_eq!(child.wait().expect("ended").code(), Some(7));
-        // A kernel before 6.15 does not tell.
+        // A kernel before 6.15 does not report it.
         assert!([None, Some(7)].contains(&of(&held)), "{:?}", of(&held));
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())

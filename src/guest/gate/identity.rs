@@ -1,5 +1,5 @@
-//! Which file a program is, whatever it is called: by its place in the file system, and by the mark
-//! that its maker's linker left in it.
+//! Which known program a file is, whatever its name: by its inode, and by the build id that the
+//! linker left in it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,25 +12,25 @@ use std::path::Path;
 
 use super::known_programs::KnownProgram;
 
-/// How much of a file is read: what is looked for nearly always stands in its first page.
+/// How much of a file is read first: the build id is nearly always in its first page.
 const PAGE: usize = 4096;
 
-/// Longest note of a linker, and the largest table of segments.
+/// Largest ELF note, and largest table of segments.
 const MAX_NOTE: u64 = 64 * 1024;
 
-/// Files whose marks are remembered.
+/// Files whose heads are cached.
 const MOST: usize = 4096;
 
-/// What tells a file from others. The time of its last change cannot be set.
+/// Identifies a version of a file. Its ctime cannot be set by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct FileKey {
     device: u64,
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
 }
 
-impl Key {
+impl FileKey {
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -41,20 +41,20 @@ impl Key {
     }
 }
 
-/// What a file says of itself.
+/// What the head of a file says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
-    /// The linker's mark.
+pub(super) struct FileHead {
+    /// The linker's build id.
     pub(super) build: Option<Vec<u8>>,
-    /// The program that reads it, with what follows it on the first line.
+    /// The interpreter line of a script, without `#!`.
     script: Option<Vec<u8>>,
 }
 
-/// The programs that rules speak of, as files.
+/// The programs that rules name, as files, with a cache of file heads.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     known: Vec<KnownProgram>,
-    heads: HashMap<Key, Head>,
+    heads: HashMap<FileKey, FileHead>,
 }
 
 impl Identities {
@@ -74,7 +74,7 @@ impl Identities {
         if self.known.is_empty() {
             return None;
         }
-        let key = Key::of(metadata);
+        let key = FileKey::of(metadata);
         if let Some(at) = self
             .known
             .iter()
@@ -89,7 +89,7 @@ impl Identities {
             .map(|known| known.name.as_bytes())
     }
 
-    /// Returns the first line of a script behind its sign, which names what reads it.
+    /// Returns the interpreter line of a script, without `#!`.
     pub(super) fn script_of(
         &mut self,
         metadata: &Metadata,
@@ -98,8 +98,8 @@ impl Identities {
         self.head(metadata, open).script
     }
 
-    fn head(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Head {
-        let key = Key::of(metadata);
+    fn head(&mut self, metadata: &Metadata, open: impl FnOnce() -> io::Result<File>) -> FileHead {
+        let key = FileKey::of(metadata);
         if let Some(head) = self.heads.get(&key) {
             return head.clone();
         }
@@ -112,12 +112,12 @@ impl Identities {
     }
 }
 
-/// Returns what a file says of itself: nothing, where it cannot be read.
-pub(super) fn head_of(path: &Path) -> Head {
+/// Returns the head of a file; empty where it cannot be read.
+pub(super) fn head_of(path: &Path) -> FileHead {
     open(path).ok().map(|file| read(&file)).unwrap_or_default()
 }
 
-/// Opens a file to look at it: one that makes its reader wait is none that can be executed.
+/// Opens a file for reading without blocking: a pipe cannot be executed anyway.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
@@ -125,25 +125,24 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn read(file: &File) -> Head {
+fn read(file: &File) -> FileHead {
     let mut page = vec![0; PAGE];
     let length = file.read_at(&mut page, 0).unwrap_or(0);
     page.truncate(length);
     if let Some(line) = page.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        return Head {
+        return FileHead {
             script: Some(line.trim_ascii().to_vec()),
             build: None,
         };
     }
-    Head {
+    FileHead {
         build: build_of(file, &page),
         script: None,
     }
 }
 
-/// Reads the linker's mark from a program of 64 bits and this machine's order of bytes, which are
-/// all that run here.
+/// Reads the build id of a 64-bit little-endian ELF file; others do not run here.
 fn build_of(file: &File, page: &[u8]) -> Option<Vec<u8>> {
     const NOTES: u32 = 4;
     let number = |bytes: &[u8], at: usize, size: usize| -> Option<u64> {
@@ -241,7 +240,7 @@ mod tests {
             .map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// A program of 64 bits with nothing but a mark in it.
+    /// A 64-bit ELF file with nothing but a build id.
     fn program(mark: &[u8], before: usize) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56 + before];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_program_is_known_by_its_mark_and_another_program_is_not() {
+    fn a_copy_of_a_program_is_recognized_by_its_build_id() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("tool"), program(b"12345678", 0)).expect("written");
@@ -300,7 +299,7 @@ mod tests {
             identities.script_of(&metadata, || open(&at("script"))),
             Some(b"/usr/bin/env -S tool x".to_vec())
         );
-        // What was written into a file meanwhile counts.
+        // A later write to the file counts.
         fs::write(at("other"), program(b"12345678", 0)).expect("written");
         assert_eq!(
             name_of(&mut identities, &at("other")).as_deref(),
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_none_has_no_mark_and_does_no_harm() {
+    fn malformed_elf_files_have_no_build_id() {
         let folder = tempfile::tempdir().expect("a folder");
         let whole = program(b"12345678", 0);
         let path = folder.path().join("x");

@@ -1,5 +1,5 @@
-//! The programs that rules speak of, as files: looked up as a shell does, once for all calls that
-//! come with the same rules.
+//! The programs that rules name, as files: looked up as a shell does, once for all calls with the
+//! same rules.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +17,7 @@ use super::identity::head_of;
 use super::matching::base;
 use podbay_wire::ExecRule;
 
-/// Program loaders, by which a program started under another name is recognized.
+/// Dynamic loaders, by which a program started under another name is recognized.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -44,7 +44,7 @@ pub(crate) struct KnownPrograms {
     last: Mutex<Option<(Lookup, Arc<[KnownProgram]>)>>,
 }
 
-/// What the result depends on.
+/// What the lookup depends on.
 #[derive(Debug, PartialEq, Eq)]
 struct Lookup {
     names: Vec<String>,
@@ -118,16 +118,17 @@ fn find(names: &[String], path: &[u8]) -> Vec<KnownProgram> {
     in_path.chain(loaders).collect()
 }
 
-/// Returns `None` where there is no such file, or where it is one for many names, which are all it
-/// can be known by.
+/// Returns `None` where there is no such file, or where it is a multi-call program, which only its
+/// names tell apart.
 fn known_program(name: &str, file: &Path) -> Option<KnownProgram> {
     const MANY_NAMES: u64 = 2;
-    // Of most names there is none in most folders: one look tells.
+    // Most names are missing in most folders: one `stat` is enough.
     fs::metadata(file).ok()?;
     let file = file.canonicalize().ok()?;
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
     let own = base(file.as_os_str().as_bytes());
-    // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, which is many.
+    // `gcc` is a link to `x86_64-linux-gnu-gcc-14`; `ls` may be one to `busybox`, a multi-call
+    // program.
     let is_part = || {
         own.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'+')
             .any(|part| part == name.as_bytes())
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_looked_up_again_only_where_rules_path_or_its_folders_change() {
+    fn programs_are_looked_up_again_only_when_rules_path_or_folders_change() {
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
         for folder in [&first, &second] {
@@ -198,7 +199,7 @@ mod tests {
             Arc::ptr_eq(&found, &known.of(&tool, &path)),
             "it was looked up again"
         );
-        // A program that comes in front counts from then on.
+        // A program that appears in an earlier folder counts from then on.
         fs::write(first.join("tool"), "y").expect("written");
         assert_eq!(
             inodes(&known.of(&tool, &path), "tool"),
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_program_of_many_names_is_known_by_its_names_alone() {
+    fn a_multi_call_program_is_known_by_its_names_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("manybox"), "x").expect("written");

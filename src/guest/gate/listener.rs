@@ -1,4 +1,4 @@
-//! The kernel's questions, and the answers to them.
+//! The kernel's seccomp notifications, and the answers to them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,8 +13,8 @@ use nix::poll::PollFlags;
 use nix::poll::PollTimeout;
 use nix::poll::poll;
 
-/// Where the kernel asks. Who made the call waits for the answer, and gets the error ENOSYS when
-/// this is closed.
+/// The descriptor on which the kernel asks. The calling thread waits for the answer, and gets
+/// ENOSYS when this is closed.
 #[derive(Debug)]
 pub(crate) struct Listener(OwnedFd);
 
@@ -22,25 +22,25 @@ pub(crate) struct Listener(OwnedFd);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) id: u64,
-    /// The thread that made the call, by its number here.
+    /// The thread that made the call, by its id in this pid namespace.
     pub(crate) thread: i32,
     pub(crate) call: i64,
     pub(crate) arguments: [u64; 6],
 }
 
-/// What comes of a wait for a question.
+/// The result of waiting for a question.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Received {
     Question(Question),
-    /// Whoever asked is gone, or the time is over.
+    /// The asking thread is gone, or the time is over.
     Nothing,
     /// No process is left that could ask.
-    Over,
+    Closed,
 }
 
-/// What the kernel fills, with room for what a later one adds.
+/// Buffer for the kernel, with room for fields that a later version adds.
 #[repr(C)]
-struct Filled {
+struct NotificationBuffer {
     question: libc::seccomp_notif,
     added: [u64; 32],
 }
@@ -50,28 +50,28 @@ impl Listener {
         Self(fd)
     }
 
-    /// Waits for a question, for ever where no time is given.
+    /// Waits for a question, forever where no time is given.
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
-    pub(crate) fn wait(&self, within: Option<Duration>) -> Asked {
+    pub(crate) fn wait(&self, within: Option<Duration>) -> Received {
         let timeout = within.map_or(PollTimeout::NONE, |time| {
             PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)
         });
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return Asked::Over,
+            Err(_) => return Received::Closed,
         }
         let events = fds[0].revents().unwrap_or(PollFlags::empty());
         if !events.contains(PollFlags::POLLIN) {
             return if events.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
-                Asked::Over
+                Received::Closed
             } else {
-                Asked::Nothing
+                Received::Nothing
             };
         }
-        // SAFETY: it consists of numbers, which may be zero; the kernel wants it so.
-        let mut filled: Filled = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel fills what it is given, which has more room than it needs.
+        // SAFETY: it consists of numbers, which may be zero; the kernel requires zeroes.
+        let mut filled: NotificationBuffer = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills the buffer, which is larger than the struct.
         if unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -80,14 +80,14 @@ impl Listener {
             )
         } != 0
         {
-            // Whoever asked may be gone by now.
-            return Asked::Nothing;
+            // The asking thread may be gone by now.
+            return Received::Nothing;
         }
-        let Filled {
+        let NotificationBuffer {
             question: libc::seccomp_notif { id, pid, data, .. },
             ..
         } = filled;
-        Asked::Question(Question {
+        Received::Question(Question {
             id,
             thread: pid as i32,
             call: i64::from(data.nr),
@@ -95,8 +95,8 @@ impl Listener {
         })
     }
 
-    /// Lets the kernel carry out the call. What its arguments lead to may be another by then.
-    pub(crate) fn go_on(&self, question: u64) {
+    /// Lets the kernel execute the call, which resolves its arguments anew.
+    pub(crate) fn continue_call(&self, question: u64) {
         self.answer(
             question,
             0,
@@ -109,13 +109,13 @@ impl Listener {
         self.answer(question, 0, -(errno as i32), 0);
     }
 
-    /// Answers in the kernel's place that the call was carried out.
+    /// Answers in the kernel's place that the call succeeded.
     pub(crate) fn done(&self, question: u64) {
         self.answer(question, 0, 0, 0);
     }
 
     /// Answers an open with a file that is open here.
-    pub(crate) fn hand_over(
+    pub(crate) fn answer_with_file(
         &self,
         id: u64,
         file: &OwnedFd,
@@ -138,14 +138,14 @@ impl Listener {
     }
 
     /// Returns whether the kernel can be answered with a file: since Linux 5.9.
-    pub(crate) fn can_hand_over(&self) -> bool {
-        // No question has this number.
+    pub(crate) fn can_answer_with_file(&self) -> bool {
+        // No question has this id.
         self.0
             .try_clone()
             .is_ok_and(|file| self.add(u64::MAX, &file, true, 0) == Err(Errno::ENOENT))
     }
 
-    /// Puts a file among those of the process that asked, and returns its number there.
+    /// Adds a file to the descriptors of the asking process; returns its number there.
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
     fn add(&self, id: u64, file: &OwnedFd, close_on_exec: bool, flags: u32) -> Result<i32, Errno> {
         let newfd_flags = if close_on_exec {
@@ -160,7 +160,7 @@ impl Listener {
             newfd: 0,
             newfd_flags,
         };
-        // SAFETY: the kernel reads what it is given.
+        // SAFETY: the kernel only reads the struct.
         Errno::result(unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -170,10 +170,11 @@ impl Listener {
         })
     }
 
-    /// Returns whether whoever asked still waits, so that what was read by its number was its own.
+    /// Returns whether the asking thread still waits: only then what was read by its id was its
+    /// own.
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
     pub(crate) fn is_waiting(&self, question: u64) -> bool {
-        // SAFETY: the kernel reads the number that it is given.
+        // SAFETY: the kernel only reads the id.
         unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -191,8 +192,8 @@ impl Listener {
             error,
             flags,
         };
-        // SAFETY: the kernel reads what it is given. Whoever asked may be gone, which is an error
-        // and none of ours.
+        // SAFETY: the kernel only reads the struct. The asking thread may be gone: that error is
+        // ignored.
         unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -202,9 +203,10 @@ impl Listener {
         };
     }
 
-    /// Returns whether an answer to go on is one that the kernel knows: before Linux 5.5 it is not.
+    /// Answers a question with "continue"; an error: the kernel does not know that answer (before
+    /// Linux 5.5).
     #[expect(unsafe_code, reason = "neither nix nor seccompiler has this request")]
-    pub(crate) fn can_go_on(&self, id: u64) -> io::Result<()> {
+    pub(crate) fn can_continue(&self, id: u64) -> io::Result<()> {
         let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
         let answer = libc::seccomp_notif_resp {
             id,
@@ -212,7 +214,7 @@ impl Listener {
             error: 0,
             flags,
         };
-        // SAFETY: the kernel reads what it is given.
+        // SAFETY: the kernel only reads the struct.
         Errno::result(unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),

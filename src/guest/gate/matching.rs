@@ -1,26 +1,26 @@
-//! Whether a rule speaks of a program. Plain functions over words: what is read of a process is put
-//! together elsewhere.
+//! Whether a rule matches a program. Plain functions over names and arguments; `process` and
+//! `invocations` collect those.
 
 use podbay_wire::ExecRule;
 use podbay_wire::behind_git_options;
 
-/// Versions that a program's name may end with are left out so often.
+/// How many name forms are tried: the name, and up to three without trailing version numbers.
 const SHORTER: usize = 4;
 
-/// A program by all its names, with what it is given.
+/// A program with all its names and its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Form {
-    /// Of its file, of the path that was called, of what it is told it is called: a rule that
-    /// denies or asks speaks of it by any of them.
+pub(super) struct Invocation {
+    /// Of its file, of the path that was called, and its `argv[0]`: a rule that denies or asks
+    /// matches any of them.
     pub(super) names: Vec<Vec<u8>>,
-    /// Its arguments, without the name.
+    /// Its arguments, without `argv[0]`.
     pub(super) words: Vec<Vec<u8>>,
-    /// Whether it has more of them than are known.
+    /// Whether it has more arguments than were read.
     pub(super) truncated: bool,
 }
 
-impl Form {
-    /// Returns a form with a name besides, by its path and by its last part.
+impl Invocation {
+    /// Adds a name: the whole path and its last part.
     pub(super) fn named(mut self, name: &[u8]) -> Self {
         let last = base(name);
         for name in [name, last] {
@@ -31,7 +31,7 @@ impl Form {
         self
     }
 
-    /// Returns whether one of its names is this one.
+    /// Returns whether `name` is one of its names.
     pub(super) fn is_called(&self, name: &[u8]) -> bool {
         self.names.iter().any(|known| known == name)
     }
@@ -42,13 +42,12 @@ pub(super) fn base(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// Returns whether a rule speaks of a program. Of arguments that are not known it is taken to
-/// speak.
-pub(super) fn speaks_of(rule: &ExecRule, form: &Form) -> bool {
+/// Returns whether a rule matches a program. Arguments beyond the known ones count as matching.
+pub(super) fn matches(rule: &ExecRule, form: &Invocation) -> bool {
     let Some((name, behind)) = rule.words.split_first() else {
         return false;
     };
-    // Behind `--` there are no options.
+    // Arguments after `--` are not options.
     if form
         .words
         .iter()
@@ -57,23 +56,27 @@ pub(super) fn speaks_of(rule: &ExecRule, form: &Form) -> bool {
     {
         return false;
     }
-    let follow = |words: &[Vec<u8>]| follow(behind, words, rule, form.truncated);
+    let arguments_match = |words: &[Vec<u8>]| arguments_match(behind, words, rule, form.truncated);
     form.names.iter().any(|own| {
         let is_it = |words: &[Vec<u8>]| {
-            versions(own).any(|own| name.iter().any(|pattern| fits(pattern.as_bytes(), own)))
-                && follow(words)
+            versions(own).any(|own| {
+                name.iter()
+                    .any(|pattern| glob_matches(pattern.as_bytes(), own))
+            }) && arguments_match(words)
         };
-        // Git's verbs are programs of their own, too, in git's own folder.
+        // Git's verbs are also programs of their own (`git-push`), in git's exec path.
         let of_git = base(own).strip_prefix(b"git-").is_some_and(|verb| {
             let words: Vec<Vec<u8>> = [&[verb.to_vec()][..], &form.words].concat();
-            name.iter().any(|pattern| fits(pattern.as_bytes(), b"git")) && follow(&words)
+            name.iter()
+                .any(|pattern| glob_matches(pattern.as_bytes(), b"git"))
+                && arguments_match(&words)
         });
         let behind_options = || own == b"git" && is_it(behind_git_options(&form.words));
         is_it(&form.words) || of_git || behind_options()
     })
 }
 
-/// Returns a name, and what it is without the version that it ends with: `python3.13`, `python3`,
+/// Returns a name, then the name without its trailing version numbers: `python3.13`, `python3`,
 /// `python`.
 fn versions(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(name), |name| without_version(name)).take(SHORTER)
@@ -89,9 +92,14 @@ fn without_version(name: &[u8]) -> Option<&[u8]> {
     (end + 1 < name.len() && !rest.is_empty()).then_some(rest)
 }
 
-/// Returns whether words are what a rule goes on with. Of several stars only the last one is tried
-/// anew, as each other pattern takes one word.
-fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], rule: &ExecRule, truncated: bool) -> bool {
+/// Returns whether arguments match the patterns after a rule's name. On a mismatch only the last
+/// star is extended, because every other pattern takes exactly one argument.
+fn arguments_match(
+    patterns: &[Vec<String>],
+    words: &[Vec<u8>],
+    rule: &ExecRule,
+    truncated: bool,
+) -> bool {
     let is_between =
         |word: &[u8]| rule.options_between && word.starts_with(b"-") | word.starts_with(b"+");
     let is_star = |pattern: &[String]| pattern.iter().any(|pattern| pattern == "*");
@@ -108,7 +116,7 @@ fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], rule: &ExecRule, truncate
             (Some(pattern), Some(found))
                 if pattern
                     .iter()
-                    .any(|pattern| fits(pattern.as_bytes(), found)) =>
+                    .any(|pattern| glob_matches(pattern.as_bytes(), found)) =>
             {
                 at += 1;
                 word += 1;
@@ -131,8 +139,8 @@ fn follow(patterns: &[Vec<String>], words: &[Vec<u8>], rule: &ExecRule, truncate
     }
 }
 
-/// Returns whether a word is what a pattern says, in which `*` stands for any bytes.
-fn fits(pattern: &[u8], word: &[u8]) -> bool {
+/// Returns whether a word matches a pattern, in which `*` stands for any bytes.
+fn glob_matches(pattern: &[u8], word: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = word.strip_prefix(first) else {
@@ -161,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    /// `git|hub push* *`: alternatives parted by bars, and any more words where the last one is
-    /// `*`.
+    /// `git|hub push* *`: alternatives separated by bars, and any further arguments where the last
+    /// one is `*`.
     fn rule(text: &str) -> ExecRule {
         let mut words: Vec<Vec<String>> = text
             .split_whitespace()
@@ -184,12 +192,12 @@ mod tests {
         }
     }
 
-    fn form(text: &str) -> Form {
+    fn form(text: &str) -> Invocation {
         let mut words = text.split_whitespace().map(|word| word.as_bytes().to_vec());
         let name = words.next().expect("a name");
-        Form {
+        Invocation {
             words: words.collect(),
-            ..Form::default()
+            ..Invocation::default()
         }
         .named(&name)
     }
@@ -198,20 +206,20 @@ mod tests {
     fn check(text: &str, speaks: &[&str], does_not: &[&str]) {
         for command in speaks {
             assert!(
-                speaks_of(&rule(text), &form(command)),
-                "{text} speaks of {command}"
+                matches(&rule(text), &form(command)),
+                "{text} matches {command}"
             );
         }
         for command in does_not {
             assert!(
-                !speaks_of(&rule(text), &form(command)),
-                "{text} does not speak of {command}"
+                !matches(&rule(text), &form(command)),
+                "{text} does not match {command}"
             );
         }
     }
 
     #[test]
-    fn a_rule_speaks_of_words_and_not_of_letters() {
+    fn rules_match_whole_words() {
         check(
             "git push* *",
             &[
@@ -242,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_alone_stands_for_any_number_of_words() {
+    fn a_lone_star_matches_any_number_of_arguments() {
         check(
             "git * --force *",
             &[
@@ -267,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_git_itself_do_not_hide_its_verb_and_its_own_programs_are_its_verbs() {
+    fn git_verbs_match_behind_global_options_and_as_programs() {
         check(
             "git push* *",
             &[
@@ -284,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_in_a_name_is_left_out() {
+    fn a_version_in_a_name_is_ignored() {
         check(
             "python3 *",
             &["python3 -c x", "python3.13 x", "/usr/bin/python3.13 x"],
@@ -296,15 +304,15 @@ mod tests {
     }
 
     #[test]
-    fn one_of_its_names_is_enough_and_what_is_not_known_of_its_words_counts() {
+    fn any_name_matches_and_unknown_arguments_count_as_matching() {
         let called = form("ls push").named(b"/usr/bin/git");
-        assert!(speaks_of(&rule("git push *"), &called) && speaks_of(&rule("ls *"), &called));
-        let cut = Form {
+        assert!(matches(&rule("git push *"), &called) && matches(&rule("ls *"), &called));
+        let cut = Invocation {
             truncated: true,
             ..form("tool a b")
         };
-        assert!(speaks_of(&rule("tool a b c *"), &cut) && !speaks_of(&rule("tool a c *"), &cut));
-        assert!(!speaks_of(
+        assert!(matches(&rule("tool a b c *"), &cut) && !matches(&rule("tool a c *"), &cut));
+        assert!(!matches(
             &ExecRule {
                 words: Vec::new(),
                 ..rule("x")
@@ -314,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_between_words_and_some_of_them_mean_that_nothing_happens() {
+    fn options_may_be_interspersed_and_some_of_them_exempt() {
         let rule = ExecRule {
             options_between: true,
             unless: vec!["--dry-run".to_owned()],
@@ -326,7 +334,7 @@ mod tests {
             "npm +a -b publish",
             "npm publish -- --dry-run",
         ] {
-            assert!(speaks_of(&rule, &form(command)), "{command}");
+            assert!(matches(&rule, &form(command)), "{command}");
         }
         for command in [
             "npm run publish",
@@ -334,17 +342,17 @@ mod tests {
             "npm --quiet",
             "npm --dry-run publish",
         ] {
-            assert!(!speaks_of(&rule, &form(command)), "{command}");
+            assert!(!matches(&rule, &form(command)), "{command}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_words_like_others() {
-        let odd = Form {
+    fn arguments_that_are_not_utf8_match_like_others() {
+        let odd = Invocation {
             names: vec![b"\xff".to_vec()],
             words: vec![b"a\xfe".to_vec()],
             truncated: false,
         };
-        assert!(speaks_of(&rule("* a* *"), &odd) && !speaks_of(&rule("* b* *"), &odd));
+        assert!(matches(&rule("* a* *"), &odd) && !matches(&rule("* b* *"), &odd));
     }
 }

@@ -1,20 +1,21 @@
-//! Whether the kernel lets a supervisor be asked at all: tried once, at the guest's start.
+//! Whether this kernel supports the gate: tried once, at the guest's start.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::listener::Asked;
 use super::listener::Listener;
+use super::listener::Received;
 use crate::call_filter;
 use podbay_wire::message::ExecGate;
 
-/// How long the kernel may take to hand a question on; it takes microseconds.
+/// How long the kernel may take to deliver a question; it takes microseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Has a thread of its own ask, under a filter that ends with it.
-pub fn find() -> ExecGate {
+/// Lets a thread make a filtered system call, and sees whether the kernel asks. The filter ends
+/// with the thread.
+pub fn probe_exec_gate() -> ExecGate {
     let (sender, receiver) = mpsc::channel();
-    let asking = std::thread::Builder::new()
+    let host_answers = std::thread::Builder::new()
         .name("probe".to_owned())
         .stack_size(128 * 1024)
         .spawn(move || {
@@ -25,7 +26,7 @@ pub fn find() -> ExecGate {
                 nix::unistd::getppid();
             }
         });
-    let Ok(asking) = asking else {
+    let Ok(host_answers) = host_answers else {
         return ExecGate::Absent;
     };
     let found = match receiver.recv() {
@@ -33,14 +34,16 @@ pub fn find() -> ExecGate {
         Ok(Err(error)) if error.raw_os_error() == Some(libc::EBUSY) => ExecGate::Taken,
         Ok(Err(_)) | Err(_) => ExecGate::Absent,
     };
-    let _ = asking.join();
+    let _ = host_answers.join();
     found
 }
 
 fn answer(listener: &Listener) -> ExecGate {
     match listener.wait(Some(PATIENCE)) {
-        // Whoever asked gets an error when the listener is closed.
-        Asked::Question(question) if listener.can_go_on(question.id).is_ok() => ExecGate::Works,
+        // The asking thread gets an error when the listener is closed.
+        Received::Question(question) if listener.can_continue(question.id).is_ok() => {
+            ExecGate::Works
+        }
         _ => ExecGate::Absent,
     }
 }
@@ -52,14 +55,18 @@ mod tests {
     use crate::call_filter::Watched;
 
     #[test]
-    fn where_nobody_else_is_asked_it_works_and_below_another_listener_it_is_taken() {
-        assert_eq!(find(), ExecGate::Works, "this kernel asks");
+    fn the_gate_works_unless_another_listener_is_installed() {
+        assert_eq!(probe_exec_gate(), ExecGate::Works, "this kernel asks");
         let below = std::thread::spawn(|| {
             let listener = call_filter::apply(Tracing::Own, Watched::default()).expect("applied");
             assert!(listener.is_some());
-            find()
+            probe_exec_gate()
         });
         assert_eq!(below.join().expect("no panic"), ExecGate::Taken);
-        assert_eq!(find(), ExecGate::Works, "the filter was that thread's own");
+        assert_eq!(
+            probe_exec_gate(),
+            ExecGate::Works,
+            "the filter was that thread's own"
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! What is read of a process that waits: what it is to execute, or executes by now, its arguments,
-//! where it is.
+//! What is read about a process that waits: the program that it executes or is about to execute,
+//! its arguments, its working directory.
 //!
-//! Before an exec this is what lies in its memory, which it may change while it is looked at. After
-//! it, it is what the kernel took.
+//! Before an exec the data lies in the memory of the process, which may change it meanwhile. After
+//! the exec it is what the kernel took.
 
 use std::ffi::CString;
 use std::fs;
@@ -22,42 +22,42 @@ use nix::fcntl::AtFlags;
 use nix::sys::statfs::FsType;
 use nix::sys::statfs::fstatfs;
 
+use super::folder_rename::RenameEnd;
+use super::folder_rename::is_folder;
 use super::listener::Question;
-use super::matching::Form;
-use super::rename_folder::Place;
-use super::rename_folder::is_folder;
+use super::matching::Invocation;
 
-/// Most bytes of arguments that are looked at, and most words of a process's memory: what lies
-/// there is read one by one.
+/// Most bytes of arguments that are read, and most arguments read from a process's memory, one by
+/// one.
 const MAX_BYTES: u64 = 256 * 1024;
 const MAX_WORDS: usize = 4096;
 
-/// Longest path, and how much of a word is read at once; the kernel's pages are no smaller.
+/// Longest path, and how much of an argument is read at once; the kernel's pages are no smaller.
 pub(super) const MAX_PATH: usize = 4096;
 const PAGE: u64 = 4096;
 
-/// A program that is to be executed, or stands there and has not begun.
+/// A program that is about to be executed, or was executed and has not run yet.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// The path that was called, where it is known.
+    /// The path given to `execve`, where it is known.
     pub(super) called: Vec<u8>,
-    /// The file, as the kernel names it; none: nobody can say.
-    pub(super) file: Option<Opened>,
+    /// The file, named by the kernel; `None` where it is unknown.
+    pub(super) file: Option<HeldFile>,
     pub(super) argv: Arguments,
 }
 
-/// A file that is held, whatever becomes of its name.
+/// An open `O_PATH` descriptor's file: it stays the same file when its name changes.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct HeldFile {
     pub(super) name: Vec<u8>,
     pub(super) metadata: Metadata,
-    /// By which it can be opened.
-    pub(super) way: PathBuf,
-    /// Keeps the way good.
+    /// Path under `/proc/self/fd` or `/proc/PID/exe` by which it can be opened.
+    pub(super) openable: PathBuf,
+    /// Keeps `openable` valid.
     _held: Option<File>,
 }
 
-/// The words a program is given, with what it is called in front.
+/// The arguments of a program, `argv[0]` first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arguments {
     pub(super) words: Vec<Vec<u8>>,
@@ -66,7 +66,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Takes what the kernel says of a process: each word with a zero byte behind it.
+    /// Parses `/proc/PID/cmdline`: each argument ends with a zero byte.
     fn parse(mut bytes: Vec<u8>) -> Self {
         let truncated = bytes.len() as u64 > MAX_BYTES;
         bytes.truncate(MAX_BYTES as usize);
@@ -82,34 +82,34 @@ impl Arguments {
     }
 }
 
-/// Reads what a process executes by now; `None`: it is gone.
-pub(super) fn begun(process: i32) -> Option<Program> {
+/// Reads what a process executes now; `None`: it is gone.
+pub(super) fn after_exec(process: i32) -> Option<Program> {
     let mut bytes = Vec::with_capacity(1024);
     File::open(format!("/proc/{process}/cmdline"))
         .ok()?
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .ok()?;
-    let way = PathBuf::from(format!("/proc/{process}/exe"));
-    let file = fs::read_link(&way).and_then(|name| {
-        let metadata = fs::metadata(&way)?;
-        Ok(Opened {
+    let openable = PathBuf::from(format!("/proc/{process}/exe"));
+    let file = fs::read_link(&openable).and_then(|name| {
+        let metadata = fs::metadata(&openable)?;
+        Ok(HeldFile {
             name: name.into_os_string().into_vec(),
             metadata,
-            way,
+            openable,
             _held: None,
         })
     });
     Some(Program {
-        called: called(process),
+        called: kernel_name(process),
         file: file.ok(),
         argv: Arguments::parse(bytes),
     })
 }
 
-/// Returns what the kernel calls a program after the file that was called, a script's own included;
-/// it keeps 15 bytes, and where there may be more, it says nothing certain.
-fn called(process: i32) -> Vec<u8> {
+/// Returns the name that the kernel gives a program after the path that was called (a script's own
+/// included). It keeps 15 bytes; a name of that length may be longer, so it is not returned.
+fn kernel_name(process: i32) -> Vec<u8> {
     const KEPT: usize = 15;
     let mut name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
     if name.last() == Some(&b'\n') {
@@ -118,9 +118,9 @@ fn called(process: i32) -> Vec<u8> {
     if name.len() < KEPT { name } else { Vec::new() }
 }
 
-/// Reads what a process is about to execute. An error: it cannot be looked into, or what it says
+/// Reads what a process is about to execute. An error: its memory is not readable, or the path
 /// leads nowhere.
-pub(super) fn wanted(question: &Question) -> io::Result<Program> {
+pub(super) fn before_exec(question: &Question) -> io::Result<Program> {
     let [first, second, third, _, fifth, _] = question.arguments;
     let (folder, path, argv, flags) = if question.call == libc::SYS_execveat {
         (first as i32, second, third, fifth as i32)
@@ -139,7 +139,9 @@ pub(super) fn wanted(question: &Question) -> io::Result<Program> {
 
 /// Returns both ends of a rename that a process asks for, and its flags, where a folder of an
 /// overlay is to be renamed.
-pub(super) fn folder_to_rename(question: &Question) -> io::Result<Option<(Place, Place, u32)>> {
+pub(super) fn folder_to_rename(
+    question: &Question,
+) -> io::Result<Option<(RenameEnd, RenameEnd, u32)>> {
     const OVERLAY: FsType = FsType(0x794c_7630);
     let [first, second, third, fourth, fifth, _] = question.arguments;
     let (from, to, flags) = match question.call {
@@ -175,8 +177,8 @@ pub(super) fn folder_to_rename(question: &Question) -> io::Result<Option<(Place,
     Ok(to.map(|to| (from, to, flags)))
 }
 
-/// Holds the folder in which a path names something; `None`: it names none in a folder.
-fn place(process: i32, folder: i32, path: &[u8]) -> io::Result<Option<Place>> {
+/// Opens the parent folder of a path; `None`: the path does not end with a name.
+fn place(process: i32, folder: i32, path: &[u8]) -> io::Result<Option<RenameEnd>> {
     let end = path
         .iter()
         .rposition(|&byte| byte != b'/')
@@ -190,24 +192,24 @@ fn place(process: i32, folder: i32, path: &[u8]) -> io::Result<Option<Place>> {
     if matches!(name, b"" | b"." | b"..") {
         return Ok(None);
     }
-    let way = way(process, folder, if above.is_empty() { b"." } else { above });
+    let openable = openable(process, folder, if above.is_empty() { b"." } else { above });
     let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
     let folder = File::options()
         .read(true)
         .custom_flags(flags)
-        .open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
+        .open(Path::new(std::ffi::OsStr::from_bytes(&openable)))?;
     let name = CString::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
-    Ok(Some(Place {
+    Ok(Some(RenameEnd {
         folder: folder.into(),
         name,
     }))
 }
 
-/// Returns the way by which a path of a process can be opened from here.
-fn way(process: i32, folder: i32, path: &[u8]) -> Vec<u8> {
+/// Returns a path by which the path of another process can be opened from here.
+fn openable(process: i32, folder: i32, path: &[u8]) -> Vec<u8> {
     let own = |rest: &[u8]| [format!("/proc/{process}").as_bytes(), rest].concat();
     match path {
-        // These are the reader's own to the kernel.
+        // These links mean the reading process to the kernel.
         [
             b'/',
             b'p',
@@ -228,35 +230,35 @@ fn way(process: i32, folder: i32, path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Holds the file that a path means to a process.
-fn hold(process: i32, folder: i32, path: &[u8], flags: i32) -> io::Result<Opened> {
-    let way = match path {
+/// Opens the file that a path means to a process.
+fn hold(process: i32, folder: i32, path: &[u8], flags: i32) -> io::Result<HeldFile> {
+    let openable = match path {
         [] if flags & libc::AT_EMPTY_PATH == 0 => return Err(io::ErrorKind::NotFound.into()),
         [] if folder == libc::AT_FDCWD => format!("/proc/{process}/cwd").into_bytes(),
         [] => format!("/proc/{process}/fd/{folder}").into_bytes(),
-        path => way(process, folder, path),
+        path => openable(process, folder, path),
     };
     let held = File::options()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
-        .open(Path::new(std::ffi::OsStr::from_bytes(&way)))?;
-    let way = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-    let name = fs::read_link(&way)?.into_os_string().into_vec();
-    Ok(Opened {
+        .open(Path::new(std::ffi::OsStr::from_bytes(&openable)))?;
+    let openable = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+    let name = fs::read_link(&openable)?.into_os_string().into_vec();
+    Ok(HeldFile {
         name,
         metadata: held.metadata()?,
-        way,
+        openable,
         _held: Some(held),
     })
 }
 
-impl Opened {
-    /// Holds another file that a process names, such as the program behind one that loads it.
+impl HeldFile {
+    /// Opens another file that a process names, such as the program behind a loader.
     pub(super) fn of(process: i32, path: &[u8]) -> Option<Self> {
         hold(process, libc::AT_FDCWD, path, 0).ok()
     }
 
-    /// Returns whether no name leads to it.
+    /// Returns whether the file has no name any more.
     pub(super) fn is_unnamed(&self) -> bool {
         self.name.ends_with(b" (deleted)")
             || self.name.starts_with(b"/memfd:")
@@ -264,7 +266,7 @@ impl Opened {
     }
 }
 
-/// Reads the words of an array of pointers.
+/// Reads the strings of an array of pointers.
 fn words(memory: &File, array: u64) -> io::Result<Arguments> {
     const SIZE: u64 = size_of::<u64>() as u64;
     let mut all = Arguments::default();
@@ -282,7 +284,7 @@ fn words(memory: &File, array: u64) -> io::Result<Arguments> {
             let at = array
                 .checked_add(n * SIZE)
                 .ok_or(io::ErrorKind::InvalidInput)?;
-            // To the end of its page, behind which there may be nothing.
+            // To the end of its page: the next one may not be mapped.
             let mut bytes =
                 vec![0; ((PAGE - at % PAGE).clamp(SIZE, 64 * SIZE) / SIZE * SIZE) as usize];
             memory.read_exact_at(&mut bytes, at)?;
@@ -306,11 +308,11 @@ fn words(memory: &File, array: u64) -> io::Result<Arguments> {
     Ok(all)
 }
 
-/// Reads what ends with a zero byte; `None`: it is longer than that.
+/// Reads a string that ends with a zero byte; `None`: it is longer than `most`.
 pub(super) fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     let mut page = [0; PAGE as usize];
-    // Most words are short.
+    // Most arguments are short.
     let mut room = 256;
     while text.len() <= most {
         let length = (PAGE - at % PAGE).min(room) as usize;
@@ -328,7 +330,7 @@ pub(super) fn text(memory: &File, mut at: u64, most: usize) -> io::Result<Option
     Ok(None)
 }
 
-/// Returns where a process is.
+/// Returns the working directory of a process.
 pub(super) fn directory(process: i32) -> Vec<u8> {
     fs::read_link(format!("/proc/{process}/cwd"))
         .map(|path| path.into_os_string().into_vec())
@@ -336,9 +338,9 @@ pub(super) fn directory(process: i32) -> Vec<u8> {
 }
 
 /// Returns what a process executes now, by its name alone.
-pub(super) fn executed_by(thread: i32) -> Option<Form> {
+pub(super) fn executed_by(thread: i32) -> Option<Invocation> {
     let name = fs::read_link(format!("/proc/{thread}/exe")).ok()?;
-    Some(Form::default().named(name.as_os_str().as_bytes()))
+    Some(Invocation::default().named(name.as_os_str().as_bytes()))
 }
 
 /// Returns the process that a thread belongs to.
@@ -352,7 +354,7 @@ pub(super) fn process_of(thread: i32) -> Option<i32> {
         .ok()
 }
 
-/// Returns what a process takes off the mode of what it makes.
+/// Returns the umask of a process.
 pub(super) fn umask(process: i32) -> u32 {
     const USUAL: u32 = 0o022;
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -362,10 +364,10 @@ pub(super) fn umask(process: i32) -> u32 {
         .unwrap_or(USUAL)
 }
 
-/// Returns whether a process has a terminal of its own; one that is gone has none.
+/// Returns whether a process has a controlling terminal; one that is gone has none.
 pub(super) fn has_terminal(process: i32) -> bool {
     let stat = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
-    // Its name may hold anything, and ends with the last parenthesis.
+    // The command name may hold any bytes, and ends with the last parenthesis.
     let fields = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
     fields
         .split(|&byte| byte == b' ')
@@ -378,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_may_be_empty_and_need_not_end() {
+    fn arguments_may_be_empty_and_unterminated() {
         let words = |bytes: &[u8]| Arguments::parse(bytes.to_vec()).words;
         assert_eq!(words(b"a\0\0b\0"), [&b"a"[..], b"", b"b"]);
         assert_eq!(words(b"a\0"), [b"a"]);
@@ -390,17 +392,17 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_read_as_it_was_started() {
-        let begun = begun(std::process::id() as i32).expect("it is there");
+    fn this_process_is_read_with_its_program_and_arguments() {
+        let program = after_exec(std::process::id() as i32).expect("it is there");
         let own: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
         assert_eq!(
-            begun.argv,
+            program.argv,
             Arguments {
                 words: own,
                 truncated: false
             }
         );
-        let file = begun.file.expect("known");
+        let file = program.file.expect("known");
         assert_eq!(
             file.name,
             std::env::current_exe()
@@ -408,10 +410,10 @@ mod tests {
                 .into_os_string()
                 .into_vec()
         );
-        assert!(!file.is_unnamed() && super::begun(i32::MAX).is_none());
+        assert!(!file.is_unnamed() && super::after_exec(i32::MAX).is_none());
     }
 
-    /// Puts words where a process would have them, and asks about them.
+    /// Lays arguments out as a process has them, and reads them as those of a question.
     #[track_caller]
     fn read(path: &str, words: &[&[u8]]) -> io::Result<Program> {
         let path = CString::new(path).expect("no zero byte");
@@ -425,19 +427,19 @@ mod tests {
             .chain([std::ptr::null()])
             .collect();
         let arguments = [path.as_ptr() as u64, pointers.as_ptr() as u64, 0, 0, 0, 0];
-        let found = wanted(&Question {
+        let found = before_exec(&Question {
             id: 0,
             thread: nix::unistd::gettid().as_raw(),
             call: libc::SYS_execve,
             arguments,
         });
-        // They had to live until here.
+        // The pointers were valid until here.
         drop((path, words));
         found
     }
 
     #[test]
-    fn what_is_to_be_executed_is_read_from_memory_in_bounds() {
+    fn arguments_before_an_exec_are_read_within_bounds() {
         let found = read("/bin/sh", &[b"sh", b"", &[b'x'; 10_000], b"\xff"]).expect("read");
         assert_eq!(
             found.argv.words.iter().map(Vec::len).collect::<Vec<_>>(),
@@ -464,17 +466,17 @@ mod tests {
             call: libc::SYS_execve,
             arguments: [8, 16, 0, 0, 0, 0],
         };
-        assert!(wanted(&nowhere).is_err());
+        assert!(before_exec(&nowhere).is_err());
     }
 
     #[test]
-    fn a_descriptor_is_that_of_its_process_and_a_file_without_a_name_is_known_as_one() {
+    fn descriptors_are_the_processs_own_and_unnamed_files_are_recognized() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x");
         fs::write(&path, "x").expect("written");
         let file = File::open(&path).expect("there");
-        for way in ["/proc/self/fd", "/dev/fd"] {
-            let found = read(&format!("{way}/{}", file.as_raw_fd()), &[])
+        for openable in ["/proc/self/fd", "/dev/fd"] {
+            let found = read(&format!("{openable}/{}", file.as_raw_fd()), &[])
                 .expect("read")
                 .file
                 .expect("there");

@@ -1,79 +1,82 @@
-//! What is held while the host is asked: one question at a time, and the same one is not asked
-//! twice in a call.
+//! Calls that wait for the host's answer: one question at a time, and none is asked twice in a
+//! call.
 
 use std::collections::HashMap;
 
 use super::listener::Question;
 use super::process::Program;
-use super::ran::shortened;
+use super::program_log::shortened;
 use super::ticket::Ticket;
 use podbay_wire::AskedProgram;
 use podbay_wire::BytesPath;
 use podbay_wire::MAX_QUESTIONS;
 
-/// System calls that may wait for an answer at once: as many as a sandbox has processes, where
-/// nobody allows it far more of them.
+/// Most system calls that may wait for an answer at once: the default process limit of a sandbox,
+/// with room.
 const MOST: usize = 4096;
 
-/// What an answer is about.
+/// What a question is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum About {
+pub(super) enum Subject {
     /// A program: the path that was called, the words, the rule that asks.
     Program {
         called: Vec<u8>,
         words: Vec<Vec<u8>>,
         rule: String,
     },
-    /// All writes of the call, but for those to protected names.
+    /// All writes of the call, except those to protected names.
     Writes,
     /// Writes to this protected name.
     Name(BytesPath),
 }
 
-/// For what an answer is waited.
+/// What a pending call does once it is answered.
 #[derive(Debug)]
-pub(super) enum Waits {
-    /// A program that is to be executed; it goes on with this.
-    ToBegin(Ticket),
-    /// One that stands there already.
-    Begun,
+pub(super) enum HeldAt {
+    /// A program before its exec, with the ticket for it.
+    BeforeExec(Ticket),
+    /// A program after its exec.
+    AfterExec,
     Write(Question),
 }
 
 /// A system call that waits for an answer.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// The kernel's question.
+pub(super) struct PendingCall {
+    /// The id of the kernel's question.
     pub(super) id: u64,
     pub(super) process: i32,
-    pub(super) about: About,
+    pub(super) about: Subject,
     pub(super) asked: AskedProgram,
-    pub(super) waits: Waits,
+    pub(super) waits: HeldAt,
 }
 
-/// What is known of the answers.
+/// The answers so far, the open question, and the calls that wait.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    held: Vec<Held>,
-    answers: HashMap<About, bool>,
-    /// The number of the question that is open, and what it is about.
-    open: Option<(u32, About)>,
+    held: Vec<PendingCall>,
+    answers: HashMap<Subject, bool>,
+    /// The open question: its number and its subject.
+    open: Option<(u32, Subject)>,
     n_asked: u32,
 }
 
 /// A question with its number.
-pub(super) type Numbered = (u32, AskedProgram);
+pub(super) type NumberedQuestion = (u32, AskedProgram);
 
 impl Questions {
-    /// Returns what was answered.
-    pub(super) fn answer(&self, about: &About) -> Option<bool> {
+    /// Returns the answer already given about this.
+    pub(super) fn answer(&self, about: &Subject) -> Option<bool> {
         self.answers.get(about).copied()
     }
 
-    /// Holds what waits, and returns the question that is to be asked now. An error is what waits
-    /// and its answer: it was asked about already, or nobody can be asked.
-    pub(super) fn hold(&mut self, held: Held) -> Result<Option<Numbered>, Box<(Held, bool)>> {
-        // A yes is to what was shown whole; of a write that is the path.
+    /// Adds a pending call, and returns the question to ask now. An error is the call with its
+    /// answer: it is known already, or no question can be asked.
+    pub(super) fn hold(
+        &mut self,
+        held: PendingCall,
+    ) -> Result<Option<NumberedQuestion>, Box<(PendingCall, bool)>> {
+        // An approval covers what was shown whole; of a write that is the path.
         let is_not_whole = held.asked.truncated && held.asked.write.is_none();
         let cannot_be_asked =
             is_not_whole || self.held.len() >= MOST || self.n_asked >= MAX_QUESTIONS;
@@ -88,7 +91,7 @@ impl Questions {
     }
 
     /// Returns the next question, where none is open.
-    fn next(&mut self) -> Option<Numbered> {
+    fn next(&mut self) -> Option<NumberedQuestion> {
         if self.open.is_some() {
             return None;
         }
@@ -99,9 +102,13 @@ impl Questions {
         Some((number, held.asked.clone()))
     }
 
-    /// Takes an answer; returns all that waited for it, and the next question. One to a question
-    /// that is not open is about nothing.
-    pub(super) fn answered(&mut self, number: u32, yes: bool) -> (Vec<Held>, Option<Numbered>) {
+    /// Takes an answer; returns all calls that waited for it, and the next question. An answer to a
+    /// question that is not open changes nothing.
+    pub(super) fn answered(
+        &mut self,
+        number: u32,
+        yes: bool,
+    ) -> (Vec<PendingCall>, Option<NumberedQuestion>) {
         let Some((_, about)) = self.open.take_if(|(open, _)| *open == number) else {
             return (Vec::new(), None);
         };
@@ -114,8 +121,8 @@ impl Questions {
         (answered, next)
     }
 
-    /// Returns what waits and can be asked about no more.
-    pub(super) fn given_up(&mut self) -> Vec<Held> {
+    /// Returns the calls that can no longer be asked about.
+    pub(super) fn given_up(&mut self) -> Vec<PendingCall> {
         if self.open.is_none() && self.n_asked >= MAX_QUESTIONS {
             std::mem::take(&mut self.held)
         } else {
@@ -123,13 +130,13 @@ impl Questions {
         }
     }
 
-    /// Forgets those that ended meanwhile, as far as `is_there` says so.
+    /// Forgets calls whose thread is gone, as `is_there` tells.
     pub(super) fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
         self.held.retain(|held| is_there(held.id));
     }
 }
 
-/// Puts a program as a question.
+/// Builds the question about a program.
 pub(super) fn question(program: &Program, directory: Vec<u8>, rule: &str) -> AskedProgram {
     let (words, truncated) = shortened(&program.argv);
     let argv = words.into_iter().map(BytesPath::from_bytes).collect();
@@ -156,8 +163,8 @@ pub(super) fn question(program: &Program, directory: Vec<u8>, rule: &str) -> Ask
 mod tests {
     use super::*;
 
-    fn held(id: u64, words: &str) -> Held {
-        let about = About::Program {
+    fn held(id: u64, words: &str) -> PendingCall {
+        let about = Subject::Program {
             called: Vec::new(),
             words: vec![words.into()],
             rule: String::new(),
@@ -170,16 +177,16 @@ mod tests {
             rule: String::new(),
             write: None,
         };
-        Held {
+        PendingCall {
             id,
             process: 1,
             about,
             asked,
-            waits: Waits::Begun,
+            waits: HeldAt::AfterExec,
         }
     }
 
-    type Holding = Result<Option<Numbered>, Box<(Held, bool)>>;
+    type Holding = Result<Option<NumberedQuestion>, Box<(PendingCall, bool)>>;
 
     /// Returns the number of the question that was asked.
     fn is_asked(holding: &Holding) -> Option<u32> {
@@ -194,12 +201,12 @@ mod tests {
         holding.as_ref().err().map(|answered| answered.1)
     }
 
-    fn ids(held: &[Held]) -> Vec<u64> {
+    fn ids(held: &[PendingCall]) -> Vec<u64> {
         held.iter().map(|held| held.id).collect()
     }
 
     #[test]
-    fn one_question_is_open_and_an_answer_is_for_all_that_wait_for_it() {
+    fn one_question_is_open_and_its_answer_goes_to_all_equal_calls() {
         let mut questions = Questions::default();
         assert_eq!(is_asked(&questions.hold(held(1, "push"))), Some(0));
         for (id, words) in [(2, "push"), (3, "publish"), (4, "push")] {
@@ -227,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_too_long_or_too_much_is_not_asked_about() {
+    fn gone_truncated_and_excess_calls_are_not_asked_about() {
         let mut questions = Questions::default();
         assert_eq!(is_answered(&questions.hold(held(1, "long …"))), Some(false));
         for n in 0..MOST as u64 {

@@ -1,4 +1,4 @@
-//! What was let go on before an exec: it must be what stands there after it.
+//! A program that was allowed before its exec: the same one must be there after it.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::process::Program;
 pub(super) struct Ticket {
     pub(super) since: Instant,
     pub(super) context: Context,
-    /// A person said yes to exactly this.
+    /// The user approved exactly this.
     pub(super) is_allowed: bool,
     called: Vec<u8>,
     file: Option<(u64, u64)>,
@@ -32,7 +32,7 @@ impl Ticket {
         }
     }
 
-    /// The same, to which a person said yes.
+    /// The same ticket, approved by the user.
     pub(super) fn allowed(self) -> Self {
         Self {
             is_allowed: true,
@@ -41,17 +41,18 @@ impl Ticket {
         }
     }
 
-    /// Returns whether what stands there now was allowed.
+    /// Returns whether the user approved what is executed now.
     pub(super) fn allows(&self, program: &Program) -> bool {
         self.is_allowed && !self.truncated && self.is_of(program)
     }
 
-    /// Returns whether what stands there now is what was let go on.
+    /// Returns whether what is executed now is the program of this ticket.
     pub(super) fn is_of(&self, program: &Program) -> bool {
         let words = &program.argv.words;
         let rest = self.words.get(1..).unwrap_or_default();
         let is_script = || {
-            // What reads it stands in front, with at most one word of its own, and then its path.
+            // A script's interpreter comes first, with at most one argument of its own, then the
+            // script's path.
             let before = words.len().checked_sub(rest.len() + 1);
             before.is_some_and(|before| {
                 (1..=2).contains(&before)
@@ -75,12 +76,12 @@ fn place(program: &Program) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::super::process::Arguments;
-    use super::super::process::Opened;
+    use super::super::process::HeldFile;
     use super::*;
 
     fn program(file: &str, called: &str, words: &[&str]) -> Program {
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        let file = Opened::of(std::process::id() as i32, file.as_bytes());
+        let file = HeldFile::of(std::process::id() as i32, file.as_bytes());
         Program {
             called: called.into(),
             file,
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_words_of_the_same_file_are_what_was_allowed() {
+    fn a_ticket_fits_only_the_same_file_and_arguments() {
         let ticket = Ticket {
             is_allowed: true,
             ..Ticket::new(&program("/bin/sh", "/bin/sh", &["sh", "a"]), Context::TOP)
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_stands_behind_what_reads_it() {
+    fn a_ticket_fits_a_script_behind_its_interpreter() {
         let ticket = Ticket {
             is_allowed: true,
             ..Ticket::new(

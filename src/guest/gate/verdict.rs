@@ -1,34 +1,34 @@
-//! What rules say of a program: the strictest one that speaks of it counts.
+//! What the rules say about a program: the strictest one that matches counts.
 
 use super::ancestry::Context;
-use super::forms::Forms;
+use super::invocations::Invocations;
 use super::matching::base;
-use super::matching::speaks_of;
+use super::matching::matches;
 use podbay_wire::Because;
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
 use podbay_wire::ExecScope;
 
-/// What becomes of a program, and why.
+/// The effect on a program, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) effect: ExecEffect,
     pub(super) because: Because,
 }
 
-/// Returns what rules say; `None`: it may run.
+/// Returns what the rules say; `None`: it may run.
 pub(super) fn judge(
     rules: &[ExecRule],
-    forms: &Forms,
+    invocations: &Invocations,
     called_as: &[u8],
     context: Context,
 ) -> Option<Verdict> {
-    // What git starts of itself is a part of the verb that was judged.
-    if context.is_git && base(called_as) == b"git" && forms.own().is_called(b"git") {
+    // Programs that git starts by itself are part of the verb that was judged.
+    if context.is_git && base(called_as) == b"git" && invocations.own().is_called(b"git") {
         return None;
     }
     let holds = |rule: &&ExecRule| context.own || rule.scope == ExecScope::Anywhere;
-    let speaks = |rule: &&ExecRule| forms.all.iter().any(|form| speaks_of(rule, form));
+    let speaks = |rule: &&ExecRule| invocations.all.iter().any(|form| matches(rule, form));
     let found = || rules.iter().filter(holds).filter(speaks);
     let strictest = found()
         .find(|rule| rule.effect == ExecEffect::Deny)
@@ -43,7 +43,7 @@ pub(super) fn judge(
             because,
         });
     }
-    let is_unknown = forms.is_unnamed && rules.iter().any(|rule| holds(&rule));
+    let is_unknown = invocations.is_unnamed && rules.iter().any(|rule| holds(&rule));
     is_unknown.then_some(Verdict {
         effect: ExecEffect::Deny,
         because: Because::Unnamed,
@@ -52,7 +52,7 @@ pub(super) fn judge(
 
 #[cfg(test)]
 mod tests {
-    use super::super::matching::Form;
+    use super::super::matching::Invocation;
     use super::*;
 
     const OWN: Context = Context {
@@ -92,14 +92,14 @@ mod tests {
     ) -> Option<(ExecEffect, String)> {
         let mut words = command.split(' ').map(|word| word.as_bytes().to_vec());
         let name = words.next().expect("a name");
-        let form = Form {
+        let form = Invocation {
             words: words.collect(),
-            ..Form::default()
+            ..Invocation::default()
         }
         .named(&name);
         let verdict = judge(
             rules,
-            &Forms {
+            &Invocations {
                 all: vec![form],
                 is_unnamed,
             },
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_rule_that_speaks_of_it_counts() {
+    fn the_strictest_matching_rule_counts() {
         let rules = [
             rule(ExecEffect::Ask, ExecScope::Own, "git"),
             rule(ExecEffect::Deny, ExecScope::Own, "git push"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_starts_is_spoken_of_by_a_rule_for_anywhere_alone() {
+    fn only_rules_with_scope_anywhere_match_what_a_program_starts() {
         let own = [rule(ExecEffect::Deny, ExecScope::Own, "rm")];
         let anywhere = [rule(ExecEffect::Deny, ExecScope::Anywhere, "rm")];
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn git_may_start_itself_and_nothing_else_that_is_denied() {
+    fn git_may_start_itself_but_no_other_denied_program() {
         let rules = [
             rule(ExecEffect::Deny, ExecScope::Anywhere, "git reset"),
             rule(ExecEffect::Deny, ExecScope::Anywhere, "rm"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_may_be_whatever_a_rule_speaks_of() {
+    fn a_file_without_a_name_matches_every_rule() {
         let rules = [rule(ExecEffect::Deny, ExecScope::Own, "git")];
         assert_eq!(
             judged(&rules, "zzz", true, OWN),

@@ -1,4 +1,4 @@
-//! What a system call that may write is about: which paths, and what becomes of each.
+//! System calls that may write: which paths each one changes, and how.
 
 use podbay_wire::WriteChange;
 
@@ -7,31 +7,31 @@ use super::listener::Question;
 /// A system call that may write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WriteCall {
-    Open { at: At, opening: Opening },
-    Change(Vec<Target>),
+    Open { at: PathArgument, opening: Opening },
+    Change(Vec<WriteTarget>),
 }
 
-/// How a file is opened.
+/// The flags and mode of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) flags: i32,
     pub(super) mode: u32,
 }
 
-/// What a system call changes.
+/// A path that a system call changes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) at: At,
+pub(super) struct WriteTarget {
+    pub(super) at: PathArgument,
     /// Whether a link at the end of the path is followed.
     pub(super) follow: bool,
     pub(super) expects: Expects,
     pub(super) change: WriteChange,
 }
 
-/// Where something is to a process.
+/// A path argument of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// A path, by where it lies in memory, from a folder that is open.
+pub(super) enum PathArgument {
+    /// A path, by its address in memory and the folder descriptor that it starts from.
     Path {
         folder: i32,
         pointer: u64,
@@ -40,18 +40,18 @@ pub(super) enum At {
     Descriptor(i32),
 }
 
-/// What has to be there, so that the call does anything.
+/// What must exist for the call to have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expects {
-    There,
+    HeldEntry,
     Missing,
     Either,
 }
 
-/// Returns what a call changes; `None`: it is none that may write.
+/// Returns what a call changes; `None`: it cannot write.
 pub(super) fn of(question: &Question) -> Option<WriteCall> {
     let (call, [first, second, third, fourth, fifth]) = modern(question);
-    let path = |folder: u64, pointer: u64| At::Path {
+    let path = |folder: u64, pointer: u64| PathArgument::Path {
         folder: folder as i32,
         pointer,
         empty_is_folder: false,
@@ -59,7 +59,7 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
     let with = |folder: u64, pointer: u64, flags: u64| {
         let empty_is_folder = flags as i32 & libc::AT_EMPTY_PATH != 0;
         (
-            At::Path {
+            PathArgument::Path {
                 folder: folder as i32,
                 pointer,
                 empty_is_folder,
@@ -68,16 +68,16 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
         )
     };
     let cwd = libc::AT_FDCWD as u64;
-    let made = |at, change| Target {
+    let made = |at, change| WriteTarget {
         at,
         follow: false,
         expects: Expects::Missing,
         change,
     };
-    let changed = |at, follow| Target {
+    let changed = |at, follow| WriteTarget {
         at,
         follow,
-        expects: Expects::There,
+        expects: Expects::HeldEntry,
         change: WriteChange::Attributes,
     };
     let one = match call {
@@ -99,28 +99,28 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
             };
             let expects = match flags {
                 0 => Expects::Either,
-                flags if flags & libc::RENAME_EXCHANGE != 0 => Expects::There,
+                flags if flags & libc::RENAME_EXCHANGE != 0 => Expects::HeldEntry,
                 _ => Expects::Missing,
             };
-            let end = |at, expects| Target {
+            let end = |at, expects| WriteTarget {
                 at,
                 follow: false,
                 expects,
                 change: WriteChange::Rename,
             };
             return Some(WriteCall::Change(vec![
-                end(path(first, second), Expects::There),
+                end(path(first, second), Expects::HeldEntry),
                 end(path(third, fourth), expects),
             ]));
         }
-        // Another name of a file is a way to write to it.
+        // A hard link is another way to write to the file.
         libc::SYS_linkat => {
             let (at, _) = with(first, second, fifth);
             let follow = fifth as i32 & libc::AT_SYMLINK_FOLLOW != 0;
-            let old = Target {
+            let old = WriteTarget {
                 at,
                 follow,
-                expects: Expects::There,
+                expects: Expects::HeldEntry,
                 change: WriteChange::Link,
             };
             return Some(WriteCall::Change(vec![
@@ -128,11 +128,11 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
                 old,
             ]));
         }
-        libc::SYS_truncate => Target {
+        libc::SYS_truncate => WriteTarget {
             change: WriteChange::Write,
             ..changed(path(cwd, first), true)
         },
-        libc::SYS_unlinkat => Target {
+        libc::SYS_unlinkat => WriteTarget {
             change: WriteChange::Remove,
             ..changed(path(first, second), false)
         },
@@ -140,9 +140,9 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
         libc::SYS_mkdirat => made(path(first, second), WriteChange::MakeFolder),
         libc::SYS_mknodat => made(path(first, second), WriteChange::Write),
         libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
-            changed(At::Descriptor(first as i32), true)
+            changed(PathArgument::Descriptor(first as i32), true)
         }
-        libc::SYS_utimensat if second == 0 => changed(At::Descriptor(first as i32), true),
+        libc::SYS_utimensat if second == 0 => changed(PathArgument::Descriptor(first as i32), true),
         libc::SYS_fchmodat => changed(path(first, second), true),
         libc::SYS_fchownat => {
             let (at, follow) = with(first, second, fifth);
@@ -159,8 +159,7 @@ pub(super) fn of(question: &Question) -> Option<WriteCall> {
     Some(WriteCall::Change(vec![one]))
 }
 
-/// Returns a call as the form of it that every architecture has, with the first five of its
-/// arguments.
+/// Returns the variant of a call that exists on every architecture, with its first five arguments.
 fn modern(question: &Question) -> (i64, [u64; 5]) {
     let [first, second, third, fourth, fifth, _] = question.arguments;
     #[cfg(target_arch = "x86_64")]
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_that_is_asked_about_says_what_it_changes() {
+    fn every_filtered_call_names_what_it_changes() {
         for call in crate::write_filter::changes() {
             assert!(asked(call, [1; 6]).is_some(), "{call}");
         }
@@ -218,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_where_the_kernel_takes_them_from() {
-        let at = |folder, pointer| At::Path {
+    fn paths_are_read_from_the_arguments_that_the_kernel_uses() {
+        let at = |folder, pointer| PathArgument::Path {
             folder,
             pointer,
             empty_is_folder: false,
@@ -232,14 +231,14 @@ mod tests {
                 opening
             })
         );
-        let target = |at, follow, expects, change| Target {
+        let target = |at, follow, expects, change| WriteTarget {
             at,
             follow,
             expects,
             change,
         };
         let renamed = |expects| {
-            let from = target(at(1, 2), false, Expects::There, WriteChange::Rename);
+            let from = target(at(1, 2), false, Expects::HeldEntry, WriteChange::Rename);
             Some(WriteCall::Change(vec![
                 from,
                 target(at(3, 4), false, expects, WriteChange::Rename),
@@ -265,26 +264,26 @@ mod tests {
                 libc::SYS_renameat2,
                 [1, 2, 3, 4, u64::from(libc::RENAME_EXCHANGE), 0]
             ),
-            renamed(Expects::There)
+            renamed(Expects::HeldEntry)
         );
         let attributes = |at, follow| {
             Some(WriteCall::Change(vec![target(
                 at,
                 follow,
-                Expects::There,
+                Expects::HeldEntry,
                 WriteChange::Attributes,
             )]))
         };
         assert_eq!(
             asked(libc::SYS_utimensat, [7, 0, 0, 0, 0, 0]),
-            attributes(At::Descriptor(7), true)
+            attributes(PathArgument::Descriptor(7), true)
         );
         let nofollow = libc::AT_SYMLINK_NOFOLLOW as u64;
         assert_eq!(
             asked(libc::SYS_utimensat, [7, 8, 0, nofollow, 0, 0]),
             attributes(at(7, 8), false)
         );
-        let empty = At::Path {
+        let empty = PathArgument::Path {
             folder: 7,
             pointer: 8,
             empty_is_folder: true,
@@ -300,7 +299,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn an_older_form_is_the_newer_one_in_the_working_directory() {
+    fn an_old_call_is_the_at_variant_in_the_working_directory() {
         let cwd = libc::AT_FDCWD as u64;
         for (older, newer, arguments) in [
             (libc::SYS_open, libc::SYS_openat, [cwd, 1, 2, 3, 0, 0]),

@@ -11,18 +11,18 @@ use ignore::gitignore::Gitignore;
 use ignore::gitignore::GitignoreBuilder;
 use nix::sys::stat::SFlag;
 
-use super::write_path::Found;
-use super::write_path::There;
+use super::resolved_path::HeldEntry;
+use super::resolved_path::ResolvedPath;
 use podbay_wire::BytesPath;
 use podbay_wire::WriteGate;
 use podbay_wire::protected_name;
 
-/// Of the sandbox, beside the home folder: what lies there is gone with it.
+/// Folders of the sandbox that are removed with it, besides the home folder.
 const FREE: [&str; 2] = ["/tmp", "/dev"];
 
-/// What is asked about, and what is not.
+/// The folders that decide whether a write is asked about.
 #[derive(Debug)]
-pub(super) struct Zones {
+pub(super) struct WriteZones {
     /// The project's folder, and its device.
     project: Vec<u8>,
     device: Option<u64>,
@@ -30,16 +30,16 @@ pub(super) struct Zones {
     unasked: Gitignore,
 }
 
-/// Where a write leads.
+/// Whether a write is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Zone {
+pub(super) enum WriteZone {
     /// It needs no question.
     Free,
     /// The path is relative where it is in the project.
     Asked { path: BytesPath, protected: bool },
 }
 
-impl Zones {
+impl WriteZones {
     pub(super) fn new(gate: &WriteGate, project: &[u8], home: Option<&[u8]>) -> Self {
         let real = |path: &[u8]| {
             let path = Path::new(OsStr::from_bytes(path));
@@ -48,13 +48,13 @@ impl Zones {
                 .into_os_string()
                 .into_vec()
         };
-        // A home that is the whole file system is none.
+        // A home that is `/` would free the whole file system.
         let home = home
             .map(real)
             .filter(|home| home.len() > 1 && home.starts_with(b"/"));
         let mut unasked = GitignoreBuilder::new("");
         for pattern in &gate.unasked {
-            // What is no pattern names nothing, and is asked about.
+            // An invalid pattern exempts nothing.
             let _ = unasked.add_line(None, pattern);
         }
         let project = real(project);
@@ -72,14 +72,14 @@ impl Zones {
         }
     }
 
-    /// Returns where a write of a process leads. The project comes first: its folder may lie in one
-    /// that is free.
-    pub(super) fn of(&self, process: i32, found: &Found, makes_folder: bool) -> Zone {
+    /// Returns the zone of a write by a process. The project is tested first: its folder may lie
+    /// inside a free one.
+    pub(super) fn of(&self, process: i32, found: &ResolvedPath, makes_folder: bool) -> WriteZone {
         let (path, there) = (found.path.as_slice(), found.there.as_ref());
         if !path.starts_with(b"/") || there.is_some_and(|there| is_unnamed(path, there)) {
-            return Zone::Free;
+            return WriteZone::Free;
         }
-        let asked = |path: &[u8], protected| Zone::Asked {
+        let asked = |path: &[u8], protected| WriteZone::Asked {
             path: BytesPath::from_bytes(path),
             protected,
         };
@@ -87,23 +87,23 @@ impl Zones {
             if protected_name(&BytesPath::from_bytes(relative)).is_some() {
                 return asked(relative, true);
             }
-            let is_folder = makes_folder || there.is_some_and(There::is_folder);
+            let is_folder = makes_folder || there.is_some_and(HeldEntry::is_folder);
             if self.is_unasked(relative, is_folder) {
-                return Zone::Free;
+                return WriteZone::Free;
             }
             return asked(if relative.is_empty() { b"." } else { relative }, false);
         }
         if below(path, b"/proc").is_some() {
             let is_own = below(path, format!("/proc/{process}").as_bytes()).is_some();
             return if is_own {
-                Zone::Free
+                WriteZone::Free
             } else {
                 asked(path, false)
             };
         }
         let is_free = self.free.iter().any(|free| below(path, free).is_some());
         if is_free && !there.is_some_and(|there| self.may_be_of_project(there)) {
-            Zone::Free
+            WriteZone::Free
         } else {
             asked(path, false)
         }
@@ -119,20 +119,20 @@ impl Zones {
     }
 
     /// Returns whether a file may have another name in the project.
-    fn may_be_of_project(&self, there: &There) -> bool {
+    fn may_be_of_project(&self, there: &HeldEntry) -> bool {
         there.kind() == SFlag::S_IFREG
             && there.stat.st_nlink > 1
             && self.device == Some(there.stat.st_dev)
     }
 }
 
-/// Returns whether no name leads to a file any more, so that no other process sees what is written
-/// to it.
-fn is_unnamed(path: &[u8], there: &There) -> bool {
+/// Returns whether a file has no name any more, so that no other process sees what is written to
+/// it.
+fn is_unnamed(path: &[u8], there: &HeldEntry) -> bool {
     there.stat.st_nlink == 0 && path.ends_with(b" (deleted)")
 }
 
-/// Returns the rest of a path below a folder, which is empty for the folder itself.
+/// Returns the rest of a path below a folder; empty for the folder itself.
 fn below<'path>(path: &'path [u8], folder: &[u8]) -> Option<&'path [u8]> {
     match path.strip_prefix(folder)? {
         [] => Some(b""),
@@ -143,24 +143,24 @@ fn below<'path>(path: &'path [u8], folder: &[u8]) -> Option<&'path [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::write_calls::At;
-    use super::super::write_path::find;
+    use super::super::resolved_path::find;
+    use super::super::write_calls::PathArgument;
     use super::*;
 
     const PROCESS: i32 = 4711;
 
-    fn zones(unasked: &[&str]) -> Zones {
+    fn zones(unasked: &[&str]) -> WriteZones {
         let gate = WriteGate {
             unasked: unasked.iter().map(|&pattern| pattern.to_owned()).collect(),
         };
-        Zones {
+        WriteZones {
             device: None,
-            ..Zones::new(&gate, b"/nowhere/project", Some(b"/nowhere"))
+            ..WriteZones::new(&gate, b"/nowhere/project", Some(b"/nowhere"))
         }
     }
 
-    fn of(zones: &Zones, path: &str, makes_folder: bool) -> Zone {
-        let found = Found {
+    fn of(zones: &WriteZones, path: &str, makes_folder: bool) -> WriteZone {
+        let found = ResolvedPath {
             path: path.as_bytes().to_vec(),
             within: None,
             there: None,
@@ -169,15 +169,15 @@ mod tests {
         zones.of(PROCESS, &found, makes_folder)
     }
 
-    fn asked(path: &str, protected: bool) -> Zone {
-        Zone::Asked {
+    fn asked(path: &str, protected: bool) -> WriteZone {
+        WriteZone::Asked {
             path: path.into(),
             protected,
         }
     }
 
     #[test]
-    fn the_project_is_asked_about_though_it_lies_in_the_home_folder() {
+    fn a_project_in_the_home_folder_is_asked_about() {
         let zones = zones(&[]);
         for (path, expected) in [
             ("/nowhere/project/build/x.o", asked("build/x.o", false)),
@@ -187,23 +187,23 @@ mod tests {
                 "/nowhere/project/sub/.git/config",
                 asked("sub/.git/config", true),
             ),
-            ("/nowhere/projects/x", Zone::Free),
-            ("/nowhere/.cache/x", Zone::Free),
-            ("/tmp/x", Zone::Free),
-            ("/tmp", Zone::Free),
+            ("/nowhere/projects/x", WriteZone::Free),
+            ("/nowhere/.cache/x", WriteZone::Free),
+            ("/tmp/x", WriteZone::Free),
+            ("/tmp", WriteZone::Free),
             ("/tmpfile", asked("/tmpfile", false)),
-            ("/dev/null", Zone::Free),
-            ("/proc/4711/oom_score_adj", Zone::Free),
+            ("/dev/null", WriteZone::Free),
+            ("/proc/4711/oom_score_adj", WriteZone::Free),
             ("/proc/47/mem", asked("/proc/47/mem", false)),
             ("/usr/lib/x", asked("/usr/lib/x", false)),
-            ("pipe:[5]", Zone::Free),
+            ("pipe:[5]", WriteZone::Free),
         ] {
             assert_eq!(of(&zones, path, false), expected, "{path}");
         }
     }
 
     #[test]
-    fn patterns_name_what_is_not_asked_about_and_open_no_protected_name() {
+    fn patterns_exempt_paths_but_no_protected_name() {
         let zones = zones(&[
             "target/",
             "__pycache__",
@@ -225,17 +225,17 @@ mod tests {
             ("target/.env", false, false),
         ] {
             let zone = of(&zones, &format!("/nowhere/project/{path}"), makes_folder);
-            assert_eq!(zone == Zone::Free, is_free, "{path} {zone:?}");
+            assert_eq!(zone == WriteZone::Free, is_free, "{path} {zone:?}");
         }
     }
 
     #[test]
-    fn a_file_that_may_have_a_name_in_the_project_is_asked_about_and_one_without_a_name_is_not() {
+    fn hard_links_into_the_project_are_asked_about_and_unnamed_files_are_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("project")).expect("made");
         fs::write(at("file"), "").expect("written");
-        let zones = Zones::new(
+        let zones = WriteZones::new(
             &WriteGate::default(),
             at("project").as_os_str().as_bytes(),
             None,
@@ -246,17 +246,17 @@ mod tests {
             let found = find(
                 own,
                 own,
-                At::Descriptor(std::os::fd::AsRawFd::as_raw_fd(&file)),
+                PathArgument::Descriptor(std::os::fd::AsRawFd::as_raw_fd(&file)),
                 true,
             )
             .expect("held");
             zones.of(own, &found, false)
         };
-        assert_eq!(zone(), Zone::Free);
+        assert_eq!(zone(), WriteZone::Free);
         fs::hard_link(at("file"), at("project/file")).expect("linked");
         assert!(matches!(
             zone(),
-            Zone::Asked {
+            WriteZone::Asked {
                 protected: false,
                 ..
             }
@@ -265,6 +265,6 @@ mod tests {
         fs::rename(at("file"), at("project/file")).expect("moved");
         assert_eq!(zone(), asked("file", false));
         fs::remove_file(at("project/file")).expect("removed");
-        assert_eq!(zone(), Zone::Free);
+        assert_eq!(zone(), WriteZone::Free);
     }
 }

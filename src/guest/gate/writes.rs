@@ -1,4 +1,4 @@
-//! A call is held at its first write, until the host has answered for the whole of it.
+//! Holds a call at its first write until the host has answered for the whole call.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,71 +8,71 @@ use nix::sys::stat::SFlag;
 use nix::unistd::AccessFlags;
 use nix::unistd::access;
 
-use super::handed_open;
-use super::handed_open::Opener;
+use super::call_gate::Gate;
+use super::call_gate::State;
+use super::emulated_open;
+use super::emulated_open::Opener;
 use super::listener::Question;
 use super::process;
 use super::process::Arguments;
 use super::process::Program;
 use super::questions;
-use super::questions::About;
-use super::questions::Held;
-use super::questions::Waits;
-use super::supervise::Gate;
-use super::supervise::State;
+use super::questions::HeldAt;
+use super::questions::PendingCall;
+use super::questions::Subject;
+use super::resolved_path;
+use super::resolved_path::ResolveError;
+use super::resolved_path::ResolvedPath;
 use super::write_calls;
 use super::write_calls::Expects;
 use super::write_calls::Opening;
-use super::write_calls::Target;
 use super::write_calls::WriteCall;
-use super::write_path;
-use super::write_path::Found;
-use super::write_path::Unseen;
-use super::write_zone::Zone;
-use super::write_zone::Zones;
+use super::write_calls::WriteTarget;
+use super::write_zone::WriteZone;
+use super::write_zone::WriteZones;
 use podbay_wire::AskedProgram;
 use podbay_wire::AskedWrite;
 use podbay_wire::Because;
 use podbay_wire::WriteChange;
 
-/// What is said where a process may not be looked into.
+/// Shown in place of a path where the process is not readable.
 const UNKNOWN: &str = "(its process hides where)";
 
-/// How often an open is tried whose path changes all the time.
+/// How often an open is retried while its path keeps changing.
 const TRIES: usize = 8;
 
-/// What is known of the writes of a call.
+/// What decides about the writes of a call.
 #[derive(Debug)]
 pub(super) struct Writes {
-    pub(super) zones: Zones,
-    /// The arguments of the call's own shell, which hold the whole command.
+    pub(super) zones: WriteZones,
+    /// The arguments of the call's own shell, which contain the whole command.
     pub(super) shell: Vec<Vec<u8>>,
 }
 
-/// A write, and what it leads to.
+/// A write, and where it leads.
 #[derive(Debug)]
 struct Write {
-    /// What is asked about; it may be nothing.
+    /// What is asked about; may be empty.
     asked: Vec<AskedWrite>,
-    open: Option<(Found, Opening)>,
+    open: Option<(ResolvedPath, Opening)>,
 }
 
-/// What becomes of a write.
+/// What happens to a write.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    /// It leads to what is free, or to protected names that were asked about.
+enum WriteVerdict {
+    /// It leads to a free zone, or to protected names that were approved.
     Free,
     /// The whole call may write.
     Allowed,
     Denied(AskedWrite),
-    Asked(About, AskedWrite),
+    Asked(Subject, AskedWrite),
 }
 
 impl Writes {
-    /// Returns what a process executes. Of the call's own shell it is the name: its arguments are
+    /// Returns the program that writes. Of the call's own shell only the name: its arguments are
     /// the command, which the host knows.
     fn writer(&self, process: i32) -> Option<Program> {
-        let program = process::begun(process)?;
+        let program = process::after_exec(process)?;
         if program.argv.words != self.shell {
             return Some(program);
         }
@@ -92,19 +92,19 @@ impl Gate {
     pub(super) fn write(self: &Arc<Self>, question: &Question) {
         let (id, thread) = (question.id, question.thread);
         if self.state().to_begin == Some(thread) {
-            // What becomes the call's shell is still ours.
-            return self.listener().go_on(id);
+            // The process that will become the call's shell still runs our own code.
+            return self.listener().continue_call(id);
         }
         let Some(writes) = &self.writes else {
-            return self.listener().go_on(id);
+            return self.listener().continue_call(id);
         };
         let Some(process) = process::process_of(thread) else {
-            return self.listener().go_on(id);
+            return self.listener().continue_call(id);
         };
         for _ in 0..TRIES {
-            let write = match look(&writes.zones, process, question) {
+            let write = match inspect(&writes.zones, process, question) {
                 Ok(Some(write)) => write,
-                Ok(None) => return self.listener().go_on(id),
+                Ok(None) => return self.listener().continue_call(id),
                 Err(errno) => return self.listener().refuse(id, errno),
             };
             if !self.listener().is_waiting(id) {
@@ -112,7 +112,7 @@ impl Gate {
             }
             let mut state = self.state();
             match verdict(&write.asked, |about| state.questions.answer(about)) {
-                Verdict::Denied(asked) => {
+                WriteVerdict::Denied(asked) => {
                     if let Some(program) = writes.writer(process) {
                         state
                             .denied
@@ -120,17 +120,17 @@ impl Gate {
                     }
                     return self.listener().refuse(id, Errno::EACCES);
                 }
-                Verdict::Asked(about, asked) => {
+                WriteVerdict::Asked(about, asked) => {
                     return self.ask_about_write(&mut state, question, process, about, asked);
                 }
-                Verdict::Allowed => {
+                WriteVerdict::Allowed => {
                     drop(state);
-                    return self.let_go(question);
+                    return self.leave_to_kernel(question);
                 }
-                Verdict::Free => drop(state),
+                WriteVerdict::Free => drop(state),
             }
             let Some((found, opening)) = write.open else {
-                return self.let_go(question);
+                return self.leave_to_kernel(question);
             };
             if self.open_file(question, process, &found, opening) {
                 return;
@@ -144,7 +144,7 @@ impl Gate {
         state: &mut State,
         question: &Question,
         process: i32,
-        about: About,
+        about: Subject,
         write: AskedWrite,
     ) {
         let Some(program) = self
@@ -160,60 +160,61 @@ impl Gate {
         };
         self.hold(
             state,
-            Held {
+            PendingCall {
                 id: question.id,
                 process,
                 about,
                 asked,
-                waits: Waits::Write(*question),
+                waits: HeldAt::Write(*question),
             },
         );
     }
 
-    /// Leaves a write to the kernel, or to who renames in its place.
-    fn let_go(self: &Arc<Self>, question: &Question) {
+    /// Leaves a write to the kernel, or to the rename in its place.
+    fn leave_to_kernel(self: &Arc<Self>, question: &Question) {
         match question.call {
             call if self.renames && crate::call_filter::RENAMES.contains(&call) => {
                 self.rename(question);
             }
-            _ => self.listener().go_on(question.id),
+            _ => self.listener().continue_call(question.id),
         }
     }
 
-    /// Opens a file for a process; returns whether it has its answer.
+    /// Opens a file for a process; returns whether the process has its answer.
     fn open_file(
         &self,
         question: &Question,
         process: i32,
-        found: &Found,
+        found: &ResolvedPath,
         opening: Opening,
     ) -> bool {
         let id = question.id;
-        match handed_open::opener(process, found) {
-            Opener::Kernel => self.listener().go_on(id),
+        match emulated_open::opener(process, found) {
+            Opener::Kernel => self.listener().continue_call(id),
             Opener::Refused(errno) => self.listener().refuse(id, errno),
             Opener::Supervisor => {
                 let was_missing = found.there.is_none();
-                let opened = self.hand_over(id, process, found, opening);
-                // Something has come there since.
+                let opened = self.answer_with_file(id, process, found, opening);
+                // A link has appeared there since.
                 return !(was_missing && opened == Err(Errno::ELOOP));
             }
         }
         true
     }
 
-    /// Opens a file and hands it over. Where that fails, so does the call, but for a link that has
-    /// come in the place of nothing.
-    fn hand_over(
+    /// Opens a file and passes it to the process. A failure is the call's error, except when a link
+    /// has appeared at a missing name.
+    fn answer_with_file(
         &self,
         id: u64,
         process: i32,
-        found: &Found,
+        found: &ResolvedPath,
         opening: Opening,
     ) -> Result<(), Errno> {
-        let opened = handed_open::open(found, opening, process::umask(process));
+        let opened = emulated_open::open(found, opening, process::umask(process));
         let close_on_exec = opening.flags & libc::O_CLOEXEC != 0;
-        let done = opened.and_then(|file| self.listener().hand_over(id, &file, close_on_exec));
+        let done =
+            opened.and_then(|file| self.listener().answer_with_file(id, &file, close_on_exec));
         match done {
             Err(Errno::ELOOP) if found.there.is_none() => {}
             Err(errno) => self.listener().refuse(id, errno),
@@ -223,12 +224,12 @@ impl Gate {
     }
 }
 
-/// Sees what a system call would change; `None`: nothing. An error: it fails so.
-fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write>, Errno> {
-    let find = |at, follow| match write_path::find(process, question.thread, at, follow) {
+/// Inspects what a system call would change; `None`: nothing. An error: the call fails with it.
+fn inspect(zones: &WriteZones, process: i32, question: &Question) -> Result<Option<Write>, Errno> {
+    let find = |at, follow| match resolved_path::find(process, question.thread, at, follow) {
         Ok(found) => Ok(Some(found)),
-        Err(Unseen::Unreadable) => Ok(None),
-        Err(Unseen::Nowhere(errno)) => Err(errno),
+        Err(ResolveError::Unreadable) => Ok(None),
+        Err(ResolveError::Nowhere(errno)) => Err(errno),
     };
     let unknown = |change| AskedWrite {
         path: UNKNOWN.into(),
@@ -259,7 +260,7 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
         }
         Some(WriteCall::Change(targets)) => {
             let (mut asked, mut mounts) = (Vec::new(), Vec::new());
-            for Target {
+            for WriteTarget {
                 at,
                 follow,
                 expects,
@@ -271,7 +272,7 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
                     continue;
                 };
                 match (expects, &found.there) {
-                    (Expects::There, None) => return Err(Errno::ENOENT),
+                    (Expects::HeldEntry, None) => return Err(Errno::ENOENT),
                     (Expects::Missing, Some(_)) => return Err(Errno::EEXIST),
                     _ => {}
                 }
@@ -280,7 +281,7 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
                     asked.extend(ask(zones, process, &found, change));
                 }
             }
-            // Nothing is linked or renamed from one mount to another.
+            // No link or rename crosses mounts.
             if mounts.windows(2).any(|pair| pair[0] != pair[1]) {
                 return Err(Errno::EXDEV);
             }
@@ -289,10 +290,15 @@ fn look(zones: &Zones, process: i32, question: &Question) -> Result<Option<Write
     }
 }
 
-fn ask(zones: &Zones, process: i32, found: &Found, change: WriteChange) -> Option<AskedWrite> {
+fn ask(
+    zones: &WriteZones,
+    process: i32,
+    found: &ResolvedPath,
+    change: WriteChange,
+) -> Option<AskedWrite> {
     match zones.of(process, found, change == WriteChange::MakeFolder) {
-        Zone::Free => None,
-        Zone::Asked { path, protected } => Some(AskedWrite {
+        WriteZone::Free => None,
+        WriteZone::Asked { path, protected } => Some(AskedWrite {
             path,
             change,
             protected,
@@ -300,8 +306,9 @@ fn ask(zones: &Zones, process: i32, found: &Found, change: WriteChange) -> Optio
     }
 }
 
-/// Returns whether an open changes what it leads to. An error: it fails so, and needs no question.
-fn is_written(found: &Found, Opening { flags, .. }: Opening) -> Result<bool, Errno> {
+/// Returns whether an open changes the file. An error: the call fails with it, and needs no
+/// question.
+fn is_written(found: &ResolvedPath, Opening { flags, .. }: Opening) -> Result<bool, Errno> {
     const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
     let creates = flags & libc::O_CREAT != 0;
     let Some(there) = &found.there else {
@@ -316,18 +323,17 @@ fn is_written(found: &Found, Opening { flags, .. }: Opening) -> Result<bool, Err
         SFlag::S_IFREG if flags & (libc::O_ACCMODE | libc::O_TRUNC) != 0 => {
             may_write(&there.fd).map(|()| true)
         }
-        // What the kernel says of processes, it says to each of them: who opens it matters.
+        // Files of `/proc` depend on the process that opens them.
         SFlag::S_IFREG => Ok(found.path.starts_with(b"/proc/")),
         SFlag::S_IFDIR if flags & TMPFILE != 0 => may_write(&there.fd).map(|()| true),
         _ => Ok(false),
     }
 }
 
-/// Returns whether a change is one that the kernel lets this user make, as far as the mounts and
-/// the folder say.
-fn may_change(found: &Found, change: WriteChange) -> bool {
+/// Returns whether the kernel would let this user make a change, judged by mount and folder.
+fn may_change(found: &ResolvedPath, change: WriteChange) -> bool {
     match (&found.there, &found.within, change) {
-        // The owner needs no right to write.
+        // The owner may do this without the right to write.
         (Some(there), _, WriteChange::Attributes | WriteChange::Link) => {
             may_write(&there.fd) != Err(Errno::EROFS)
         }
@@ -337,19 +343,19 @@ fn may_change(found: &Found, change: WriteChange) -> bool {
     }
 }
 
-/// Asks the kernel whether this user, who is the command's, may write to what is held.
+/// Asks the kernel whether this user, which is also the command's, may write to an open file.
 fn may_write(fd: &OwnedFd) -> Result<(), Errno> {
-    access(write_path::way(fd).as_str(), AccessFlags::W_OK)
+    access(resolved_path::openable(fd).as_str(), AccessFlags::W_OK)
 }
 
-/// Says what becomes of a write by what is answered already.
-fn verdict(asked: &[AskedWrite], answer: impl Fn(&About) -> Option<bool>) -> Verdict {
-    let call = answer(&About::Writes);
-    let name = |write: &AskedWrite| write.protected.then(|| About::Name(write.path.clone()));
+/// Returns what happens to a write, by the answers so far.
+fn verdict(asked: &[AskedWrite], answer: impl Fn(&Subject) -> Option<bool>) -> WriteVerdict {
+    let call = answer(&Subject::Writes);
+    let name = |write: &AskedWrite| write.protected.then(|| Subject::Name(write.path.clone()));
     let (mut is_allowed, mut open): (bool, Option<&AskedWrite>) = (false, None);
     for write in asked {
         match (name(write).and_then(|name| answer(&name)), call) {
-            (Some(false), _) | (None, Some(false)) => return Verdict::Denied(write.clone()),
+            (Some(false), _) | (None, Some(false)) => return WriteVerdict::Denied(write.clone()),
             (None, Some(true)) if !write.protected => is_allowed = true,
             (None, _) if open.is_none_or(|open| write.protected && !open.protected) => {
                 open = Some(write);
@@ -358,9 +364,9 @@ fn verdict(asked: &[AskedWrite], answer: impl Fn(&About) -> Option<bool>) -> Ver
         }
     }
     match open {
-        Some(write) => Verdict::Asked(name(write).unwrap_or(About::Writes), write.clone()),
-        None if is_allowed => Verdict::Allowed,
-        None => Verdict::Free,
+        Some(write) => WriteVerdict::Asked(name(write).unwrap_or(Subject::Writes), write.clone()),
+        None if is_allowed => WriteVerdict::Allowed,
+        None => WriteVerdict::Free,
     }
 }
 
@@ -378,12 +384,12 @@ mod tests {
         }
     }
 
-    fn name(path: &str) -> About {
-        About::Name(BytesPath::from(path))
+    fn name(path: &str) -> Subject {
+        Subject::Name(BytesPath::from(path))
     }
 
-    /// Judges writes where so much is answered.
-    fn judged(paths: &[&str], answers: &[(About, bool)]) -> Verdict {
+    /// Judges writes against the answers given.
+    fn judged(paths: &[&str], answers: &[(Subject, bool)]) -> WriteVerdict {
         let asked: Vec<AskedWrite> = paths.iter().map(|path| write(path)).collect();
         verdict(&asked, |about| {
             answers
@@ -394,53 +400,56 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_asked_about_once_and_an_answer_is_for_all_of_it() {
-        assert_eq!(judged(&[], &[]), Verdict::Free);
+    fn a_call_is_asked_about_once_for_all_its_writes() {
+        assert_eq!(judged(&[], &[]), WriteVerdict::Free);
         assert_eq!(
             judged(&["x"], &[]),
-            Verdict::Asked(About::Writes, write("x"))
-        );
-        assert_eq!(judged(&["x"], &[(About::Writes, true)]), Verdict::Allowed);
-        assert_eq!(
-            judged(&["x"], &[(About::Writes, false)]),
-            Verdict::Denied(write("x"))
+            WriteVerdict::Asked(Subject::Writes, write("x"))
         );
         assert_eq!(
-            judged(&[".env"], &[(About::Writes, false)]),
-            Verdict::Denied(write(".env"))
+            judged(&["x"], &[(Subject::Writes, true)]),
+            WriteVerdict::Allowed
+        );
+        assert_eq!(
+            judged(&["x"], &[(Subject::Writes, false)]),
+            WriteVerdict::Denied(write("x"))
+        );
+        assert_eq!(
+            judged(&[".env"], &[(Subject::Writes, false)]),
+            WriteVerdict::Denied(write(".env"))
         );
     }
 
     #[test]
-    fn a_protected_name_is_asked_about_by_itself_and_first() {
+    fn protected_names_are_asked_about_first_and_each() {
         assert_eq!(
             judged(&["x", ".env"], &[]),
-            Verdict::Asked(name(".env"), write(".env"))
+            WriteVerdict::Asked(name(".env"), write(".env"))
         );
         assert_eq!(
             judged(&["x", ".env"], &[(name(".env"), true)]),
-            Verdict::Asked(About::Writes, write("x"))
+            WriteVerdict::Asked(Subject::Writes, write("x"))
         );
         assert_eq!(
             judged(&["x"], &[(name(".env"), false)]),
-            Verdict::Asked(About::Writes, write("x"))
+            WriteVerdict::Asked(Subject::Writes, write("x"))
         );
         assert_eq!(
-            judged(&["x", ".env"], &[(About::Writes, true)]),
-            Verdict::Asked(name(".env"), write(".env"))
+            judged(&["x", ".env"], &[(Subject::Writes, true)]),
+            WriteVerdict::Asked(name(".env"), write(".env"))
         );
-        let answered = [(About::Writes, true), (name(".env"), true)];
-        assert_eq!(judged(&["x", ".env"], &answered), Verdict::Allowed);
-        assert_eq!(judged(&[".env"], &answered), Verdict::Free);
+        let answered = [(Subject::Writes, true), (name(".env"), true)];
+        assert_eq!(judged(&["x", ".env"], &answered), WriteVerdict::Allowed);
+        assert_eq!(judged(&[".env"], &answered), WriteVerdict::Free);
         assert_eq!(
             judged(&[".npmrc"], &answered),
-            Verdict::Asked(name(".npmrc"), write(".npmrc"))
+            WriteVerdict::Asked(name(".npmrc"), write(".npmrc"))
         );
-        let refused = [(About::Writes, true), (name(".env"), false)];
+        let refused = [(Subject::Writes, true), (name(".env"), false)];
         assert_eq!(
             judged(&["x", ".env"], &refused),
-            Verdict::Denied(write(".env"))
+            WriteVerdict::Denied(write(".env"))
         );
-        assert_eq!(judged(&["x"], &refused), Verdict::Allowed);
+        assert_eq!(judged(&["x"], &refused), WriteVerdict::Allowed);
     }
 }

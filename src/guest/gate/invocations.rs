@@ -1,15 +1,15 @@
-//! As what a program counts: by each of its names, as what it loads, and as what reads it where it
-//! is a script.
+//! All that a program counts as for the rules: itself by each of its names, the program that it
+//! loads, and the interpreter of a script.
 
 use super::ancestry::is_loader;
 use super::identity::Identities;
 use super::identity::open;
-use super::matching::Form;
+use super::matching::Invocation;
 use super::matching::base;
-use super::process::Opened;
+use super::process::HeldFile;
 use super::process::Program;
 
-/// Options of the program that loads others that take the next word.
+/// Options of the dynamic loader that take the next argument as their value.
 const LOADER_VALUED: [&[u8]; 7] = [
     b"--argv0",
     b"--audit",
@@ -20,22 +20,22 @@ const LOADER_VALUED: [&[u8]; 7] = [
     b"--preload",
 ];
 
-/// Programs of many names that take one of them as their first word.
+/// Multi-call programs: their first argument may name the applet.
 const OF_MANY_NAMES: [&[u8]; 3] = [b"busybox", b"toybox", b"coreutils"];
 
-/// A program as all that it counts as.
+/// A program in every way that rules may name it.
 #[derive(Debug, Default)]
-pub(super) struct Forms {
+pub(super) struct Invocations {
     /// The first is the program itself.
-    pub(super) all: Vec<Form>,
-    /// A file that no name leads to is executed, or loaded.
+    pub(super) all: Vec<Invocation>,
+    /// The program that is executed or loaded is a file without a name.
     pub(super) is_unnamed: bool,
 }
 
-impl Forms {
-    /// Returns what a program counts as that a process executes, or is about to.
+impl Invocations {
+    /// Returns all invocations of a program that a process executes or is about to execute.
     pub(super) fn of(process: i32, program: &Program, identities: &mut Identities) -> Self {
-        let mut forms = Self::default();
+        let mut invocations = Self::default();
         let (first, words) = program
             .argv
             .words
@@ -43,30 +43,30 @@ impl Forms {
             .map_or((&[][..], &[][..]), |(first, words)| {
                 (first.as_slice(), words)
             });
-        let mut own = Form {
+        let mut own = Invocation {
             names: Vec::new(),
             words: words.to_vec(),
             truncated: program.argv.truncated,
         };
         let mut script = None;
         if let Some(file) = &program.file {
-            own = forms.with_file(own, file, identities);
-            script = identities.script_of(&file.metadata, || open(&file.way));
+            own = invocations.with_file(own, file, identities);
+            script = identities.script_of(&file.metadata, || open(&file.openable));
         }
         let own = own.named(&program.called).named(first);
         let is_loader = own.names.iter().any(|name| is_loader(base(name)));
         let has_many_names = OF_MANY_NAMES.contains(&base(first));
         let (words, truncated) = (own.words.clone(), own.truncated);
-        forms.all.push(own);
+        invocations.all.push(own);
         if is_loader {
-            forms.add_loaded(process, &words, truncated, identities);
+            invocations.add_loaded(process, &words, truncated, identities);
         }
         if has_many_names && let [name, words @ ..] = words.as_slice() {
-            forms.all.push(
-                Form {
+            invocations.all.push(
+                Invocation {
                     words: words.to_vec(),
                     truncated,
-                    ..Form::default()
+                    ..Invocation::default()
                 }
                 .named(name),
             );
@@ -83,15 +83,20 @@ impl Forms {
                 .chain([program.called.clone()])
                 .chain(words)
                 .collect();
-            forms.add_file(process, reader, words, truncated, identities);
+            invocations.add_file(process, reader, words, truncated, identities);
         }
-        forms
+        invocations
     }
 
-    fn with_file(&mut self, form: Form, file: &Opened, identities: &mut Identities) -> Form {
+    fn with_file(
+        &mut self,
+        form: Invocation,
+        file: &HeldFile,
+        identities: &mut Identities,
+    ) -> Invocation {
         self.is_unnamed |= file.is_unnamed();
         let form = form.named(&file.name);
-        match identities.name_of(&file.metadata, || open(&file.way)) {
+        match identities.name_of(&file.metadata, || open(&file.openable)) {
             Some(name) => form.named(name),
             None => form,
         }
@@ -105,19 +110,19 @@ impl Forms {
         truncated: bool,
         identities: &mut Identities,
     ) {
-        let mut form = Form {
+        let mut form = Invocation {
             names: Vec::new(),
             words,
             truncated,
         }
         .named(path);
-        if let Some(file) = Opened::of(process, path) {
+        if let Some(file) = HeldFile::of(process, path) {
             form = self.with_file(form, &file, identities);
         }
         self.all.push(form);
     }
 
-    /// Adds the program that another one loads.
+    /// Adds the program that the dynamic loader is asked to load.
     fn add_loaded(
         &mut self,
         process: i32,
@@ -137,7 +142,7 @@ impl Forms {
     }
 
     /// Returns the program itself.
-    pub(super) fn own(&self) -> &Form {
+    pub(super) fn own(&self) -> &Invocation {
         &self.all[0]
     }
 }
@@ -150,11 +155,11 @@ mod tests {
     use super::super::process::Arguments;
     use super::*;
 
-    fn forms(called: &str, words: &[&str]) -> Vec<(Vec<String>, String)> {
+    fn invocations(called: &str, words: &[&str]) -> Vec<(Vec<String>, String)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let process = std::process::id() as i32;
-        let file = Opened::of(process, called.as_bytes());
+        let file = HeldFile::of(process, called.as_bytes());
         let program = Program {
             called: called.into(),
             file,
@@ -163,8 +168,8 @@ mod tests {
                 truncated: false,
             },
         };
-        let forms = Forms::of(process, &program, &mut Identities::default());
-        let form = |form: &Form| {
+        let invocations = Invocations::of(process, &program, &mut Identities::default());
+        let form = |form: &Invocation| {
             (
                 form.names.iter().map(|name| text(name)).collect(),
                 form.words
@@ -174,43 +179,47 @@ mod tests {
                     .join(" "),
             )
         };
-        forms.all.iter().map(form).collect()
+        invocations.all.iter().map(form).collect()
     }
 
-    fn has(forms: &[(Vec<String>, String)], name: &str, words: &str) -> bool {
-        forms
+    fn has(invocations: &[(Vec<String>, String)], name: &str, words: &str) -> bool {
+        invocations
             .iter()
             .any(|(names, own)| names.iter().any(|own| own == name) && own == words)
     }
 
     #[test]
-    fn a_program_counts_by_its_file_and_by_what_it_is_called() {
+    fn a_program_has_the_names_of_its_file_its_path_and_its_argv0() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name).display().to_string();
         fs::write(at("tool"), "x").expect("written");
         std::os::unix::fs::symlink("tool", at("link")).expect("linked");
-        let found = forms(&at("link"), &["ls", "push"]);
+        let found = invocations(&at("link"), &["ls", "push"]);
         for name in ["tool", "link", "ls"] {
             assert!(has(&found, name, "push"), "{name} {found:?}");
         }
         assert_eq!(found.len(), 1);
-        assert!(has(&forms("/nowhere/x", &[]), "x", ""));
+        assert!(has(&invocations("/nowhere/x", &[]), "x", ""));
     }
 
     #[test]
-    fn what_is_loaded_or_reads_a_script_counts_too() {
+    fn a_loaded_program_and_a_scripts_interpreter_are_invocations_too() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name).display().to_string();
         fs::write(at("script"), "#!/usr/bin/git  push\nx").expect("written");
-        let found = forms(&at("script"), &["./script", "a"]);
+        let found = invocations(&at("script"), &["./script", "a"]);
         assert!(
             has(&found, "git", &format!("push {} a", at("script"))) && has(&found, "script", "a"),
             "{found:?}"
         );
         fs::write(at("plain"), "#!/bin/sh\n").expect("written");
-        assert!(has(&forms(&at("plain"), &["plain"]), "sh", &at("plain")));
+        assert!(has(
+            &invocations(&at("plain"), &["plain"]),
+            "sh",
+            &at("plain")
+        ));
         fs::write(at("ld-linux-x86-64.so.2"), "x").expect("written");
-        let found = forms(
+        let found = invocations(
             &at("ld-linux-x86-64.so.2"),
             &[
                 "ld.so",
@@ -227,17 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_many_names_counts_as_the_one_that_it_is_told() {
-        let found = forms("/bin/busybox", &["busybox", "wget", "x"]);
+    fn a_multi_call_program_counts_as_the_applet_that_it_runs() {
+        let found = invocations("/bin/busybox", &["busybox", "wget", "x"]);
         assert!(
             has(&found, "busybox", "wget x") && has(&found, "wget", "x"),
             "{found:?}"
         );
-        let found = forms("/bin/busybox", &["wget", "x"]);
+        let found = invocations("/bin/busybox", &["wget", "x"]);
         assert!(
             has(&found, "wget", "x") && !has(&found, "x", ""),
             "{found:?}"
         );
-        assert_eq!(forms("/bin/ls", &["ls", "wget", "x"]).len(), 1);
+        assert_eq!(invocations("/bin/ls", &["ls", "wget", "x"]).len(), 1);
     }
 }

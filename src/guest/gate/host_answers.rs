@@ -1,22 +1,22 @@
-//! The host is asked whether something goes on, and its answer is kept to.
+//! Holding a system call until the host has answered, and applying the answer.
 
 use std::sync::Arc;
 
 use nix::errno::Errno;
 
+use super::call_gate::Gate;
+use super::call_gate::STACK;
+use super::call_gate::State;
 use super::exit_code::hold;
 use super::listener::Question;
 use super::process;
 use super::process::Arguments;
 use super::process::Program;
 use super::questions;
-use super::questions::About;
-use super::questions::Held;
-use super::questions::Numbered;
-use super::questions::Waits;
-use super::supervise::Gate;
-use super::supervise::STACK;
-use super::supervise::State;
+use super::questions::HeldAt;
+use super::questions::NumberedQuestion;
+use super::questions::PendingCall;
+use super::questions::Subject;
 use super::ticket::Ticket;
 use crate::order::Answered;
 use crate::order::Report;
@@ -24,7 +24,7 @@ use crate::supervisor::tell;
 use podbay_wire::Because;
 
 impl Gate {
-    /// Holds a program until the host has answered; without a ticket it stands there already.
+    /// Holds a program until the host has answered. Without a ticket its exec has already happened.
     pub(super) fn ask(
         &self,
         state: &mut State,
@@ -37,16 +37,16 @@ impl Gate {
         let Because::Rule { rule, .. } = because else {
             return self.listener().refuse(id, Errno::EACCES);
         };
-        let about = About::Program {
+        let about = Subject::Program {
             called: program.called.clone(),
             words: program.argv.words.clone(),
             rule: rule.clone(),
         };
         let asked = questions::question(program, process::directory(process), rule);
-        let waits = ticket.map_or(Waits::Begun, Waits::ToBegin);
+        let waits = ticket.map_or(HeldAt::AfterExec, HeldAt::BeforeExec);
         self.hold(
             state,
-            Held {
+            PendingCall {
                 id,
                 process,
                 about,
@@ -56,22 +56,22 @@ impl Gate {
         );
     }
 
-    /// Holds what waits for an answer, or answers it where the answer is known or no question can
-    /// be put.
-    pub(super) fn hold(&self, state: &mut State, held: Held) {
+    /// Holds a pending call, or answers it at once where the answer is known or no question can be
+    /// asked.
+    pub(super) fn hold(&self, state: &mut State, held: PendingCall) {
         state.questions.retain(|id| self.listener().is_waiting(id));
         match state.questions.hold(held) {
             Ok(next) => self.put(next),
             Err(answered) => {
                 let (held, yes) = *answered;
                 if let Some(question) = self.settle(state, held, yes) {
-                    self.listener().go_on(question.id);
+                    self.listener().continue_call(question.id);
                 }
             }
         }
     }
 
-    fn put(&self, next: Option<Numbered>) {
+    fn put(&self, next: Option<NumberedQuestion>) {
         if let Some((question, program)) = next {
             tell(
                 &self.teller,
@@ -83,7 +83,7 @@ impl Gate {
         }
     }
 
-    /// Takes the host's answer.
+    /// Receives the host's answer.
     pub(crate) fn answered(self: &Arc<Self>, Answered { question, go_on }: Answered) {
         let mut state = self.state();
         state.questions.retain(|id| self.listener().is_waiting(id));
@@ -100,9 +100,9 @@ impl Gate {
         self.write_again(writes);
     }
 
-    /// Answers what was held; returns a write that may go on.
-    fn settle(&self, state: &mut State, held: Held, yes: bool) -> Option<Question> {
-        let Held {
+    /// Answers a pending call; returns a write that may continue.
+    fn settle(&self, state: &mut State, held: PendingCall, yes: bool) -> Option<Question> {
+        let PendingCall {
             id,
             process,
             about,
@@ -111,16 +111,16 @@ impl Gate {
             ..
         } = held;
         match (yes, waits) {
-            (true, Waits::Write(question)) => return Some(question),
+            (true, HeldAt::Write(question)) => return Some(question),
             (true, waits) => {
-                if let Waits::ToBegin(ticket) = waits {
+                if let HeldAt::BeforeExec(ticket) = waits {
                     state.tickets.insert(process, ticket.allowed());
                 }
-                self.listener().go_on(id);
+                self.listener().continue_call(id);
             }
             (false, waits) => {
                 let (argv, because) = match (about, asked.write) {
-                    (About::Program { words, rule, .. }, _) => (
+                    (Subject::Program { words, rule, .. }, _) => (
                         Arguments {
                             words,
                             truncated: false,
@@ -143,7 +143,7 @@ impl Gate {
                         )
                     }
                 };
-                let has_begun = matches!(waits, Waits::Begun);
+                let has_begun = matches!(waits, HeldAt::AfterExec);
                 state.denied.add(&argv, because, has_begun);
                 if !has_begun {
                     self.listener().refuse(id, Errno::EACCES);
@@ -155,8 +155,8 @@ impl Gate {
         None
     }
 
-    /// Looks once more at writes that may go on: where they lead may be another place by now. On a
-    /// thread of its own, because who takes an answer must not wait for a file system.
+    /// Inspects approved writes again: their path may lead elsewhere by now. On a thread of its
+    /// own, because the thread that receives answers must not wait for a file system.
     fn write_again(self: &Arc<Self>, writes: Vec<Question>) {
         if writes.is_empty() {
             return;

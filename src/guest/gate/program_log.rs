@@ -1,5 +1,5 @@
-//! What a call has started so far: each program once with its arguments and its folder, and how
-//! often.
+//! The programs that a call has started so far: each once with its arguments and its working
+//! directory, and how often.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -14,9 +14,9 @@ use podbay_wire::programs::MAX_ARGUMENTS;
 use podbay_wire::programs::MAX_PROGRAMS;
 
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct ProgramLog {
     listed: Vec<Listed>,
-    /// Where one that is started again stands.
+    /// Index in the list of a program that is started again.
     places: HashMap<(Vec<Vec<u8>>, Vec<u8>), usize>,
     n_bytes: usize,
     n_more: u64,
@@ -25,11 +25,11 @@ pub(super) struct Ran {
 #[derive(Debug)]
 struct Listed {
     program: Program,
-    /// The process that was the last one of it.
+    /// The last process that executed it.
     last: Option<OwnedFd>,
 }
 
-impl Ran {
+impl ProgramLog {
     /// Notes a program that was started.
     pub(super) fn add(&mut self, argv: &Arguments, directory: Vec<u8>, process: Option<OwnedFd>) {
         let (words, truncated) = shortened(argv);
@@ -68,7 +68,7 @@ impl Ran {
         self.places.insert(key, self.listed.len() - 1);
     }
 
-    /// Returns all of it when the processes have ended.
+    /// Returns all programs, with exit codes, once the processes have ended.
     pub(super) fn take(&mut self) -> Programs {
         let all = std::mem::take(self);
         let listed = all.listed.into_iter().map(|Listed { program, last }| {
@@ -85,7 +85,7 @@ impl Ran {
     }
 }
 
-/// Returns as many of the words as are told, and whether some is missing.
+/// Returns the arguments that a result reports, and whether some are missing.
 pub(super) fn shortened(argv: &Arguments) -> (Vec<Vec<u8>>, bool) {
     let mut room = MAX_ARGUMENTS;
     let mut words = Vec::new();
@@ -112,17 +112,17 @@ mod tests {
     }
 
     #[test]
-    fn the_same_program_in_the_same_folder_is_listed_once() {
-        let mut ran = Ran::default();
+    fn equal_programs_in_one_folder_are_listed_once() {
+        let mut program_log = ProgramLog::default();
         for (words, folder) in [
             ([&b"cc"[..], b"a.c"], "/a"),
             ([b"cc", b"a.c"], "/a"),
             ([b"cc", b"a.c"], "/b"),
             ([b"cc", b"b.c"], "/a"),
         ] {
-            ran.add(&argv(&words), folder.into(), None);
+            program_log.add(&argv(&words), folder.into(), None);
         }
-        let programs = ran.take();
+        let programs = program_log.take();
         assert_eq!(
             programs
                 .listed
@@ -132,15 +132,15 @@ mod tests {
             [2, 1, 1]
         );
         assert_eq!((programs.n_more, programs.n_started()), (0, 4));
-        assert!(ran.take().is_empty());
+        assert!(program_log.take().is_empty());
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_kept_and_what_is_long_is_truncated() {
-        let mut ran = Ran::default();
-        ran.add(&argv(&[b"\xff\x1b", b""]), b"/\xfe".to_vec(), None);
+    fn arguments_keep_their_bytes_and_long_ones_are_truncated() {
+        let mut program_log = ProgramLog::default();
+        program_log.add(&argv(&[b"\xff\x1b", b""]), b"/\xfe".to_vec(), None);
         let words: Vec<Vec<u8>> = (0..100_000).map(|_| b"x".to_vec()).collect();
-        ran.add(
+        program_log.add(
             &Arguments {
                 words,
                 truncated: false,
@@ -148,8 +148,8 @@ mod tests {
             b"/".to_vec(),
             None,
         );
-        ran.add(&argv(&[&vec![b'y'; 128 << 10]]), b"/".to_vec(), None);
-        let [odd, many, long] = &ran.take().listed[..] else {
+        program_log.add(&argv(&[&vec![b'y'; 128 << 10]]), b"/".to_vec(), None);
+        let [odd, many, long] = &program_log.take().listed[..] else {
             panic!("three")
         };
         assert_eq!(
@@ -173,27 +173,27 @@ mod tests {
 
     #[test]
     fn beyond_the_bounds_starts_are_only_counted() {
-        let mut ran = Ran::default();
+        let mut program_log = ProgramLog::default();
         for n in 0..1000_u32 {
-            ran.add(
+            program_log.add(
                 &argv(&[b"true", n.to_string().as_bytes()]),
                 b"/".to_vec(),
                 None,
             );
         }
-        let programs = ran.take();
+        let programs = program_log.take();
         assert_eq!(
             (programs.listed.len(), programs.n_more),
             (MAX_PROGRAMS, 800)
         );
         for n in 0..100_u32 {
-            ran.add(
+            program_log.add(
                 &argv(&[&vec![b'x'; 2000], n.to_string().as_bytes()]),
                 b"/".to_vec(),
                 None,
             );
         }
-        let programs = ran.take();
+        let programs = program_log.take();
         assert!(
             programs.listed.len() < 40 && programs.n_started() == 100 && !programs.is_too_much()
         );

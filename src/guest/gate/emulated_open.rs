@@ -1,8 +1,8 @@
-//! Opens that the supervisor carries out, so that they lead where they were seen to lead.
+//! Opens that the supervisor executes for a process, so that they open the file that was inspected.
 //!
-//! The kernel would go along the path again, which another thread may have changed meanwhile. What
-//! is there is held already, and is opened by what holds it; what is missing is made in the folder
-//! that is held. The supervisor is of the same user, and in the same sandbox as the command.
+//! The kernel would resolve the path again, and another thread may have changed it meanwhile. An
+//! existing file is opened through the descriptor that holds it; a missing one is created in the
+//! folder that is held. The supervisor has the same user and the same sandbox as the command.
 
 use std::os::fd::OwnedFd;
 
@@ -14,29 +14,29 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
 
 use super::process;
+use super::resolved_path::HeldEntry;
+use super::resolved_path::ResolvedPath;
+use super::resolved_path::openable;
 use super::write_calls::Opening;
-use super::write_path::Found;
-use super::write_path::There;
-use super::write_path::way;
 
-/// Who opens a file.
+/// Which side opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     Supervisor,
-    /// The kernel, for the process itself: what the device does depends on who opens it, and the
-    /// open of a pipe may wait.
+    /// The kernel, for the process itself: a device may depend on the process that opens it, and
+    /// opening a pipe may block.
     Kernel,
-    /// It fails so.
+    /// The open fails with this error.
     Refused(Errno),
 }
 
-/// Returns by whom a file is to be opened for a process.
-pub(super) fn opener(process: i32, found: &Found) -> Opener {
+/// Returns which side opens a file for a process.
+pub(super) fn opener(process: i32, found: &ResolvedPath) -> Opener {
     match found.there.as_ref().map(|there| (there.kind(), there)) {
         Some((SFlag::S_IFCHR, there)) => match (major(there), minor(there)) {
-            // Null, zero, full, and those of random bytes; new terminals, and those that are there.
+            // `null`, `zero`, `full`, `random`, `urandom`; new and existing pseudo-terminals.
             (1, 3 | 5 | 7 | 8 | 9) | (5, 2) | (136..=143, _) => Opener::Supervisor,
-            // The terminal of the process, whichever that is.
+            // `/dev/tty`: the controlling terminal of the process.
             (5, 0) if !process::has_terminal(process) => Opener::Refused(Errno::ENXIO),
             _ => Opener::Kernel,
         },
@@ -45,18 +45,18 @@ pub(super) fn opener(process: i32, found: &Found) -> Opener {
     }
 }
 
-fn major(there: &There) -> u64 {
+fn major(there: &HeldEntry) -> u64 {
     u64::from(libc::major(there.stat.st_rdev))
 }
 
-fn minor(there: &There) -> u64 {
+fn minor(there: &HeldEntry) -> u64 {
     u64::from(libc::minor(there.stat.st_rdev))
 }
 
-/// Opens what was found as a process asks for, which takes `umask` off the mode of what it makes.
-pub(super) fn open(found: &Found, opening: Opening, umask: u32) -> Result<OwnedFd, Errno> {
+/// Opens a resolved path as a process asked; `umask` is removed from the mode of a new file.
+pub(super) fn open(found: &ResolvedPath, opening: Opening, umask: u32) -> Result<OwnedFd, Errno> {
     let flags = OFlag::from_bits_retain(opening.flags);
-    // A terminal that this process opens must not become its own.
+    // A terminal opened here must not become our controlling terminal.
     let here = OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let (creates, exclusive) = (
         flags.contains(OFlag::O_CREAT),
@@ -82,9 +82,9 @@ pub(super) fn open(found: &Found, opening: Opening, umask: u32) -> Result<OwnedF
             if creates && there.is_folder() {
                 return Err(Errno::EISDIR);
             }
-            // By the way to it the kernel follows a link of its own.
+            // The path in `/proc/self/fd` is itself a link, which the kernel must follow.
             let flags = flags.difference(OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW);
-            openat(AT_FDCWD, way(&there.fd).as_str(), flags | here, mode)
+            openat(AT_FDCWD, openable(&there.fd).as_str(), flags | here, mode)
         }
     }
 }
@@ -99,14 +99,14 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use super::super::write_calls::At;
-    use super::super::write_path::find;
+    use super::super::resolved_path::find;
+    use super::super::write_calls::PathArgument;
     use super::*;
 
-    fn found(path: &Path, follow: bool) -> Found {
+    fn found(path: &Path, follow: bool) -> ResolvedPath {
         let own = nix::unistd::gettid().as_raw();
         let path = CString::new(path.to_str().expect("text")).expect("no zero byte");
-        let at = At::Path {
+        let at = PathArgument::Path {
             folder: libc::AT_FDCWD,
             pointer: path.as_ptr() as u64,
             empty_is_folder: false,
@@ -114,12 +114,12 @@ mod tests {
         find(own, own, at, follow).expect("leads somewhere")
     }
 
-    fn opened(found: &Found, flags: i32) -> Result<OwnedFd, Errno> {
+    fn opened(found: &ResolvedPath, flags: i32) -> Result<OwnedFd, Errno> {
         open(found, Opening { flags, mode: 0o666 }, 0o027)
     }
 
     #[test]
-    fn what_was_found_is_opened_whatever_has_its_path_by_then() {
+    fn the_inspected_file_is_opened_though_its_path_has_changed() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("seen"), "old").expect("written");
@@ -138,7 +138,7 @@ mod tests {
             ),
             (b"new".to_vec(), b"kept".to_vec())
         );
-        // Nor is a link followed that comes where nothing was.
+        // A link that appears at a missing name is not followed either.
         let seen = found(&at("fresh"), true);
         symlink("other", at("fresh")).expect("linked");
         assert_eq!(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_does_what_the_kernels_own_would() {
+    fn an_emulated_open_behaves_as_the_kernels_open() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("file"), "text").expect("written");
@@ -157,7 +157,7 @@ mod tests {
         let create = libc::O_WRONLY | libc::O_CREAT;
         drop(opened(&found(&at("new"), true), create).expect("made"));
         let mode = fs::metadata(at("new")).expect("made").permissions().mode() & 0o7777;
-        // What this process takes off as well is not of interest here.
+        // What this process's own umask removes does not matter here.
         assert_eq!(mode & !0o640, 0, "{mode:o}");
         for (name, follow, flags, expected) in [
             ("none", true, libc::O_WRONLY, Errno::ENOENT),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_wait_or_depends_on_who_opens_it_is_opened_by_the_kernel() {
+    fn pipes_and_devices_that_depend_on_the_opener_are_left_to_the_kernel() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("made");

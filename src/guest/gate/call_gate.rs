@@ -1,9 +1,8 @@
-//! The supervisor's side: a thread of its own answers the kernel's questions for as long as the
-//! call lives.
+//! The supervisor's side of the gate: a thread answers the kernel's questions while the call lives.
 //!
 //! A program is judged twice: before the exec, so that it can be refused with an error, and after
-//! it, where nothing can be exchanged any more. What was not read before (a process may forbid to
-//! be looked into), or was exchanged meanwhile, is ended then, before it has begun.
+//! it, when nothing can be exchanged any more. A program that could not be read before (its process
+//! was not readable), or that was exchanged meanwhile, is killed then, before it runs.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,20 +26,20 @@ use super::ancestry::Context;
 use super::denied::DeniedPrograms;
 use super::exit_code::hold;
 use super::exit_code::kill_held;
-use super::forms::Forms;
+use super::folder_rename;
 use super::identity::Identities;
-use super::listener::Asked;
+use super::invocations::Invocations;
 use super::listener::Listener;
 use super::listener::Question;
+use super::listener::Received;
 use super::process;
 use super::process::Program;
+use super::program_log::ProgramLog;
 use super::questions::Questions;
-use super::ran::Ran;
-use super::rename_folder;
 use super::ticket::Ticket;
 use super::verdict::Verdict;
 use super::verdict::judge;
-use super::write_zone::Zones;
+use super::write_zone::WriteZones;
 use super::writes::Writes;
 use crate::call_filter::CHECKPOINT;
 use crate::exit_stop;
@@ -52,51 +51,51 @@ use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
 use podbay_wire::Programs;
 
-/// Bytes of the thread's stack; what it reads lies elsewhere.
+/// Stack of the thread, in bytes; its buffers are on the heap.
 pub(super) const STACK: usize = 256 * 1024;
 
-/// How long after it may execute a program a process is expected to stand there with it; one that
-/// does not is looked at from outside.
+/// How long after its exec was allowed a process may take to show up; later it is inspected from
+/// outside.
 const BEGINS: Duration = Duration::from_secs(1);
 
 /// The gate of one call.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Where the kernel asks, once the call's first process has its filter.
+    /// Set once the call's first process has its filter.
     listener: OnceLock<Listener>,
     rules: Vec<ExecRule>,
-    /// The call is held at its first write.
+    /// In mode `ask`, the call is held at its first write.
     pub(super) writes: Option<Writes>,
     /// Folders are renamed in the kernel's place.
     pub(super) renames: bool,
-    /// Where questions go that the host is to answer.
+    /// Socket to the guest, for questions to the host.
     pub(super) teller: OwnedFd,
     state: Mutex<State>,
     /// Held while a folder is renamed.
     renaming: Mutex<()>,
-    /// The call is over, so that no rename goes on.
+    /// The call is over: renames stop.
     is_over: AtomicBool,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
-    ran: Ran,
+    program_log: ProgramLog,
     pub(super) denied: DeniedPrograms,
     ancestry: Ancestry,
     identities: Identities,
-    /// The process that becomes the call's own shell, as long as it has not.
+    /// The process that will become the call's own shell, until it has.
     pub(super) to_begin: Option<i32>,
-    /// What was let go on and does not stand there yet, by its process.
+    /// Programs whose exec was allowed and has not been seen, by process.
     pub(super) tickets: HashMap<i32, Ticket>,
     pub(super) questions: Questions,
 }
 
 impl Gate {
-    /// Begins to answer. `main` is the call's first process, whose first program is the call
+    /// Starts the thread. `main` is the call's first process, whose first program is the call
     /// itself.
     ///
-    /// `first` waits until that process has its filter, and returns where the kernel asks; then
-    /// what it returns besides lets the process begin.
+    /// `first` waits until that process has its filter, and returns the listener; then a byte on
+    /// the descriptor that it also returns starts the process.
     pub(crate) fn open(
         first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd) + Send + 'static,
         main: i32,
@@ -105,15 +104,15 @@ impl Gate {
     ) -> io::Result<Arc<Self>> {
         let rules = order.rules.clone();
         let writes = order.write_gate.as_ref().map(|gate| {
-            // What is made for a command gets the mode that the command's own mask leaves.
+            // Files created for a command get the mode that the command's own umask leaves.
             nix::sys::stat::umask(nix::sys::stat::Mode::empty());
             Writes {
-                zones: Zones::new(gate, &order.workspace, order.variable(b"HOME=")),
+                zones: WriteZones::new(gate, &order.workspace, order.variable(b"HOME=")),
                 shell: order.argv.clone(),
             }
         });
         let state = State {
-            ran: Ran::default(),
+            program_log: ProgramLog::default(),
             denied: DeniedPrograms::default(),
             ancestry: Ancestry::of(std::process::id() as i32),
             identities: Identities::of(order.programs.clone()),
@@ -137,33 +136,33 @@ impl Gate {
             .stack_size(STACK)
             .spawn(move || {
                 if catch_unwind(AssertUnwindSafe(|| serving.serve(first))).is_err() {
-                    // Without it every program would wait for ever. So the call ends, as where a
-                    // command kills its supervisor.
+                    // Without the thread every program would wait forever, so the call ends as if
+                    // its supervisor had been killed.
                     exit_now(1);
                 }
             })?;
         Ok(gate)
     }
 
-    /// Returns what was started, and what was not let run, once all of it has ended.
+    /// Returns the programs that ran and those that were denied, once all have ended.
     pub(crate) fn programs(&self) -> (Programs, Vec<Denied>) {
         let mut state = self.state();
-        (state.ran.take(), state.denied.take())
+        (state.program_log.take(), state.denied.take())
     }
 
-    /// Stops renames that are under way, and waits until they have. Whoever asked for them is gone.
+    /// Stops renames in progress, and waits until they have stopped. Their callers are gone.
     pub(crate) fn end_renames(&self) -> MutexGuard<'_, ()> {
         self.is_over.store(true, Ordering::Relaxed);
         self.renaming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn serve(self: &Arc<Self>, first: impl FnOnce() -> (io::Result<Option<Listener>>, OwnedFd)) {
-        // Where the process did not get its filter, it is not let begin, and says why itself.
+        // Without its filter the process does not start, and reports the reason itself.
         let (Ok(listener), starter) = first() else {
             return;
         };
         let is_asked = listener.is_some_and(|listener| self.listener.set(listener).is_ok());
-        // If it is gone meanwhile, there is nothing to begin.
+        // If it is gone meanwhile, there is nothing to start.
         let _ = nix::unistd::write(&starter, &[1]);
         drop(starter);
         if !is_asked {
@@ -172,9 +171,9 @@ impl Gate {
         loop {
             let within = (!self.state().tickets.is_empty()).then_some(BEGINS);
             match self.listener().wait(within) {
-                Asked::Question(question) => self.answer(&question),
-                Asked::Nothing => self.look_at_late(),
-                Asked::Over => return,
+                Received::Question(question) => self.answer(&question),
+                Received::Nothing => self.inspect_late(),
+                Received::Closed => return,
             }
         }
     }
@@ -188,10 +187,10 @@ impl Gate {
     fn answer(self: &Arc<Self>, question: &Question) {
         let id = question.id;
         match question.call {
-            libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener().go_on(id),
+            libc::SYS_ptrace if exit_stop::may_stop(question) => self.listener().continue_call(id),
             libc::SYS_ptrace => self.listener().refuse(id, Errno::EPERM),
-            libc::SYS_execve | libc::SYS_execveat => self.wanted(question),
-            call if call == CHECKPOINT.0 => self.begun(question),
+            libc::SYS_execve | libc::SYS_execveat => self.before_exec(question),
+            call if call == CHECKPOINT.0 => self.after_exec(question),
             _ if self.writes.is_some() => self.write(question),
             _ => self.rename(question),
         }
@@ -201,7 +200,7 @@ impl Gate {
     pub(super) fn rename(self: &Arc<Self>, question: &Question) {
         let id = question.id;
         let Ok(Some((from, to, flags))) = process::folder_to_rename(question) else {
-            return self.listener().go_on(id);
+            return self.listener().continue_call(id);
         };
         if !self.listener().is_waiting(id) {
             return;
@@ -212,32 +211,32 @@ impl Gate {
             .stack_size(STACK)
             .spawn(move || {
                 let _one_at_a_time = gate.renaming.lock().unwrap_or_else(PoisonError::into_inner);
-                match rename_folder::rename(&from, &to, flags, &gate.is_over) {
+                match folder_rename::rename(&from, &to, flags, &gate.is_over) {
                     Ok(()) => gate.listener().done(id),
                     Err(errno) => gate.listener().refuse(id, errno),
                 }
             });
         if renaming.is_err() {
-            self.listener().go_on(id);
+            self.listener().continue_call(id);
         }
     }
 
-    /// Judges what is to be executed, as far as it can be read.
-    fn wanted(&self, question: &Question) {
+    /// Judges a program before its exec, as far as it can be read.
+    fn before_exec(&self, question: &Question) {
         let thread = question.thread;
         let mut state = self.state();
         if state.to_begin == Some(thread) {
-            return self.listener().go_on(question.id);
+            return self.listener().continue_call(question.id);
         }
-        // Only the first thread of a process can be held; to the kernel the program will have that
-        // one's number.
+        // Only the first thread of a process can be held; after the exec the program has that
+        // thread's id.
         let process = if hold(thread).is_some() {
             Some(thread)
         } else {
             process::process_of(thread)
         };
-        let (Some(process), Ok(program)) = (process, process::wanted(question)) else {
-            return self.listener().go_on(question.id);
+        let (Some(process), Ok(program)) = (process, process::before_exec(question)) else {
+            return self.listener().continue_call(question.id);
         };
         let context = state.context(process, thread);
         let (_, verdict) = self.judge(&mut state, process, &program, context);
@@ -268,37 +267,37 @@ impl Gate {
             }
             None => {
                 state.tickets.insert(process, ticket);
-                self.listener().go_on(question.id);
+                self.listener().continue_call(question.id);
             }
         }
     }
 
-    /// Judges what stands there and has not begun.
-    fn begun(&self, question: &Question) {
-        // Before a program begins its process has one thread, with its own number.
+    /// Judges a program after its exec, before it runs.
+    fn after_exec(&self, question: &Question) {
+        // Before a program runs its process has one thread, whose id is the process's.
         let process = question.thread;
         let mut state = self.state();
         if state.to_begin == Some(process) {
             state.to_begin = None;
-            state.ancestry.begun(process, Context::TOP);
-            return self.listener().go_on(question.id);
+            state.ancestry.note(process, Context::TOP);
+            return self.listener().continue_call(question.id);
         }
         let held = hold(process);
-        let Some(program) = process::begun(process) else {
-            return self.listener().go_on(question.id);
+        let Some(program) = process::after_exec(process) else {
+            return self.listener().continue_call(question.id);
         };
         let (directory, ticket) = (process::directory(process), state.tickets.remove(&process));
         if !self.listener().is_waiting(question.id) {
             return;
         }
-        match self.look_at(&mut state, process, &program, ticket.as_ref()) {
-            // What could not be read before is asked about now: it stands still here, too, and can
-            // be exchanged no more.
+        match self.note_execution(&mut state, process, &program, ticket.as_ref()) {
+            // What could not be read before the exec is asked about now: the process waits here
+            // too, and cannot be exchanged any more.
             Some(Verdict {
                 effect: ExecEffect::Ask,
                 because,
             }) => {
-                state.ran.add(&program.argv, directory, held);
+                state.program_log.add(&program.argv, directory, held);
                 return self.ask(&mut state, question.id, process, &program, &because, None);
             }
             Some(Verdict {
@@ -310,21 +309,21 @@ impl Gate {
             }
             None => {}
         }
-        state.ran.add(&program.argv, directory, held);
-        self.listener().go_on(question.id);
+        state.program_log.add(&program.argv, directory, held);
+        self.listener().continue_call(question.id);
     }
 
-    /// Ends a process whose program has not begun.
+    /// Kills a process whose program has not run yet.
     pub(super) fn end(&self, question: u64, held: Option<&OwnedFd>) {
         if let Some(held) = held {
             kill_held(held);
         }
-        // Where it cannot be ended it does not get to its memory, and falls over.
+        // If the kill fails, the program gets no thread-local memory, and crashes.
         self.listener().refuse(question, Errno::EACCES);
     }
 
-    /// Judges what a process executes by now, and notes it; returns why it may not.
-    fn look_at(
+    /// Judges and notes what a process now executes; returns the reason for a denial.
+    fn note_execution(
         &self,
         state: &mut State,
         process: i32,
@@ -336,12 +335,12 @@ impl Gate {
         }
         let context =
             ticket.map_or_else(|| state.context(process, process), |ticket| ticket.context);
-        let (forms, verdict) = self.judge(state, process, program, context);
-        state.ancestry.begun(process, context.of(forms.own()));
+        let (invocations, verdict) = self.judge(state, process, program, context);
+        state.ancestry.note(process, context.of(invocations.own()));
         let verdict = verdict?;
         match ticket.filter(|ticket| ticket.is_allowed && verdict.effect == ExecEffect::Ask) {
             Some(ticket) if ticket.allows(program) => None,
-            // Whoever was asked saw another one.
+            // The host approved another program than this one.
             Some(_) => Some(Verdict {
                 effect: ExecEffect::Deny,
                 because: Because::Changed,
@@ -356,21 +355,21 @@ impl Gate {
         process: i32,
         program: &Program,
         context: Context,
-    ) -> (Forms, Option<Verdict>) {
-        let forms = Forms::of(process, program, &mut state.identities);
+    ) -> (Invocations, Option<Verdict>) {
+        let invocations = Invocations::of(process, program, &mut state.identities);
         let called_as = program
             .argv
             .words
             .first()
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let verdict = judge(&self.rules, &forms, called_as, context);
-        (forms, verdict)
+        let verdict = judge(&self.rules, &invocations, called_as, context);
+        (invocations, verdict)
     }
 
-    /// Looks from outside at processes that were let go on and have not been seen since: their exec
-    /// failed, or what they execute never asks.
-    fn look_at_late(&self) {
+    /// Inspects processes that were allowed an exec and have not been seen since: the exec failed,
+    /// or the program never makes the call that is asked about.
+    fn inspect_late(&self) {
         let mut state = self.state();
         let now = Instant::now();
         let late: Vec<i32> = state
@@ -381,22 +380,23 @@ impl Gate {
             .collect();
         for process in late {
             let (ticket, held) = (state.tickets.remove(&process), hold(process));
-            let (Some(ticket), Some(held), Some(program)) = (ticket, held, process::begun(process))
+            let (Some(ticket), Some(held), Some(program)) =
+                (ticket, held, process::after_exec(process))
             else {
                 continue;
             };
-            // One whose exec failed goes on as what it was.
+            // After a failed exec the process is still the old program.
             if !ticket.is_of(&program) {
                 continue;
             }
             if let Some(Verdict { because, .. }) =
-                self.look_at(&mut state, process, &program, Some(&ticket))
+                self.note_execution(&mut state, process, &program, Some(&ticket))
             {
                 state.denied.add(&program.argv, because, true);
                 kill_held(&held);
             } else {
                 let directory = process::directory(process);
-                state.ran.add(&program.argv, directory, Some(held));
+                state.program_log.add(&program.argv, directory, Some(held));
             }
         }
     }
@@ -407,10 +407,10 @@ impl Gate {
 }
 
 impl State {
-    /// Returns by whom a program is started in a process, of which this is a thread.
+    /// Returns the context in which a program starts in a process; `thread` belongs to it.
     fn context(&self, process: i32, thread: i32) -> Context {
         self.ancestry.context(process).unwrap_or_else(|| {
-            // Whoever started this one is gone. What it is a fork of says the kernel.
+            // The starting process is gone. Its fork still executes the same program.
             let form = process::executed_by(thread);
             form.map_or(Context::TOP, |form| Context::TOP.of(&form))
         })

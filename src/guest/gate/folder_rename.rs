@@ -1,17 +1,16 @@
-//! A folder gets another name where the kernel renames files alone.
+//! Renaming a folder where the kernel can rename only files.
 //!
-//! In a view that is mounted without `redirect_dir` the kernel refuses to rename a folder that
-//! comes from below (EXDEV). `mv` then copies; programs that rename by themselves fail. So the
-//! supervisor does what `mv` does: it copies the folder and then removes the old one. It is of the
-//! same user as the command and in the same view, so that it can do nothing there that the command
-//! could not.
+//! In an overlay mounted without `redirect_dir` the kernel refuses to rename a folder of the lower
+//! layer (EXDEV). `mv` then copies; programs that call `rename` themselves fail. So the supervisor
+//! does what `mv` does: it copies the folder and then removes the old one. It has the user and the
+//! mounts of the command, so it can do nothing that the command could not.
 //!
-//! Files are copied, and not renamed one by one: a file that overlayfs renames stays tied to the
-//! one below, and cannot be opened any more once that has another name in the project, too. It
-//! costs the same: the kernel copies a file before it renames it.
+//! Files are copied, not renamed one by one: a file that overlayfs renames stays tied to the lower
+//! one, and cannot be opened any more once that is renamed in the project. It costs the same: the
+//! kernel copies a file up before it renames it.
 //!
-//! It is not one step, as a rename is. Until all is copied nothing is removed, so that who is
-//! killed in the middle loses nothing.
+//! This is not atomic, as a rename is. Nothing is removed until all is copied, so a kill in the
+//! middle loses nothing.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -52,37 +51,41 @@ use nix::unistd::mkfifoat;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
-/// Most entries of a folder that is moved so, and the deepest one.
+/// Most entries and greatest depth of a folder that is moved this way.
 const MOST: usize = 200_000;
 const DEEPEST: usize = 128;
 
-/// One end of a rename: a folder that is held, and a name in it.
+/// One end of a rename: an open folder, and a name in it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RenameEnd {
     pub(super) folder: OwnedFd,
     pub(super) name: CString,
 }
 
-/// Gives a folder another name, in one step where the kernel does it. `flags` are those of
-/// `renameat2`.
-pub(super) fn rename(from: &Place, to: &Place, flags: u32, stop: &AtomicBool) -> Result<(), Errno> {
+/// Renames a folder, in one step where the kernel does it. `flags` are those of `renameat2`.
+pub(super) fn rename(
+    from: &RenameEnd,
+    to: &RenameEnd,
+    flags: u32,
+    stop: &AtomicBool,
+) -> Result<(), Errno> {
     match step(from, to, flags) {
         Err(Errno::EXDEV) if flags & !libc::RENAME_NOREPLACE == 0 => {}
         done => return done,
     }
-    // Where something of its own is mounted, on the way or within, that is why, and stays so: a
-    // file that is masked must not get a name under which it is none.
+    // Where a mount on the way or inside is the reason for EXDEV, it stays: a masked file must not
+    // get a name that is not masked.
     let mount = mount_of(from.folder.as_fd(), c"")?;
     if mount_of(to.folder.as_fd(), c"")? != mount {
         return Err(Errno::EXDEV);
     }
     let mut count = 0;
-    look_through(from.folder.as_fd(), &from.name, mount, &mut count, 0)?;
+    check_movable(from.folder.as_fd(), &from.name, mount, &mut count, 0)?;
     let is_there = is_replaced(from, to, flags)?;
     move_over(from, to, is_there, stop)
 }
 
-fn step(from: &Place, to: &Place, flags: u32) -> Result<(), Errno> {
+fn step(from: &RenameEnd, to: &RenameEnd, flags: u32) -> Result<(), Errno> {
     rename_at(
         from.folder.as_fd(),
         &from.name,
@@ -100,7 +103,7 @@ fn rename_at(
     other: &CStr,
     flags: u32,
 ) -> Result<(), Errno> {
-    // SAFETY: the kernel reads two strings that end, and plain numbers.
+    // SAFETY: the kernel reads two strings that end with zero, and plain numbers.
     let done = unsafe {
         libc::syscall(
             libc::SYS_renameat2,
@@ -114,13 +117,13 @@ fn rename_at(
     Errno::result(done).map(drop)
 }
 
-/// Returns which mount something is on.
+/// Returns the id of the mount that an entry is on.
 #[expect(unsafe_code, reason = "nix has no statx")]
 fn mount_of(folder: BorrowedFd<'_>, name: &CStr) -> Result<u64, Errno> {
     let flags = libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
     // SAFETY: it consists of numbers, which may be zero.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel reads a string that ends, and fills what it is given.
+    // SAFETY: the kernel reads a string that ends with zero, and fills the struct.
     Errno::result(unsafe {
         libc::statx(
             folder.as_raw_fd(),
@@ -163,13 +166,13 @@ fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
             names.push(entry.file_name().to_owned());
         }
     }
-    // A second list of the same folder begins where this one ended.
+    // A second listing of the same description begins where this one ended.
     drop(folder);
     Ok(names)
 }
 
-/// Sees whether a folder can be moved whole: that it is on one mount, ours, and not too large.
-fn look_through(
+/// Checks that a folder can be moved whole: one mount, our own user, not too large.
+fn check_movable(
     above: BorrowedFd<'_>,
     name: &CStr,
     mount: u64,
@@ -184,19 +187,19 @@ fn look_through(
     if !is_folder(&found) {
         return Ok(());
     }
-    // Whoever makes the new one owns it.
+    // The new folder will belong to us.
     if found.st_uid != nix::unistd::geteuid().as_raw() || *count > MOST || depth > DEEPEST {
         return Err(Errno::EXDEV);
     }
     let folder = open(above, name)?;
     names(&folder)?
         .iter()
-        .try_for_each(|name| look_through(folder.as_fd(), name, mount, count, depth + 1))
+        .try_for_each(|name| check_movable(folder.as_fd(), name, mount, count, depth + 1))
 }
 
-/// Sees whether what has the new name would be replaced by a rename; returns whether it is an empty
+/// Checks whether a rename would replace what has the new name; returns whether that is an empty
 /// folder.
-fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
+fn is_replaced(from: &RenameEnd, to: &RenameEnd, flags: u32) -> Result<bool, Errno> {
     match stat(to.folder.as_fd(), &to.name) {
         Err(Errno::ENOENT) => Ok(false),
         Err(errno) => Err(errno),
@@ -204,7 +207,7 @@ fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
         Ok(found) if !is_folder(&found) => Err(Errno::ENOTDIR),
         Ok(found) => {
             let own = stat(from.folder.as_fd(), &from.name)?;
-            // A name of the same folder: there is nothing to do, and the kernel would have done it.
+            // Two names of one folder: nothing to do, and the kernel would have done it.
             if (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino) {
                 return Err(Errno::EXDEV);
             }
@@ -217,8 +220,13 @@ fn is_replaced(from: &Place, to: &Place, flags: u32) -> Result<bool, Errno> {
     }
 }
 
-/// Copies a folder, and removes the old one when all of it is there.
-fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Result<(), Errno> {
+/// Copies a folder, and removes the old one when the copy is complete.
+fn move_over(
+    from: &RenameEnd,
+    to: &RenameEnd,
+    is_there: bool,
+    stop: &AtomicBool,
+) -> Result<(), Errno> {
     let mut copy = Copy {
         stop,
         linked: HashMap::new(),
@@ -231,7 +239,7 @@ fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Res
         is_there,
     );
     if let Err(errno) = copied {
-        // What was made goes again; the old folder was not touched.
+        // Remove the partial copy; the old folder was not touched.
         let _ = remove(to.folder.as_fd(), &to.name, is_there);
         return Err(errno);
     }
@@ -240,8 +248,7 @@ fn move_over(from: &Place, to: &Place, is_there: bool, stop: &AtomicBool) -> Res
 
 struct Copy<'stop> {
     stop: &'stop AtomicBool,
-    /// Where the first of several names of one file went, as a folder that is held and a name in
-    /// it.
+    /// Where the first of several hard links of a file went: an open folder and a name in it.
     linked: HashMap<(u64, u64), (Rc<OwnedFd>, CString)>,
 }
 
@@ -277,7 +284,7 @@ impl Copy<'_> {
                     entry.as_c_str(),
                     Mode::from_bits_truncate(found.st_mode & 0o777),
                 )?,
-                // A socket is its file: nobody can be reached by another one.
+                // A socket is its inode: a copy could not be connected to.
                 _ => rename_at(
                     old.as_fd(),
                     &entry,
@@ -287,7 +294,7 @@ impl Copy<'_> {
                 )?,
             }
         }
-        dress(&new, &found)
+        copy_metadata(&new, &found)
     }
 
     fn file(
@@ -318,7 +325,7 @@ impl Copy<'_> {
     }
 }
 
-/// Copies what is in a file, and makes holes where it has some.
+/// Copies a file's data, and keeps its holes.
 fn copy_data(old: &mut File, new: &mut File) -> io::Result<()> {
     let length = old.metadata()?.len();
     let mut at = 0_i64;
@@ -333,7 +340,7 @@ fn copy_data(old: &mut File, new: &mut File) -> io::Result<()> {
     new.set_len(length.max(new.metadata()?.len()))
 }
 
-/// Removes a folder with all in it, or only what is in it.
+/// Removes a folder with its contents, or only the contents.
 fn remove(above: BorrowedFd<'_>, name: &CStr, keep: bool) -> Result<(), Errno> {
     let folder = open(above, name)?;
     for entry in names(&folder)? {
@@ -364,8 +371,8 @@ fn times(folder: BorrowedFd<'_>, name: &CStr, stat: &FileStat) -> Result<(), Err
     )
 }
 
-/// Gives a folder the mode and the times of another one.
-fn dress(folder: &OwnedFd, stat: &FileStat) -> Result<(), Errno> {
+/// Sets the mode and the times of another folder.
+fn copy_metadata(folder: &OwnedFd, stat: &FileStat) -> Result<(), Errno> {
     fchmod(folder, Mode::from_bits_truncate(stat.st_mode & 0o1777))?;
     times(folder.as_fd(), c".", stat)
 }
@@ -379,15 +386,15 @@ mod tests {
 
     use super::*;
 
-    fn place(folder: &Path, name: &str) -> Place {
+    fn place(folder: &Path, name: &str) -> RenameEnd {
         let folder = fs::File::open(folder).expect("there").into();
-        Place {
+        RenameEnd {
             folder,
             name: CString::new(name).expect("no zero byte"),
         }
     }
 
-    /// Moves a folder as where the kernel does not rename it.
+    /// Moves a folder as if the kernel had refused to rename it.
     fn moved(folder: &Path, from: &str, to: &str, stop: bool) -> Result<(), Errno> {
         let (from, to, stop) = (
             place(folder, from),
@@ -451,7 +458,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_folder_is_moved_with_all_in_it_its_modes_and_its_times() {
+    fn a_folder_is_moved_with_its_contents_modes_and_times() {
         let folder = filled();
         moved(folder.path(), "src", "lib", false).expect("moved");
         assert_eq!(listed(folder.path()), WHOLE);
@@ -467,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_folder_is_replaced_and_nothing_else_is() {
+    fn only_an_empty_folder_is_replaced() {
         let folder = filled();
         fs::create_dir(folder.path().join("lib")).expect("made");
         moved(folder.path(), "src", "lib", false).expect("moved");
@@ -491,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn files_keep_their_holes_their_links_and_what_they_are() {
+    fn files_keep_holes_hard_links_and_types() {
         let folder = filled();
         let at = |name: &str| folder.path().join(name);
         let file = File::create(at("src/holes")).expect("made");
@@ -522,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_is_stopped_in_the_middle_leaves_the_old_folder_whole_and_no_new_one() {
+    fn a_failed_or_stopped_move_leaves_the_old_folder_and_no_new_one() {
         let folder = filled();
         let before = listed(folder.path());
         assert_eq!(moved(folder.path(), "src", "lib", true), Err(Errno::EINTR));
@@ -533,7 +540,7 @@ mod tests {
             listed(folder.path()),
             [&["lib".to_owned()], &before[..]].concat()
         );
-        // Nor does a name that cannot be made.
+        // A name that cannot be created fails in the same way.
         let long = "x".repeat(300);
         assert_eq!(
             moved(folder.path(), "src", &long, false),
@@ -543,23 +550,23 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_whole_on_one_mount_or_too_much_is_left_to_the_kernel() {
+    fn folders_with_mounts_or_too_many_entries_are_left_to_the_kernel() {
         let folder = filled();
         let held = fs::File::open(folder.path()).expect("there");
         let mount = mount_of(held.as_fd(), c"").expect("known");
         let mut count = 0;
-        look_through(held.as_fd(), c"src", mount, &mut count, 0).expect("whole");
+        check_movable(held.as_fd(), c"src", mount, &mut count, 0).expect("whole");
         assert_eq!(count, WHOLE.len());
         assert_eq!(
-            look_through(held.as_fd(), c"src", mount + 1, &mut 0, 0),
+            check_movable(held.as_fd(), c"src", mount + 1, &mut 0, 0),
             Err(Errno::EXDEV)
         );
         assert_eq!(
-            look_through(held.as_fd(), c"src", mount, &mut { MOST }, 0),
+            check_movable(held.as_fd(), c"src", mount, &mut { MOST }, 0),
             Err(Errno::EXDEV)
         );
         assert_eq!(
-            look_through(held.as_fd(), c"src", mount, &mut 0, DEEPEST + 1),
+            check_movable(held.as_fd(), c"src", mount, &mut 0, DEEPEST + 1),
             Err(Errno::EXDEV)
         );
     }

@@ -1,8 +1,8 @@
-//! Where a path of another process leads.
+//! Resolves a path of another process.
 //!
-//! It is gone along name by name, and what it leads to is held: the kernel would follow links such
-//! as `/proc/self` for the process that reads here. What is held stays the same file, whatever
-//! becomes of the path. Its name is the kernel's own.
+//! The path is walked name by name, and its end is held open: the kernel would resolve links such
+//! as `/proc/self` for the process that reads here. A held file stays the same whatever becomes of
+//! the path. Its name is the kernel's own.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -26,35 +26,35 @@ use nix::sys::statfs::PROC_SUPER_MAGIC;
 use nix::sys::statfs::fstatfs;
 
 use super::process;
-use super::write_calls::At;
+use super::write_calls::PathArgument;
 
-/// As many as the kernel follows.
+/// The kernel's own limit.
 const MAX_LINKS: usize = 40;
 
-/// The kernel's number of the top of `/proc`.
+/// The inode number of the root of `/proc`.
 const PROC_TOP: u64 = 1;
 
-/// What a path leads to.
+/// Where a path leads.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// As the kernel names it.
+pub(super) struct ResolvedPath {
+    /// The kernel's name for it.
     pub(super) path: Vec<u8>,
-    /// The folder that it is in, and its name there; `None`: the path did not go through one.
+    /// Its parent folder and its name there; `None`: the path did not go through a folder.
     pub(super) within: Option<(OwnedFd, CString)>,
-    pub(super) there: Option<There>,
+    pub(super) there: Option<HeldEntry>,
     /// The path ends as that of a folder.
     pub(super) is_folder_path: bool,
 }
 
-/// What is there, held.
+/// An existing entry, held open.
 #[derive(Debug)]
-pub(super) struct There {
+pub(super) struct HeldEntry {
     pub(super) fd: OwnedFd,
     pub(super) stat: FileStat,
 }
 
-impl Found {
-    /// Returns the number of the mount that it is on, or would be.
+impl ResolvedPath {
+    /// Returns the id of the mount that it is on, or would be created on.
     pub(super) fn mount(&self) -> Option<u64> {
         let held = self
             .there
@@ -72,22 +72,22 @@ impl Found {
     }
 }
 
-/// Why it is not known where a path leads.
+/// Why a path cannot be resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unseen {
-    /// It leads nowhere, so that the call fails with this.
+pub(super) enum ResolveError {
+    /// It leads nowhere: the call fails with this error.
     Nowhere(Errno),
-    /// The process may not be looked into.
+    /// The process is not readable.
     Unreadable,
 }
 
-impl From<Errno> for Unseen {
+impl From<Errno> for ResolveError {
     fn from(errno: Errno) -> Self {
         Self::Nowhere(errno)
     }
 }
 
-impl There {
+impl HeldEntry {
     fn hold(fd: OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             stat: fstat(&fd)?,
@@ -104,11 +104,16 @@ impl There {
     }
 }
 
-/// Finds what a thread of a process names.
-pub(super) fn find(process: i32, thread: i32, at: At, follow: bool) -> Result<Found, Unseen> {
+/// Resolves the path argument of a thread.
+pub(super) fn find(
+    process: i32,
+    thread: i32,
+    at: PathArgument,
+    follow: bool,
+) -> Result<ResolvedPath, ResolveError> {
     let (folder, pointer, empty_is_folder) = match at {
-        At::Descriptor(fd) => return itself(own_file(thread, fd)?),
-        At::Path {
+        PathArgument::Descriptor(fd) => return itself(own_file(thread, fd)?),
+        PathArgument::Path {
             folder,
             pointer,
             empty_is_folder,
@@ -116,8 +121,8 @@ pub(super) fn find(process: i32, thread: i32, at: At, follow: bool) -> Result<Fo
     };
     let memory =
         File::open(format!("/proc/{thread}/mem")).map_err(|error| match error.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => Unseen::Unreadable,
-            _ => Unseen::Nowhere(Errno::ESRCH),
+            Some(libc::EACCES | libc::EPERM) => ResolveError::Unreadable,
+            _ => ResolveError::Nowhere(Errno::ESRCH),
         })?;
     let path = process::text(&memory, pointer, process::MAX_PATH - 1)
         .map_err(|_| Errno::EFAULT)?
@@ -141,25 +146,25 @@ pub(super) fn find(process: i32, thread: i32, at: At, follow: bool) -> Result<Fo
     .go(&path, follow)
 }
 
-/// Holds what a descriptor of a thread leads to.
-fn own_file(thread: i32, fd: i32) -> Result<OwnedFd, Unseen> {
-    let way = if fd == libc::AT_FDCWD {
+/// Opens what a descriptor of a thread refers to.
+fn own_file(thread: i32, fd: i32) -> Result<OwnedFd, ResolveError> {
+    let openable = if fd == libc::AT_FDCWD {
         format!("/proc/{thread}/cwd")
     } else {
         format!("/proc/{thread}/fd/{fd}")
     };
-    openat(AT_FDCWD, way.as_str(), HOLD, Mode::empty()).map_err(|errno| match errno {
-        Errno::EACCES | Errno::EPERM => Unseen::Unreadable,
-        Errno::ENOENT => Unseen::Nowhere(Errno::EBADF),
-        errno => Unseen::Nowhere(errno),
+    openat(AT_FDCWD, openable.as_str(), HOLD, Mode::empty()).map_err(|errno| match errno {
+        Errno::EACCES | Errno::EPERM => ResolveError::Unreadable,
+        Errno::ENOENT => ResolveError::Nowhere(Errno::EBADF),
+        errno => ResolveError::Nowhere(errno),
     })
 }
 
-fn itself(fd: OwnedFd) -> Result<Found, Unseen> {
-    Ok(Found {
+fn itself(fd: OwnedFd) -> Result<ResolvedPath, ResolveError> {
+    Ok(ResolvedPath {
         path: name(&fd)?,
         within: None,
-        there: Some(There::hold(fd)?),
+        there: Some(HeldEntry::hold(fd)?),
         is_folder_path: false,
     })
 }
@@ -170,13 +175,13 @@ fn top() -> Result<OwnedFd, Errno> {
     openat(AT_FDCWD, "/", HOLD, Mode::empty())
 }
 
-/// Returns how the kernel names what is held.
+/// Returns the kernel's name of an open file.
 fn name(fd: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    readlink(way(fd).as_str()).map(OsStringExt::into_vec)
+    readlink(openable(fd).as_str()).map(OsStringExt::into_vec)
 }
 
-/// Returns the way by which what is held can be opened.
-pub(super) fn way(fd: &OwnedFd) -> String {
+/// Returns the path by which an open file can be opened again.
+pub(super) fn openable(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
@@ -188,16 +193,16 @@ fn is_proc_top(folder: impl AsFd) -> bool {
     fstat(&folder).is_ok_and(|found| found.st_ino == PROC_TOP) && is_proc(folder)
 }
 
-/// What the kernel says of processes, by a name in `/proc`.
-enum OfProcess {
-    /// The one that asks, and its thread.
+/// A name in the root of `/proc` that belongs to a process.
+enum ProcName {
+    /// `self` and `thread-self`: the asking process and its thread.
     Asking,
     AskingThread,
-    /// Another one, by its number.
+    /// Another process, by its number.
     Other,
 }
 
-impl OfProcess {
+impl ProcName {
     fn named(name: &[u8]) -> Option<Self> {
         match name {
             b"self" => Some(Self::Asking),
@@ -207,7 +212,7 @@ impl OfProcess {
     }
 }
 
-/// Returns whether this number is one of this process's own threads. No command may look into it.
+/// Returns whether a number is one of this process's own threads, which no command may inspect.
 fn is_own(number: &[u8]) -> bool {
     std::str::from_utf8(number)
         .is_ok_and(|number| Path::new("/proc/self/task").join(number).exists())
@@ -217,14 +222,14 @@ struct Walk {
     process: i32,
     thread: i32,
     at: OwnedFd,
-    /// What is left of the way, the next one last.
+    /// The names still to walk, the next one last.
     names: Vec<Vec<u8>>,
     n_links: usize,
     is_folder_path: bool,
 }
 
 impl Walk {
-    fn go(mut self, path: &[u8], follow: bool) -> Result<Found, Unseen> {
+    fn go(mut self, path: &[u8], follow: bool) -> Result<ResolvedPath, ResolveError> {
         self.add(path);
         while let Some(name) = self.names.pop() {
             if name == b".." {
@@ -232,12 +237,12 @@ impl Walk {
                 continue;
             }
             let is_last = self.names.is_empty();
-            match OfProcess::named(&name).filter(|_| is_proc_top(&self.at)) {
-                Some(OfProcess::Other) if is_own(&name) => return Err(Errno::EACCES.into()),
-                None | Some(OfProcess::Other) => {}
-                // Both are links, which to the kernel lead to the one that reads.
-                Some(asking) => {
-                    if matches!(asking, OfProcess::AskingThread) {
+            match ProcName::named(&name).filter(|_| is_proc_top(&self.at)) {
+                Some(ProcName::Other) if is_own(&name) => return Err(Errno::EACCES.into()),
+                None | Some(ProcName::Other) => {}
+                // Both are links, which for the kernel lead to the reading process.
+                Some(host_answers) => {
+                    if matches!(host_answers, ProcName::AskingThread) {
                         self.names
                             .extend([self.thread.to_string().into_bytes(), b"task".to_vec()]);
                     }
@@ -253,7 +258,7 @@ impl Walk {
                 Mode::empty(),
             ) {
                 Err(Errno::ENOENT) if is_last => return self.missing(name),
-                there => There::hold(there?)?,
+                there => HeldEntry::hold(there?)?,
             };
             if there.kind() == SFlag::S_IFLNK && (!is_last || follow || self.is_folder_path) {
                 self.n_links += 1;
@@ -261,8 +266,8 @@ impl Walk {
                     return Err(Errno::ELOOP.into());
                 }
                 if is_proc(&self.at) && !is_proc_top(&self.at) {
-                    // These have no path, or one that need not be the way: the kernel knows what
-                    // they lead to.
+                    // These links have no path, or one that need not be real: the kernel follows
+                    // them.
                     let to = openat(&self.at, name.as_c_str(), HOLD, Mode::empty())?;
                     if is_last {
                         return itself(to);
@@ -280,7 +285,7 @@ impl Walk {
                     return Err(Errno::ENOTDIR.into());
                 }
                 let path = self::name(&there.fd)?;
-                return Ok(Found {
+                return Ok(ResolvedPath {
                     path,
                     within: Some((self.at, name)),
                     there: Some(there),
@@ -295,7 +300,7 @@ impl Walk {
         itself(self.at)
     }
 
-    /// Puts a path in front of what is left of the way.
+    /// Adds a path in front of the names still to walk.
     fn add(&mut self, path: &[u8]) {
         if self.names.is_empty() {
             self.is_folder_path |= path.ends_with(b"/") || path.ends_with(b"/.");
@@ -308,13 +313,13 @@ impl Walk {
         );
     }
 
-    fn missing(self, name: CString) -> Result<Found, Unseen> {
+    fn missing(self, name: CString) -> Result<ResolvedPath, ResolveError> {
         let mut path = self::name(&self.at)?;
         if !path.ends_with(b"/") {
             path.push(b'/');
         }
         path.extend(name.as_bytes());
-        Ok(Found {
+        Ok(ResolvedPath {
             path,
             within: Some((self.at, name)),
             there: None,
@@ -331,15 +336,15 @@ mod tests {
 
     use super::*;
 
-    /// Finds a path of this process.
-    fn found(path: &str, follow: bool) -> Result<Found, Unseen> {
+    /// Resolves a path of this process.
+    fn found(path: &str, follow: bool) -> Result<ResolvedPath, ResolveError> {
         let own = nix::unistd::gettid().as_raw();
         let path = CString::new(path).expect("no zero byte");
-        // A process that is not this one has the number; its parent stands for it.
+        // `process` must differ from this process, whose entries are refused; its parent will do.
         find(
             nix::unistd::getppid().as_raw(),
             own,
-            At::Path {
+            PathArgument::Path {
                 folder: libc::AT_FDCWD,
                 pointer: path.as_ptr() as u64,
                 empty_is_folder: false,
@@ -366,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_what_the_kernel_names_through_links_and_folders_above() {
+    fn paths_are_resolved_through_links_and_parent_folders() {
         let (_folder, top) = folder();
         let at = |name: &str| top.join(name);
         symlink("sub/deep", at("short")).expect("linked");
@@ -393,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_the_kernels_error() {
+    fn an_unresolvable_path_gives_the_kernels_error() {
         let (_folder, top) = folder();
         symlink("round", top.join("round")).expect("linked");
         for (path, errno) in [
@@ -403,18 +408,21 @@ mod tests {
             ("round", Errno::ELOOP),
         ] {
             let found = found(top.join(path).to_str().expect("text"), true);
-            assert_eq!(found.err(), Some(Unseen::Nowhere(errno)), "{path}");
+            assert_eq!(found.err(), Some(ResolveError::Nowhere(errno)), "{path}");
         }
-        assert_eq!(found("", true).err(), Some(Unseen::Nowhere(Errno::ENOENT)));
+        assert_eq!(
+            found("", true).err(),
+            Some(ResolveError::Nowhere(Errno::ENOENT))
+        );
         let long = "x/".repeat(3000);
         assert_eq!(
             found(&long, true).err(),
-            Some(Unseen::Nowhere(Errno::ENAMETOOLONG))
+            Some(ResolveError::Nowhere(Errno::ENAMETOOLONG))
         );
     }
 
     #[test]
-    fn links_of_proc_are_those_of_the_process_and_none_leads_into_this_one() {
+    fn proc_links_are_the_asking_processs_and_never_lead_into_the_guest() {
         let (_folder, top) = folder();
         let parent = nix::unistd::getppid();
         assert_eq!(
@@ -434,22 +442,23 @@ mod tests {
         ] {
             assert_eq!(
                 found(&path, true).err(),
-                Some(Unseen::Nowhere(Errno::EACCES)),
+                Some(ResolveError::Nowhere(Errno::EACCES)),
                 "{path}"
             );
         }
     }
 
     #[test]
-    fn a_descriptor_leads_to_its_file_and_a_wrong_one_to_none() {
+    fn a_descriptor_resolves_to_its_file_and_a_bad_one_fails() {
         let (_folder, top) = folder();
         let file = File::open(top.join("file")).expect("there");
         let own = nix::unistd::gettid().as_raw();
-        let found = find(own, own, At::Descriptor(file.as_raw_fd()), true).expect("leads there");
+        let found =
+            find(own, own, PathArgument::Descriptor(file.as_raw_fd()), true).expect("leads there");
         assert_eq!(found.path, top.join("file").into_os_string().into_vec());
         assert_eq!(
-            find(own, own, At::Descriptor(100_000), true).err(),
-            Some(Unseen::Nowhere(Errno::EBADF))
+            find(own, own, PathArgument::Descriptor(100_000), true).err(),
+            Some(ResolveError::Nowhere(Errno::EBADF))
         );
     }
 }
