@@ -221,10 +221,10 @@ fn without_x32() -> BpfProgram {
     ]
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refused() -> Result<Rules, seccompiler::BackendError> {
-    let mut rules: Rules = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
+fn refused() -> Result<SeccompRules, seccompiler::BackendError> {
+    let mut rules: SeccompRules = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
     // One's own limits go by pid 0; the guest's must not be what makes it fail.
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
@@ -348,7 +348,7 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-fn unsupported() -> Result<Rules, seccompiler::BackendError> {
+fn unsupported() -> Result<SeccompRules, seccompiler::BackendError> {
     let keep = libc::FALLOC_FL_KEEP_SIZE as u64;
     let punch = libc::FALLOC_FL_PUNCH_HOLE as u64;
     let of_fallocate = [

@@ -177,15 +177,17 @@ impl Session {
             Err(fault) => return Output::Fault(fault),
         };
         // The tools for files see to it themselves, on a thread of their own.
-        let meant = match &call {
+        let replaced = match &call {
             Call::Bash(_) | Call::Exec(_) | Call::Git(_) | Call::Cd(_) if !is_by_name => {
-                tools::meant::find_names(self.workspace.root(), &call)
+                tools::lookalike_names::find_names(self.workspace.root(), &call)
             }
             _ => None,
         };
-        match meant {
+        match replaced {
             None => self.carry_out(call, line).await,
-            Some((call, names)) => tools::meant::said(self.carry_out(call, line).await, names),
+            Some((call, names)) => {
+                tools::lookalike_names::with_note(self.carry_out(call, line).await, names)
+            }
         }
     }
 

@@ -28,8 +28,8 @@ use self::start::Started;
 use self::start::lost_supervisor;
 pub(super) use self::start::not_started;
 pub(super) use self::start::start;
+use self::stop::StopReason;
 use self::stop::Stopping;
-use self::stop::Why;
 use self::watch::Watch;
 use crate::child::Stdio;
 use crate::disk::Part;
@@ -140,7 +140,7 @@ pub(super) async fn run(
     };
     let (status, n_survivors) = run.until_end().await?;
     let end = match (run.why, status.code(), status.signal()) {
-        (Some(Why::Cancelled), ..) => End::Cancelled,
+        (Some(StopReason::Cancelled), ..) => End::Cancelled,
         (_, Some(code), _) => End::Exited { code },
         (_, None, signal) => End::Signaled {
             signal: signal.unwrap_or(libc::SIGKILL),
@@ -152,11 +152,11 @@ pub(super) async fn run(
         saw_a_writer || run.sources.iter().any(|source| source.ear.has_heard()),
     );
     let limit = match run.why {
-        Some(Why::Cancelled) => None,
-        Some(Why::Timeout) => Some(Limit::Time {
+        Some(StopReason::Cancelled) => None,
+        Some(StopReason::Timeout) => Some(Limit::Time {
             ms: timeout.unwrap_or_default().as_millis() as u64,
         }),
-        Some(Why::Crossed(limit)) => Some(limit),
+        Some(StopReason::Crossed(limit)) => Some(limit),
         None if met_file_size && (shut.is_some() || saw_a_writer) => {
             file_size().map(|bytes| Limit::FileSize { bytes })
         }
@@ -286,7 +286,7 @@ struct Run<'call> {
     sources: Vec<Source>,
     input: Feed,
     stopping: Stopping,
-    why: Option<Why>,
+    why: Option<StopReason>,
     rescue: rescue::Below,
     grace: Duration,
     ended: Option<Over>,
@@ -328,7 +328,7 @@ impl Run<'_> {
                         && self.why.is_none()
                     {
                         self.grace = Duration::ZERO;
-                        self.stop(Why::Crossed(limit));
+                        self.stop(StopReason::Crossed(limit));
                     }
                 }
                 next => self.handle(next)?,
@@ -371,8 +371,8 @@ impl Run<'_> {
                 status,
                 n_survivors,
             })) => {
-                let until =
-                    matches!(self.why, Some(Why::Cancelled)).then(|| Instant::now() + UNWANTED);
+                let until = matches!(self.why, Some(StopReason::Cancelled))
+                    .then(|| Instant::now() + UNWANTED);
                 let status = ExitStatus::from_raw(status);
                 self.ended = Some(Over {
                     status,
@@ -440,7 +440,7 @@ impl Run<'_> {
             }
             Word::Cancel => match &mut self.ended {
                 Some(over) => over.until = over.until.or(Some(Instant::now() + UNWANTED)),
-                None => self.stop(Why::Cancelled),
+                None => self.stop(StopReason::Cancelled),
             },
         }
     }

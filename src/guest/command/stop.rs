@@ -21,7 +21,7 @@ const KILLED: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
-pub(super) enum Why {
+pub(super) enum StopReason {
     Cancelled,
     Timeout,
     /// A limit that nobody but us watches.
@@ -47,7 +47,7 @@ impl Run<'_> {
     }
 
     /// Asks the command to end; asked again, does not wait for that.
-    pub(super) fn stop(&mut self, why: Why) {
+    pub(super) fn stop(&mut self, why: StopReason) {
         self.why = self.why.or(Some(why));
         match self.stopping {
             Stopping::No { .. } if !self.grace.is_zero() => {
@@ -95,7 +95,7 @@ impl Run<'_> {
                     // takes longer than there is.
                     self.grace = Duration::ZERO;
                 }
-                self.stop(Why::Timeout);
+                self.stop(StopReason::Timeout);
             }
             // Whoever stops its supervisor still gets no time to end by itself.
             Stopping::Asked { kill_at, .. }
@@ -106,7 +106,7 @@ impl Run<'_> {
                     again_at: Instant::now() + AGAIN,
                 };
             }
-            Stopping::Asked { .. } => self.stop(Why::Timeout),
+            Stopping::Asked { .. } => self.stop(StopReason::Timeout),
             Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
                 // It may be stopped again and again; nobody in the box can stop us.
                 kill_in_place_of(self.started.supervisor);
@@ -134,7 +134,7 @@ impl Run<'_> {
     fn not_emptied(&mut self) -> String {
         // The limits come first: a person's line is cut at its end.
         let mut reason = String::new();
-        if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
+        if let (Some(StopReason::Timeout), Some(timeout)) = (self.why, self.timeout) {
             let _ = write!(
                 reason,
                 "the command ran longer than its limit of {} s; ",

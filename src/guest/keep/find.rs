@@ -35,13 +35,13 @@ use crate::beneath::Links;
 use crate::root::as_path;
 use crate::root::file_type;
 use crate::root::split;
-use crate::tools::ignore_rules::Rules;
+use crate::tools::ignore_rules::IgnoreRules;
 use crate::tools::stop::Stop;
 use crate::tools::walk::Entry;
 use crate::tools::walk::Kind;
+use crate::tools::walk::SkipReason;
 use crate::tools::walk::Visitor;
 use crate::tools::walk::Walk;
-use crate::tools::walk::Why;
 use crate::tools::walk::list;
 use podbay_wire::BytesPath;
 use podbay_wire::SecretName;
@@ -83,7 +83,7 @@ pub(crate) fn find(
         covered,
         stop: &stop,
     };
-    let rules = Some(Arc::new(Rules::default()));
+    let rules = Some(Arc::new(IgnoreRules::default()));
     let walk = Walk {
         base: &base,
         prefix: b"",
@@ -250,7 +250,7 @@ impl Visitor for Finder<'_> {
 
     /// Looks at the names in a folder that is ignored, and for more than repositories no deeper:
     /// what builds and package managers leave there is much.
-    fn pass_over(&self, part: &mut Part, entry: &Entry<'_>, _why: Why) {
+    fn pass_over(&self, part: &mut Part, entry: &Entry<'_>, _why: SkipReason) {
         if entry.kind != Kind::Folder || self.stop.is_set() {
             return;
         }

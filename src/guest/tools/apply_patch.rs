@@ -7,18 +7,18 @@ use super::edit_file::MAX_BYTES;
 use super::edit_file::too_large;
 use super::edit_report::closest;
 use super::edit_report::numbered;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
-use super::patch_match::Miss;
-use super::patch_match::Patched;
-use super::patch_match::Why;
+use super::patch_match::HunkFailure;
+use super::patch_match::HunkProblem;
+use super::patch_match::PatchedText;
 use super::patch_match::apply;
 use super::save::Parents;
-use super::save::Place;
-use super::seen::Seen;
-use super::spot::refused;
+use super::save::TargetFile;
+use super::seen::SeenFiles;
 use super::stop::Stop;
-use super::transaction::Taken;
+use super::target_entry::refused;
+use super::transaction::OpenedFile;
 use super::transaction::Transaction;
 use podbay_wire::ApplyPatch;
 use podbay_wire::BytesPath;
@@ -33,13 +33,13 @@ use podbay_wire::PatchAction;
 /// Lines shown where a hunk was expected and nothing there looks like it.
 const SHOWN: usize = 8;
 
-/// Characters shown of a line that is not there.
+/// Characters shown of an anchor line that was not found.
 const SHOWN_ANCHOR: usize = 200;
 
 /// Applies a patch to all its files, or to none.
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &ApplyPatch,
     stop: &AtomicBool,
 ) -> Result<Changed, Fault> {
@@ -78,7 +78,7 @@ pub(super) fn run(
 
 struct Patching<'a> {
     workspace: &'a Workspace,
-    seen: &'a Seen,
+    seen: &'a SeenFiles,
     protected: bool,
     stop: &'a Stop<'a>,
     all: Transaction,
@@ -101,23 +101,23 @@ impl Patching<'_> {
                 })
             }
             PatchAction::Delete { hunks } => {
-                let (Taken { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty()).map_err(|fault| match fault {
+                let (OpenedFile { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty()).map_err(|fault| match fault {
                     Fault::IsDirectory { path } => {
                         refused(&path, "is a directory, and a patch deletes files; use delete_file with `recursive`")
                     }
                     fault => fault,
                 })?;
                 refuse_link(by_link, &file.path)?;
-                // Without a text that it must hold, it is deleted as it was seen.
+                // A deletion without hunks must not remove a text that the model has not seen.
                 if hunks.is_empty() && self.all.is_stale(at, self.seen) {
                     return Err(Fault::Stale {
                         path: file.path.clone(),
                     });
                 }
-                let encoded = Encoded::of(&text);
+                let encoded_text = EncodedText::of(&text);
                 if !hunks.is_empty()
                     && !self
-                        .patched(at, &file.path, encoded.text.as_bytes(), hunks)?
+                        .patched(at, &file.path, encoded_text.text.as_bytes(), hunks)?
                         .text
                         .is_empty()
                 {
@@ -130,7 +130,7 @@ impl Patching<'_> {
                 Ok(FileChange {
                     path: self.all.shown(at).clone(),
                     change: Change::Deleted,
-                    removed: n_lines(encoded.text.as_bytes()),
+                    removed: n_lines(encoded_text.text.as_bytes()),
                     ..FileChange::default()
                 })
             }
@@ -144,17 +144,17 @@ impl Patching<'_> {
         hunks: &[Hunk],
         to: Option<&BytesPath>,
     ) -> Result<FileChange, Fault> {
-        let (Taken { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
-        let encoded = Encoded::of(&text);
-        let Patched {
+        let (OpenedFile { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
+        let encoded_text = EncodedText::of(&text);
+        let PatchedText {
             text: new,
             added,
             removed,
             by_number,
             mut notes,
-        } = self.patched(at, path, encoded.text.as_bytes(), hunks)?;
-        let new = encoded.edited(path, &new)?;
-        notes.extend(encoded.notes());
+        } = self.patched(at, path, encoded_text.text.as_bytes(), hunks)?;
+        let new = encoded_text.edited(path, &new)?;
+        notes.extend(encoded_text.notes());
         if by_number && self.all.is_stale(at, self.seen) {
             return Err(Fault::Stale { path: path.clone() });
         }
@@ -201,9 +201,9 @@ impl Patching<'_> {
         })
     }
 
-    /// Returns whether a path leads to a file that the patch changes, by whichever of its names.
+    /// Returns whether a path is that of the changed file, by any of its names.
     fn is_itself(&self, path: &BytesPath, at: usize) -> Result<bool, Fault> {
-        match Place::find(
+        match TargetFile::find(
             &self.workspace.root,
             path,
             self.protected,
@@ -220,7 +220,7 @@ impl Patching<'_> {
         path: &BytesPath,
         text: &[u8],
         hunks: &[Hunk],
-    ) -> Result<Patched, Fault> {
+    ) -> Result<PatchedText, Fault> {
         patched(path, text, hunks, self.stop)
             .map_err(|fault| self.all.outdated(at, self.seen, fault))
     }
@@ -229,7 +229,7 @@ impl Patching<'_> {
         &mut self,
         path: &BytesPath,
         must_be_text: bool,
-    ) -> Result<(Taken, Vec<u8>), Fault> {
+    ) -> Result<(OpenedFile, Vec<u8>), Fault> {
         let taken = self.all.open(
             self.workspace,
             self.seen,
@@ -271,16 +271,14 @@ impl Patching<'_> {
     }
 }
 
-/// Refuses a patch that makes a file and another one below it: only a folder has something below
-/// it.
+/// Refuses a patch that creates both a file and a path below it.
 fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(), Fault> {
     let made = files.iter().filter_map(|file| match &file.action {
         PatchAction::Add { .. } => Some(&file.path),
         PatchAction::Update { to, .. } => to.as_ref(),
         PatchAction::Delete { .. } => None,
     });
-    // With a slash behind each, whatever lies below a file comes behind it, and nothing else stands
-    // between them.
+    // With a slash appended to each, all paths below a file sort right after it.
     let keyed = made.map(|path| {
         Ok((
             [workspace.root.relative(path)?.as_bytes(), b"/"].concat(),
@@ -303,7 +301,7 @@ fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(),
     }
 }
 
-/// To take a link away is not to take away the file that it leads to.
+/// Deleting a link would not delete the file that it leads to.
 fn refuse_link(by_link: bool, path: &BytesPath) -> Result<(), Fault> {
     if by_link {
         Err(refused(
@@ -320,20 +318,20 @@ fn patched(
     text: &[u8],
     hunks: &[Hunk],
     stop: &Stop<'_>,
-) -> Result<Patched, Fault> {
-    apply(text, hunks, stop).map_err(|Miss { hunk, why }| match why {
-        Why::Ambiguous(lines) => Fault::HunkAmbiguous {
+) -> Result<PatchedText, Fault> {
+    apply(text, hunks, stop).map_err(|HunkFailure { hunk, why }| match why {
+        HunkProblem::Ambiguous(lines) => Fault::HunkAmbiguous {
             path: path.clone(),
             hunk,
             lines,
         },
-        Why::NoAnchor(anchor) => Fault::HunkUnanchored {
+        HunkProblem::NoAnchor(anchor) => Fault::HunkUnanchored {
             path: path.clone(),
             hunk,
             anchor: anchor.chars().take(SHOWN_ANCHOR).collect(),
         },
-        Why::Cancelled => Fault::Cancelled,
-        Why::Nowhere { applied } => Fault::HunkMissed {
+        HunkProblem::Cancelled => Fault::Cancelled,
+        HunkProblem::Nowhere { applied } => Fault::HunkMissed {
             path: path.clone(),
             hunk,
             applied,
@@ -342,7 +340,7 @@ fn patched(
     })
 }
 
-/// Returns what stands where a hunk was expected.
+/// Returns the lines found where a hunk was expected.
 fn instead(text: &[u8], hunk: &Hunk) -> String {
     let old: Vec<&str> = hunk.old().collect();
     let closest = closest(text, &old.join("\n"));

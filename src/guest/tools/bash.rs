@@ -1,4 +1,4 @@
-//! `bash`: one shell command, whose directory the next one inherits.
+//! `bash`: one shell command, whose working directory the next one inherits.
 
 use std::fs::File;
 use std::io;
@@ -43,10 +43,10 @@ use podbay_wire::message::Stream;
 /// The kernel takes no argument of 128 KiB or more.
 pub(super) const MAX_COMMAND: usize = 120 * 1024;
 
-/// How long a background command is watched for an early end.
+/// How long a background command is watched for an early exit.
 const EARLY: Duration = Duration::from_millis(150);
 
-/// Longest path a command can report.
+/// Longest working directory that a command can report, in bytes.
 const MAX_REPORT: usize = 4097;
 
 pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
@@ -66,7 +66,7 @@ async fn run_to_end(
     bash: &Bash,
     line: &mut Line,
 ) -> Result<CommandEnded, Fault> {
-    let Ready {
+    let Prepared {
         shell,
         directory,
         environment,
@@ -111,8 +111,8 @@ async fn run_to_end(
     Ok(ended)
 }
 
-/// Reads where the shell left off. It has ended, so that all it wrote is there; a command that
-/// wrote more gets nothing.
+/// Reads the working directory that the shell reported at its end. The shell has exited, so the
+/// report is complete; a longer one is ignored.
 fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
     let pipe = Pipe::new(reader).ok()?;
     let mut buffer = vec![0; MAX_REPORT];
@@ -129,11 +129,11 @@ async fn run_in_background(
     let began = Instant::now();
     if let Some(shut) = session.shut().await {
         let problem = format!(
-            "{shut}: nothing runs in the background before there is room; remove what is not needed"
+            "{shut}: a background command needs free space; remove files that are not needed"
         );
         return Err(Fault::NotStarted { problem });
     }
-    let Ready {
+    let Prepared {
         shell,
         directory,
         environment,
@@ -185,21 +185,21 @@ async fn run_in_background(
                 ),
             )
         }
-        Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
-        Some(Early::Ended {
+        Some(EarlyEnd::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
+        Some(EarlyEnd::Ended {
             status,
             n_survivors,
             ran,
         }) => {
             (programs, denied) = ran;
-            // Who asks for the last one means this one, and not one before it.
+            // A later query for the last process means this one.
             session.jobs.add(job.over(how(status)));
             (how(status), n_survivors, early_note(&shown, n_survivors))
         }
-        Some(Early::NotStarted { stage, errno }) => {
+        Some(EarlyEnd::NotStarted { stage, errno }) => {
             return Err(command::not_started(session, &order, stage, errno));
         }
-        Some(Early::Lost) => {
+        Some(EarlyEnd::Lost) => {
             let problem = "its supervisor was killed from inside the sandbox".to_owned();
             return Err(Fault::Io {
                 doing: "run the command in the background".to_owned(),
@@ -246,7 +246,7 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
     }
 }
 
-enum Early {
+enum EarlyEnd {
     Ended {
         status: i32,
         n_survivors: u32,
@@ -260,8 +260,8 @@ enum Early {
     Lost,
 }
 
-/// Watches a background command for a moment: one that cannot work mostly says so at once.
-async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option<Early> {
+/// Watches a background command for a moment: one that cannot work mostly exits at once.
+async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option<EarlyEnd> {
     enum Next {
         Report(Option<Report>),
         Word(Word),
@@ -280,24 +280,24 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
                 status,
                 n_survivors,
             })) => {
-                return Some(Early::Ended {
+                return Some(EarlyEnd::Ended {
                     status,
                     n_survivors: n_survivors as u32,
                     ran,
                 });
             }
             Next::Report(Some(Report::Failed { stage, errno })) => {
-                return Some(Early::NotStarted {
+                return Some(EarlyEnd::NotStarted {
                     stage,
                     errno: Errno::from_raw(errno),
                 });
             }
             Next::Report(Some(Report::Ran { programs, denied })) => ran = (programs, denied),
-            // Nobody waits for what runs in the background.
+            // A background command is not awaited, so its questions are denied.
             Next::Report(Some(Report::Asks { question, .. })) => control.answer(question, false),
-            Next::Report(None) => return Some(Early::Lost),
+            Next::Report(None) => return Some(EarlyEnd::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
-            Next::Word(Word::Cancel) => return Some(Early::Cancelled),
+            Next::Word(Word::Cancel) => return Some(EarlyEnd::Cancelled),
             Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
             Next::Word(Word::Input(data)) => line.consumed(data.len()),
             Next::Report(Some(Report::Started { .. }))
@@ -307,7 +307,7 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
     }
 }
 
-/// Makes a file of its own for the output, where the command may write and nothing else is.
+/// Creates a log file for the output, where the command may write and no file exists.
 fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
     let id = line.id().0;
     let mut number = 0_u32;
@@ -331,7 +331,7 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
                 number += 1;
             }
             Err(error) => {
-                let doing = format!("make {} for the output", path.display());
+                let doing = format!("create {} for the output", path.display());
                 let problem = join([Some(error.to_string()), session.full()]).unwrap_or_default();
                 return Err(Fault::Io { doing, problem });
             }
@@ -339,8 +339,8 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
     }
 }
 
-/// Sends the start of a short log, as far as the credit at hand goes; returns its size and how much
-/// was sent.
+/// Sends the start of a short log, as far as the stream's credit allows; returns its size and how
+/// much was sent.
 fn send_log(path: &Path, limit: u64, line: &mut Line) -> (u64, u64) {
     // The command could have put something else in its place: no waiting for a FIFO, no following
     // of links.
@@ -371,13 +371,13 @@ fn send_log(path: &Path, limit: u64, line: &mut Line) -> (u64, u64) {
     (metadata.len().max(n_sent), n_sent)
 }
 
-struct Ready<'session> {
+struct Prepared<'session> {
     shell: &'session Shell,
     directory: Directory,
     environment: Vec<Vec<u8>>,
 }
 
-fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'session>, Fault> {
+fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Prepared<'session>, Fault> {
     if bash.command.len() > MAX_COMMAND {
         let problem = format!(
             "{} bytes are more than the {MAX_COMMAND} a command may have; write a script file and run that",
@@ -391,7 +391,7 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'s
     if bash.command.contains('\0') {
         return Err(Fault::Invalid {
             field: "command".to_owned(),
-            problem: "holds a NUL byte, which no shell takes".to_owned(),
+            problem: "contains a NUL byte, which no shell accepts".to_owned(),
         });
     }
     let shell = session.shell.as_ref().ok_or_else(no_shell)?;
@@ -409,17 +409,17 @@ fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'s
         if gate.is_too_much() {
             return Err(invalid(
                 "write_gate",
-                "holds more patterns than may go with a call; name folders instead of their files",
+                "contains more patterns than a call may have; name folders instead of their files",
             ));
         }
         if bash.background {
-            let problem = "the call ends while it still runs, so that it cannot be held at its first write: ask about the whole command";
+            let problem = "the call ends while the command still runs, so it cannot be held at its first write: ask about the whole command";
             return Err(invalid("background", problem));
         }
-        // `git status` would write down what it has seen.
+        // `git status` would write its index.
         environment.push(b"GIT_OPTIONAL_LOCKS=0".to_vec());
     }
-    Ok(Ready {
+    Ok(Prepared {
         shell,
         directory,
         environment,
@@ -445,6 +445,6 @@ pub(super) fn null() -> Result<OwnedFd, Fault> {
 
 pub(super) fn cannot_prepare(error: &io::Error) -> Fault {
     Fault::NotStarted {
-        problem: format!("its pipes cannot be made: {error}"),
+        problem: format!("its pipes cannot be created: {error}"),
     }
 }

@@ -1,7 +1,7 @@
-//! What lies in a folder, for the tools that take it as a whole: looked at, deleted, copied.
+//! The contents of a folder, for tools that survey, delete or copy it as a whole.
 //!
-//! Every folder is opened in the one above it and no link is followed, so that whatever is swapped
-//! meanwhile, nothing outside is reached.
+//! Every folder is opened in its parent and no link is followed, so that nothing outside is
+//! reached, whatever is exchanged meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -22,9 +22,9 @@ use nix::unistd::UnlinkatFlags;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
-use super::spot::refused;
 use super::stop::Stop;
 use super::stop::Stoppable;
+use super::target_entry::refused;
 use super::walk;
 use super::walk::Kind;
 use super::walk::Name;
@@ -34,18 +34,18 @@ use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// How deep folders may lie in each other: each takes an open file and some of the stack.
+/// Greatest depth of folders: each level takes an open file and some stack.
 const MAX_DEPTH: usize = 128;
 
-/// The most that is copied in one call. A command that copies is watched while it runs; a file tool
-/// is not.
+/// Most bytes copied in one call. A command that copies is watched while it runs; a file tool is
+/// not.
 pub(super) const MAX_COPY: u64 = 256 * 1024 * 1024;
 
-/// Gets a path from the project's folder, the folder it lies in, and its name there.
+/// Called with a path from the project's folder, the parent folder, and the name there.
 pub(super) type See<'a> = &'a mut dyn FnMut(&[u8], BorrowedFd<'_>, &Name) -> Result<(), Fault>;
 
-/// Looks at all names in a folder, in depth; `see` gets each with its path from the project's
-/// folder. Returns how many there are.
+/// Visits all entries of a folder recursively; `see` gets each with its path from the project's
+/// folder. Returns their number.
 pub(super) fn survey(
     folder: BorrowedFd<'_>,
     path: &[u8],
@@ -86,8 +86,8 @@ fn survey_at(
     Ok(n)
 }
 
-/// Deletes a folder with all that is in it, and counts what is gone. It is not stopped half-way:
-/// what was asked for is done, or it says what could not be.
+/// Deletes a folder with its contents, and counts what is gone. It is not stopped half-way: it
+/// completes, or reports what could not be deleted.
 pub(super) fn remove(
     folder: BorrowedFd<'_>,
     name: &[u8],
@@ -104,7 +104,7 @@ pub(super) fn remove(
             remove(opened.as_fd(), &inner.name, &below, n_gone)?;
         } else {
             match unlinkat(&opened, &*inner.name, UnlinkatFlags::NoRemoveDir) {
-                // Somebody else was quicker.
+                // Another process was quicker.
                 Ok(()) | Err(Errno::ENOENT) => *n_gone += 1,
                 Err(errno) => return Err(fault(&BytesPath::from_bytes(below), errno)),
             }
@@ -115,7 +115,7 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Copies what is in a folder into a new one: files with their modes, links as they are.
+/// Copies the contents of a folder into a new one: files with their modes, links as they are.
 pub(super) fn copy(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -124,7 +124,7 @@ pub(super) fn copy(
     stop: &Stop<'_>,
 ) -> Result<(), Fault> {
     let shown = BytesPath::from_bytes(path);
-    // Opened anew: who has read the names through this one before has left it at their end.
+    // Opened again: a listing through this descriptor has left its position at the end.
     let names = open_folder(from, b".")
         .and_then(|folder| walk::list(folder.as_fd(), stop))
         .map_err(|errno| fault(&shown, errno))?
@@ -169,7 +169,7 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// Copies one open file into another, with its mode; takes what it had to write off `left`.
+/// Copies one open file into another, with its mode; subtracts the size from `left`.
 pub(super) fn copy_file(
     path: &BytesPath,
     from: &File,
@@ -180,7 +180,7 @@ pub(super) fn copy_file(
     let stat = fstat(from).map_err(|errno| fault(path, errno))?;
     check_regular(path, &stat)?;
     let before = *left;
-    // One byte more than there may be tells that there is more.
+    // One byte more than allowed tells that there is more.
     let copied = io::copy(
         &mut io::Read::take(Stoppable::new(from, stop), before.saturating_add(1)),
         &mut to,
@@ -207,7 +207,7 @@ pub(super) fn copy_file(
     keep_mode(from, to).map_err(|errno| fault(path, errno))
 }
 
-/// Set-user-id bits are left out, as they are whenever a file is written.
+/// Sets the mode without the set-user-id bits, as a write by the kernel does.
 pub(super) fn keep_mode(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     fchmod(to, Mode::from_bits_truncate(fstat(from)?.st_mode & 0o1777))
 }

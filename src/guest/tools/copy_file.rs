@@ -26,10 +26,10 @@ use super::contents;
 use super::contents::MAX_COPY;
 use super::delete_file::refuse_inside;
 use super::save::Parents;
-use super::seen::Seen;
-use super::spot::Spot;
-use super::spot::refused;
+use super::seen::SeenFiles;
 use super::stop::Stop;
+use super::target_entry::TargetEntry;
+use super::target_entry::refused;
 use super::walk::Kind;
 use super::walk::Name;
 use crate::beneath::Links;
@@ -43,25 +43,25 @@ use podbay_wire::CopyFile;
 use podbay_wire::Fault;
 use podbay_wire::FileChange;
 
-/// Copies under a name of its own beside the destination and renames that: a reader sees nothing or
-/// all of it, and what is stopped leaves nothing behind. A link that is named is followed; links in
-/// a folder are copied as they are.
+/// Copies to a temporary name beside the destination and renames it: a reader sees nothing or all
+/// of it, and a stopped copy leaves nothing behind. A named link is followed; links inside a folder
+/// are copied as links.
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &CopyFile,
     stop: &AtomicBool,
 ) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
-    // Reading is what the source needs: a name that only must not be changed may be copied.
-    let source = Spot::find(root, &call.source, true, Parents::MustExist)?;
+    // The source is only read: a name that must not be changed may be copied.
+    let source = TargetEntry::find(root, &call.source, true, Parents::MustExist)?;
     let is_folder = file_type(&root.look(&call.source)?) == SFlag::S_IFDIR;
     if is_folder && !call.recursive {
         return Err(refused(
             &call.source,
-            "is a folder; set recursive to copy it with all that is in it",
+            "is a folder; set recursive to copy it with its contents",
         ));
     }
     let flags = if is_folder {
@@ -78,13 +78,14 @@ pub(super) fn run(
         )
         .map_err(|errno| root.fault(&call.source, errno))?;
     let real = root.refuse_secret(&call.source, &opened, call.protected)?;
-    let entries = look_through(call, &opened, is_folder, real.as_bytes(), stop)?;
-    let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
+    let entries = survey_source(call, &opened, is_folder, real.as_bytes(), stop)?;
+    let mut destination =
+        TargetEntry::find(root, &call.destination, call.protected, Parents::Make)?;
     refuse_itself(&call.source, real.as_bytes(), &destination)?;
     let replaced = refuse_destination(is_folder, &destination, call.overwrite)?;
     seen.refuse_stale(&destination)?;
     seen.settle()?;
-    let copy = Copy::beside(&destination, is_folder);
+    let copy = StagedCopy::beside(&destination, is_folder);
     copy.fill(&call.source, opened, real.as_bytes(), stop)?;
     copy.rename(replaced)?;
     drop(copy);
@@ -105,9 +106,9 @@ pub(super) fn run(
     })
 }
 
-/// Looks at all that would be copied, so that what cannot be is refused before anything is made.
-/// Returns how much is in a folder.
-fn look_through(
+/// Inspects everything that would be copied, so that a refusal comes before anything is created.
+/// Returns the number of entries in a folder.
+fn survey_source(
     call: &CopyFile,
     opened: &OwnedFd,
     is_folder: bool,
@@ -144,11 +145,11 @@ fn look_through(
     Ok(entries)
 }
 
-/// Refuses to put something onto or into itself.
+/// Refuses to copy something onto or into itself.
 pub(super) fn refuse_itself(
     path: &BytesPath,
     real: &[u8],
-    destination: &Spot,
+    destination: &TargetEntry,
 ) -> Result<(), Fault> {
     match destination.real.strip_prefix(real) {
         Some([]) => Err(refused(path, "is its own destination; name another one")),
@@ -160,11 +161,10 @@ pub(super) fn refuse_itself(
     }
 }
 
-/// Refuses a destination where something stands that is not to be replaced; returns whether
-/// something is to be.
+/// Refuses an existing destination that must not be replaced; returns whether one will be replaced.
 pub(super) fn refuse_destination(
     source_is_folder: bool,
-    destination: &Spot,
+    destination: &TargetEntry,
     overwrite: bool,
 ) -> Result<bool, Fault> {
     let Some(stat) = &destination.stat else {
@@ -177,7 +177,7 @@ pub(super) fn refuse_destination(
     };
     if destination.is_folder() {
         return Err(exists(
-            "it is a folder, so name what is to be made in it, or delete it first",
+            "it is a folder: name a path inside it, or delete it first",
         ));
     }
     if source_is_folder {
@@ -197,17 +197,17 @@ pub(super) fn refuse_destination(
     Ok(true)
 }
 
-/// A copy, or another file or folder, that has not its name yet; it is gone when it is dropped
-/// before it has.
-pub(super) struct Copy<'a> {
-    destination: &'a Spot,
+/// A copy, or another file or folder, under a temporary name; removed when it is dropped before it
+/// was renamed.
+pub(super) struct StagedCopy<'a> {
+    destination: &'a TargetEntry,
     name: String,
     is_folder: bool,
     done: std::cell::Cell<bool>,
 }
 
-impl<'a> Copy<'a> {
-    pub(super) fn beside(destination: &'a Spot, is_folder: bool) -> Self {
+impl<'a> StagedCopy<'a> {
+    pub(super) fn beside(destination: &'a TargetEntry, is_folder: bool) -> Self {
         let name = format!(
             ".podbay-{:016x}.tmp",
             RandomState::new().hash_one(&destination.name)
@@ -245,7 +245,7 @@ impl<'a> Copy<'a> {
         )
     }
 
-    /// Makes the file, to be filled by whoever asks for it.
+    /// Creates the file, for the caller to fill.
     pub(super) fn make(&self) -> Result<File, Fault> {
         self.make_for(0o666)
     }
@@ -264,7 +264,7 @@ impl<'a> Copy<'a> {
     }
 
     pub(super) fn rename(&self, replaces: bool) -> Result<(), Fault> {
-        let Spot {
+        let TargetEntry {
             path, folder, name, ..
         } = self.destination;
         let plain = || renameat(folder, self.name.as_str(), folder, name.as_slice());
@@ -278,7 +278,7 @@ impl<'a> Copy<'a> {
                 name.as_slice(),
                 RenameFlags::RENAME_NOREPLACE,
             ) {
-                // Some file systems know no flags.
+                // Some file systems know no rename flags.
                 Err(Errno::EINVAL | Errno::ENOSYS) => plain(),
                 other => other,
             }
@@ -296,14 +296,14 @@ impl<'a> Copy<'a> {
     }
 }
 
-impl Drop for Copy<'_> {
+impl Drop for StagedCopy<'_> {
     fn drop(&mut self) {
         if self.done.get() {
             return;
         }
         let folder = &self.destination.folder;
         if self.is_folder {
-            // Only what this call has made is in it.
+            // Only what this call created is in it.
             let _ = contents::remove(
                 folder.as_fd(),
                 self.name.as_bytes(),

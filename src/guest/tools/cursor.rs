@@ -7,22 +7,22 @@ use super::invalid;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Cursors kept; a new one drops the one used longest ago.
+/// Most cursors kept; a new one drops the least recently used.
 const MAX_CURSORS: usize = 16;
 
-/// The files that searches found and that were not read yet, under the name the model got for them.
+/// The files that searches found and that were not read yet, by cursor name.
 #[derive(Debug, Default)]
-pub(super) struct Cursors(Mutex<Kept>);
+pub(super) struct Cursors(Mutex<CursorList>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CursorList {
     n_given: u64,
-    /// The last used stands at the end.
+    /// The most recently used is last.
     cursors: VecDeque<(String, VecDeque<BytesPath>)>,
 }
 
 impl Cursors {
-    /// Remembers what a search found; finding nothing needs no cursor.
+    /// Stores what a search found; an empty result gets no cursor.
     pub(super) fn keep(
         &self,
         tool: &str,
@@ -42,14 +42,14 @@ impl Cursors {
         Some(name)
     }
 
-    /// Takes the next files; a cursor that is used up stays known and gives none.
+    /// Takes the next files; an exhausted cursor stays known and returns none.
     pub(super) fn take(&self, name: &str, n: usize) -> Result<Vec<BytesPath>, Fault> {
         let mut kept = self.lock();
         let at = kept.cursors.iter().position(|(other, _)| other == name);
         let Some(mut cursor) = at.and_then(|at| kept.cursors.remove(at)) else {
             return Err(invalid(
                 "from_cursor",
-                format!("`{name}` is not known (any more); run the search again for a new one"),
+                format!("`{name}` is unknown or expired; run the search again for a new one"),
             ));
         };
         let n = n.min(cursor.1.len());
@@ -58,7 +58,7 @@ impl Cursors {
         Ok(taken)
     }
 
-    /// Gives back files that were taken but not read, and says how many the cursor now stands for.
+    /// Returns files that were taken but not read to the cursor; returns how many it now has.
     pub(super) fn give_back(&self, name: &str, unread: Vec<BytesPath>) -> usize {
         let mut kept = self.lock();
         let Some((_, paths)) = kept.cursors.iter_mut().find(|(other, _)| other == name) else {
@@ -70,7 +70,7 @@ impl Cursors {
         paths.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CursorList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_hands_out_its_files_once_and_in_order() {
+    fn a_cursor_returns_its_files_once_and_in_order() {
         let cursors = Cursors::default();
         let name = cursors
             .keep("grep", paths(&["a", "b", "c"]))
@@ -96,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_found_nothing_gives_no_cursor() {
+    fn an_empty_search_gets_no_cursor() {
         assert_eq!(Cursors::default().keep("glob", paths(&[])), None);
     }
 
     #[test]
-    fn old_cursors_are_forgotten_with_a_word_on_what_to_do() {
+    fn expired_cursors_say_to_search_again() {
         let cursors = Cursors::default();
         let first = cursors.keep("glob", paths(&["a"])).expect("found some");
         for _ in 0..MAX_CURSORS {

@@ -9,11 +9,11 @@ use nix::unistd::unlinkat;
 use super::Workspace;
 use super::contents;
 use super::save::Parents;
-use super::seen::Seen;
-use super::spot::Spot;
-use super::spot::is_rooted;
-use super::spot::refused;
+use super::seen::SeenFiles;
 use super::stop::Stop;
+use super::target_entry::TargetEntry;
+use super::target_entry::is_rooted;
+use super::target_entry::refused;
 use super::walk::Name;
 use crate::root::fault;
 use crate::root::file_type;
@@ -27,26 +27,27 @@ use podbay_wire::protected_name;
 
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &DeleteFile,
     stop: &AtomicBool,
 ) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let _changing = workspace.changing();
-    let spot = Spot::find(
+    let target_entry = TargetEntry::find(
         &workspace.root,
         &call.path,
         call.protected,
         Parents::MustExist,
     )?;
-    let stat = spot.there(&workspace.root)?;
-    spot.refuse_rooted()?;
+    let stat = target_entry.there(&workspace.root)?;
+    target_entry.refuse_rooted()?;
     let failed = |errno| fault(&call.path, errno);
-    let entries = if spot.is_folder() {
-        let folder = contents::open_folder(&spot.folder, &spot.name).map_err(failed)?;
+    let entries = if target_entry.is_folder() {
+        let folder =
+            contents::open_folder(&target_entry.folder, &target_entry.name).map_err(failed)?;
         let n = contents::survey(
             folder.as_fd(),
-            &spot.real,
+            &target_entry.real,
             stop,
             &mut |path, _: BorrowedFd<'_>, name| {
                 refuse_inside(&call.path, path, name, call.protected)
@@ -58,10 +59,10 @@ pub(super) fn run(
                 format!("is a folder with {n} entries in it; set recursive to delete them too"),
             ));
         }
-        seen.refuse_stale_below(workspace, &spot.real)?;
+        seen.refuse_stale_below(workspace, &target_entry.real)?;
         seen.settle()?;
         let mut n_gone = 0;
-        contents::remove(spot.folder.as_fd(), &spot.name, &spot.real, &mut n_gone).map_err(|fault| {
+        contents::remove(target_entry.folder.as_fd(), &target_entry.name, &target_entry.real, &mut n_gone).map_err(|fault| {
             let n_left = n.saturating_sub(n_gone);
             refused(
                 &call.path,
@@ -73,18 +74,18 @@ pub(super) fn run(
         })?;
         Some(n)
     } else {
-        // Without any write bit a file was made read-only on purpose; a link has all of them and
-        // means nothing by it.
+        // A file without any write bit was made read-only on purpose; a link always has all of
+        // them.
         if file_type(stat) == nix::sys::stat::SFlag::S_IFREG && stat.st_mode & 0o222 == 0 {
             return Err(Fault::ReadOnly {
                 path: call.path.clone(),
             });
         }
-        seen.refuse_stale(&spot)?;
+        seen.refuse_stale(&target_entry)?;
         seen.settle()?;
         match unlinkat(
-            &spot.folder,
-            spot.name.as_slice(),
+            &target_entry.folder,
+            target_entry.name.as_slice(),
             UnlinkatFlags::NoRemoveDir,
         ) {
             Err(Errno::ENOENT) => {
@@ -96,9 +97,9 @@ pub(super) fn run(
         }
         None
     };
-    seen.forget(&spot.real);
+    seen.forget(&target_entry.real);
     let change = FileChange {
-        path: spot.shown,
+        path: target_entry.shown,
         change: Change::Deleted,
         entries,
         ..FileChange::default()
@@ -110,8 +111,8 @@ pub(super) fn run(
     })
 }
 
-/// Refuses to take a folder as a whole where something in it must not go with it: nobody was asked
-/// about that name.
+/// Refuses to delete a folder as a whole where an entry in it is protected: that name was not asked
+/// about.
 pub(super) fn refuse_inside(
     asked: &BytesPath,
     path: &[u8],
@@ -122,7 +123,7 @@ pub(super) fn refuse_inside(
     if is_rooted(&name.name) {
         return Err(refused(
             asked,
-            format!("holds {path}, which belongs to git or to Podbay and stays where it is"),
+            format!("contains {path}, which belongs to git or to Podbay and cannot be deleted"),
         ));
     }
     if protected_name(&path).is_some() && !(protected && protected_name(asked).is_some()) {

@@ -3,19 +3,19 @@ use std::sync::atomic::AtomicBool;
 use nix::errno::Errno;
 
 use super::Workspace;
-use super::edit_match::Applied;
-use super::edit_match::How;
-use super::edit_match::Miss;
+use super::edit_match::AppliedEdit;
+use super::edit_match::EditFailure;
+use super::edit_match::MatchKind;
 use super::edit_match::apply;
 use super::edit_report::closest;
 use super::edit_report::diff;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
 use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
 use super::save::Parents;
-use super::save::Place;
-use super::seen::Seen;
+use super::save::TargetFile;
+use super::seen::SeenFiles;
 use super::stop::Stop;
 use super::transaction::read;
 use podbay_wire::BytesPath;
@@ -24,12 +24,12 @@ use podbay_wire::Edited;
 use podbay_wire::Fault;
 use podbay_wire::Replacement;
 
-/// Largest file edited, before and after.
+/// Largest file edited, in bytes, before and after.
 pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &EditFile,
     stop: &AtomicBool,
 ) -> Result<Edited, Fault> {
@@ -52,7 +52,7 @@ pub(super) fn run(
     }
     let creates = call.create_if_missing && first.old_string.is_empty();
     let _changing = workspace.changing();
-    let place = Place::find(
+    let place = TargetFile::find(
         &workspace.root,
         path,
         call.protected,
@@ -81,11 +81,11 @@ pub(super) fn run(
     }
     let (before, stat) = read(&place, path, true)?;
     let real = seen.real(&workspace.root, &place)?;
-    let encoded = Encoded::of(&before);
-    let mut text = encoded.text.as_bytes().to_vec();
+    let encoded_text = EncodedText::of(&before);
+    let mut text = encoded_text.text.as_bytes().to_vec();
     let edited = edit(path, &mut text, &call.edits, 1, stop)
         .map_err(|fault| seen.outdated(&real, &before, fault))?;
-    let after = encoded.edited(path, &text)?;
+    let after = encoded_text.edited(path, &text)?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
@@ -94,15 +94,14 @@ pub(super) fn run(
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
     Ok(Edited {
-        diff: diff(&shown.to_string(), encoded.text.as_bytes(), &text),
+        diff: diff(&shown.to_string(), encoded_text.text.as_bytes(), &text),
         path: shown,
-        notes: encoded.notes(),
+        notes: encoded_text.notes(),
         ..edited
     })
 }
 
-/// Makes all edits in memory; nothing is written unless all of them fit. They are counted from
-/// `first`.
+/// Applies all edits in memory; nothing is written unless all fit. Errors number them from `first`.
 pub(super) fn edit(
     path: &BytesPath,
     text: &mut Vec<u8>,
@@ -129,7 +128,7 @@ pub(super) fn edit(
             if !text.is_empty() {
                 return Err(invalid(
                     "old_string",
-                    "is empty, which is only for a file that does not exist or holds nothing",
+                    "is empty, which is only valid for a missing or empty file",
                 ));
             }
             text.extend_from_slice(edit.new_string.as_bytes());
@@ -137,20 +136,20 @@ pub(super) fn edit(
             continue;
         }
         match apply(text, edit, MAX_BYTES) {
-            Ok(Applied { replaced, how }) => {
+            Ok(AppliedEdit { replaced, how }) => {
                 edited.replaced += replaced;
                 match how {
-                    How::Exact => {}
-                    How::Alike => edited.alike.push(number),
-                    How::TolerantAndAlike => {
+                    MatchKind::Exact => {}
+                    MatchKind::Alike => edited.alike.push(number),
+                    MatchKind::TolerantAndAlike => {
                         edited.tolerant.push(number);
                         edited.alike.push(number);
                     }
-                    How::Tolerant => edited.tolerant.push(number),
-                    How::Unescaped => edited.unescaped.push(number),
+                    MatchKind::Tolerant => edited.tolerant.push(number),
+                    MatchKind::Unescaped => edited.unescaped.push(number),
                 }
             }
-            Err(Miss::NotFound) => {
+            Err(EditFailure::NotFound) => {
                 let closest = closest(text, &edit.old_string);
                 return Err(Fault::NoMatch {
                     path: path.clone(),
@@ -158,7 +157,7 @@ pub(super) fn edit(
                     closest,
                 });
             }
-            Err(Miss::Ambiguous { count, lines }) => {
+            Err(EditFailure::Ambiguous { count, lines }) => {
                 return Err(Fault::Ambiguous {
                     path: path.clone(),
                     edit: number,
@@ -166,7 +165,7 @@ pub(super) fn edit(
                     lines,
                 });
             }
-            Err(Miss::TooLarge { bytes }) => return Err(too_large(path, bytes)),
+            Err(EditFailure::TooLarge { bytes }) => return Err(too_large(path, bytes)),
         }
     }
     Ok(edited)
@@ -180,7 +179,7 @@ pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
     }
 }
 
-/// Refuses what is no text, in whatever encoding.
+/// Refuses a file that is not text, in any encoding.
 pub(super) fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
     match binary_kind(&text[..text.len().min(SNIFFED)]) {
         Some(kind) => Err(Fault::Binary {

@@ -1,7 +1,7 @@
-/// What a level of indentation is taken for where nothing tells.
+/// Width of a level of indentation where nothing tells it.
 const TAB_WIDTH: usize = 4;
 
-/// How the indentation in a model's old text relates to that in the file, learnt line by line.
+/// How the indentation of a model's old text maps to that of the file, learned line by line.
 #[derive(Debug, Default)]
 pub(super) struct Indents {
     lines: Vec<Line>,
@@ -10,7 +10,7 @@ pub(super) struct Indents {
 #[derive(Debug)]
 struct Line {
     text: Vec<u8>,
-    /// Its white space in the model's text and in the file.
+    /// White space of the line in the model's text and in the file.
     model: Vec<u8>,
     file: Vec<u8>,
 }
@@ -26,7 +26,7 @@ impl Indents {
         });
     }
 
-    /// Indents the model's new text as the file is.
+    /// Indents the model's new text like the file.
     pub(super) fn apply(&self, new: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(new.len() * 2);
         let mut last = None;
@@ -53,8 +53,8 @@ impl Indents {
         if known.all(|line| line.file == first.file) {
             return first.file.clone();
         }
-        // The model left the depth out. A line that was there before tells it, then the one whose
-        // place this takes, then the line before.
+        // The model left the indentation out. Take it from the same line in the old text, then from
+        // the line that it replaces, then from the line before.
         let unchanged = self.known().filter(same).find(|line| line.text == text);
         let replaced = self
             .lines
@@ -69,7 +69,7 @@ impl Indents {
 
     /// Finds an indentation for one that the old text did not have.
     fn translate(&self, given: &[u8]) -> Vec<u8> {
-        // Deeper than a line that is known: what it is deeper by is added to that line's.
+        // Deeper than a known line: add the difference to that line's indentation.
         let known = self
             .known()
             .filter(|line| given.starts_with(&line.model))
@@ -79,7 +79,7 @@ impl Indents {
             translated.extend(self.convert(&given[line.model.len()..]));
             return translated;
         }
-        // Less deep than all that is known: as much is taken off.
+        // Less deep than all known lines: remove the difference.
         match self.known().next() {
             Some(line) => {
                 let less = self
@@ -91,7 +91,7 @@ impl Indents {
         }
     }
 
-    /// Writes an indentation in the file's manner, tabs or spaces.
+    /// Converts an indentation to the file's tabs or spaces.
     fn convert(&self, extra: &[u8]) -> Vec<u8> {
         let file_has = |byte| self.lines.iter().any(|line| line.file.contains(&byte));
         let is_all = |byte| extra.iter().all(|other| *other == byte);
@@ -106,8 +106,8 @@ impl Indents {
         extra.to_vec()
     }
 
-    /// Says how many spaces stand for how many tabs, from two lines of different depth or from one
-    /// against none.
+    /// Returns how many spaces stand for how many tabs, from two lines of different depth or from
+    /// one against none.
     fn ratio(
         &self,
         spaces: impl Fn(&Line) -> usize,

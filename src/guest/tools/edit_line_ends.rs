@@ -1,19 +1,19 @@
-//! Which line ends a text gets that goes into a file.
+//! Line ends of text that is inserted into a file.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// The line ends of a text, asked for at one place after the other.
-pub(super) struct LineEnds<'a> {
+/// The line ends of a text, queried at ascending positions.
+pub(super) struct LineEndFitter<'a> {
     text: &'a [u8],
-    /// The first newline at or behind the place that was asked for last. A text of one line can
-    /// have a hundred thousand places: looked for at each of them, it would be read as often.
+    /// The first newline at or after the last queried position. A one-line text can have a hundred
+    /// thousand places; searching from each would read it as often.
     next: Option<usize>,
     last: Option<usize>,
 }
 
-impl<'a> LineEnds<'a> {
+impl<'a> LineEndFitter<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
@@ -22,10 +22,10 @@ impl<'a> LineEnds<'a> {
         }
     }
 
-    /// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself
-    /// and so means what it says.
+    /// Gives the new text the line ends of its place, unless the model wrote `\r` itself and so
+    /// means it exactly.
     ///
-    /// Places are asked for in their order.
+    /// Places are queried in ascending order.
     pub(super) fn fit(&mut self, new: &[u8], old: &[u8], place: &Range<usize>) -> Vec<u8> {
         let there = &self.text[place.clone()];
         if there != old && is_mixed(there) {
@@ -36,16 +36,16 @@ impl<'a> LineEnds<'a> {
         if has_returns && !(old.contains(&b'\r') && there == old) {
             return with_returns(&plain);
         }
-        // The model's `\r\n` in a file that has none came from its own habit, if its old text had
-        // to be freed of them as well.
+        // If the model's old text also had to be freed of `\r`, its `\r\n` is a habit and not a
+        // wish.
         if !has_returns && !returns.is_empty() && old.contains(&b'\r') && there != old {
             return plain;
         }
         new.to_vec()
     }
 
-    /// Returns whether the first line that ends from here on ends with `\r\n`, or else the last one
-    /// before.
+    /// Returns whether the first line that ends after this position, or else the last one before,
+    /// ends with `\r\n`.
     fn has_returns(&mut self, from: usize) -> bool {
         if self.next.is_some_and(|at| at < from) {
             self.next = memchr::memchr(b'\n', &self.text[from..]).map(|at| from + at);
@@ -69,8 +69,8 @@ pub(super) fn n_line_ends(text: &[u8]) -> (usize, usize) {
     )
 }
 
-/// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end
-/// that stay what they were keep their own, and those between have that of the first one that goes.
+/// Gives a text the line ends of the text that it replaces: unchanged first and last lines keep
+/// their own, and those between get the end of the first line removed.
 fn with_own_line_ends(plain: &[u8], there: &[u8]) -> Vec<u8> {
     let bare = |line: &&[u8]| {
         line.strip_suffix(b"\r\n")
@@ -115,7 +115,7 @@ fn with_returns(plain: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Takes the `\r` out of every `\r\n`; also returns where, as positions of the `\n` in the result.
+/// Removes the `\r` of every `\r\n`; also returns where, as positions of the `\n` in the result.
 pub(super) fn without_returns(text: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let mut plain = Vec::with_capacity(text.len());
     let mut returns = Vec::new();
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_has_the_ends_of_the_line_it_lies_in_and_what_follows_the_last_those_before_it() {
+    fn a_place_takes_the_ends_of_its_line_or_of_the_line_before() {
         let text = b"a a\na a\r\na a";
-        let mut ends = LineEnds::new(text);
+        let mut ends = LineEndFitter::new(text);
         let fitted = [0, 2, 4, 6, 9, 11].map(|at| ends.fit(b"\n", b"a", &(at..at + 1)));
         let expected: [&[u8]; 6] = [b"\n", b"\n", b"\r\n", b"\r\n", b"\r\n", b"\r\n"];
         assert_eq!(fitted, expected);

@@ -2,23 +2,27 @@ use nix::errno::Errno;
 
 use super::Workspace;
 use super::edit_report::diff;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
 use super::save::Parents;
-use super::save::Place;
-use super::seen::Seen;
+use super::save::TargetFile;
+use super::seen::SeenFiles;
 use super::transaction::read;
 use podbay_wire::EditLines;
 use podbay_wire::Edited;
 use podbay_wire::Fault;
 use podbay_wire::LineOperation;
 
-/// Changes lines by their numbers; each new one gets the line end of that which it replaces, or of
-/// those around it.
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Result<Edited, Fault> {
+/// Changes lines by number; each new line gets the line end of the one that it replaces, or of its
+/// neighbours.
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &SeenFiles,
+    call: &EditLines,
+) -> Result<Edited, Fault> {
     let path = &call.path;
     let _changing = workspace.changing();
-    let place = Place::find(&workspace.root, path, call.protected, Parents::MustExist)?;
+    let place = TargetFile::find(&workspace.root, path, call.protected, Parents::MustExist)?;
     if !place.exists() {
         return Err(workspace.root.fault(path, Errno::ENOENT));
     }
@@ -29,16 +33,16 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
     if is_stale {
         return Err(Fault::Stale { path: path.clone() });
     }
-    let encoded = Encoded::of(&before);
-    let text = change(encoded.text.as_bytes(), call)?;
-    let after = encoded.edited(path, &text)?;
+    let encoded_text = EncodedText::of(&before);
+    let text = change(encoded_text.text.as_bytes(), call)?;
+    let after = encoded_text.edited(path, &text)?;
     if after == before {
-        return Err(invalid("new_content", "is what stands there already"));
+        return Err(invalid("new_content", "is identical to the current text"));
     }
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
     let shown = workspace.root.relative(path)?;
-    let diff = diff(&shown.to_string(), encoded.text.as_bytes(), &text);
+    let diff = diff(&shown.to_string(), encoded_text.text.as_bytes(), &text);
     Ok(Edited {
         path: shown,
         replaced: 1,
@@ -46,13 +50,13 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
         tolerant: Vec::new(),
         unescaped: Vec::new(),
         alike: Vec::new(),
-        notes: encoded.notes(),
+        notes: encoded_text.notes(),
         diff,
         memos: Vec::new(),
     })
 }
 
-/// The mark that some editors put in front of a text: it is of no line, and stays where it is.
+/// Byte order mark at the start of a file: it belongs to no line and stays there.
 const MARK: &str = "\u{feff}";
 
 fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
@@ -108,7 +112,7 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
     if !new.is_empty() && !out.is_empty() && !out.ends_with(b"\n") {
         out.extend_from_slice(newline);
     }
-    // Each line has the end of the one that it replaces, and those that are more the one before.
+    // Each line has the end of the one that it replaces; additional ones that of the line before.
     let mut newline = newline;
     let mut replaced = lines[start..end].iter().filter(end_of_line);
     for line in &new {
@@ -117,7 +121,7 @@ fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Faul
         out.extend_from_slice(newline);
     }
     out.extend(lines[end..].concat());
-    // A file that ended without a newline goes on doing so where its end was replaced.
+    // A file without a final newline stays so where its end was replaced.
     let was_unended = !text.is_empty() && !text.ends_with(b"\n");
     if was_unended && end == n && !new.is_empty() && !content.ends_with('\n') {
         out.truncate(out.len() - newline.len());
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_in_front_of_a_text_stays_there() {
+    fn the_byte_order_mark_is_kept() {
         for (text, operation, content, expected) in [
             (
                 "\u{feff}one\ntwo\n",
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_end_of_the_one_that_it_replaces() {
+    fn a_line_takes_the_line_end_of_the_one_it_replaces() {
         for (text, operation, content, expected) in [
             (
                 "a\r\nb\nc\r\n",

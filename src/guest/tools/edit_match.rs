@@ -1,36 +1,36 @@
-//! Where an edit goes: pure work on bytes, so that what lies outside the place is never touched,
-//! whatever it is.
+//! Finds the place of an edit: pure work on bytes, so that no byte outside the place is touched,
+//! whatever its encoding.
 //!
-//! Five tries, each more lenient, each only when the one before found nothing:
-//! 1. the very bytes;
-//! 2. the same text with other line ends: what a model was shown has no `\r`, so that places which
-//!    differ in it alone are all meant;
-//! 3. letters that look alike, where exactly one place fits;
-//! 4. whole lines that differ in white space at their ends, or else in how much of it stands within
-//!    them, or else in such letters as well, where exactly one place fits;
-//! 5. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on,
-//!    where exactly one place fits.
+//! Five attempts, each more lenient, and each only when the one before found nothing:
+//! 1. exact bytes;
+//! 2. the same text with other line ends: what a model was shown has no `\r`, so places that differ
+//!    only in it are all meant;
+//! 3. look-alike characters, where exactly one place fits;
+//! 4. whole lines that differ in white space at their ends, else within them, else in look-alike
+//!    characters too, where exactly one place fits;
+//! 5. the text without one level of backslashes (`\n`, `\"`), which weak models add, where exactly
+//!    one place fits.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
-use super::edit_alike;
 use super::edit_indent::Indents;
-use super::edit_line_ends::LineEnds;
+use super::edit_line_ends::LineEndFitter;
 use super::edit_line_ends::without_returns;
-use super::line_run::runs;
+use super::edit_lookalike;
+use super::line_search::runs;
 use crate::alike::joins;
 use crate::alike::plain_bytes;
 use podbay_wire::Replacement;
 
-/// Line numbers given for an ambiguous text.
+/// Line numbers listed for an ambiguous text.
 const MAX_PLACES: usize = 10;
 
 /// How an edit found its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum MatchKind {
     Exact,
     Alike,
     Tolerant,
@@ -39,27 +39,31 @@ pub(super) enum How {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Applied {
+pub(super) struct AppliedEdit {
     pub(super) replaced: u64,
-    pub(super) how: How,
+    pub(super) how: MatchKind,
 }
 
 /// Why an edit was not made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Miss {
+pub(super) enum EditFailure {
     NotFound,
     Ambiguous {
         count: u64,
         lines: Vec<u64>,
     },
-    /// The text would have this many bytes.
+    /// Size that the text would have, in bytes.
     TooLarge {
         bytes: u64,
     },
 }
 
 /// Makes one edit, unless the text would then be longer than `limit`; `old_string` is not empty.
-pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Result<Applied, Miss> {
+pub(super) fn apply(
+    text: &mut Vec<u8>,
+    edit: &Replacement,
+    limit: u64,
+) -> Result<AppliedEdit, EditFailure> {
     let old = edit.old_string.as_bytes();
     let new = edit.new_string.as_bytes();
     let mut places = find(text, old);
@@ -69,33 +73,32 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
             return Err(ambiguous(text, &places));
         }
         let replaced = places.len() as u64;
-        // Seen before it is made: a short text that stands a million times can become a long one as
-        // often.
+        // Checked before it is built: a short text that occurs a million times can grow enormously.
         let bytes = (text.len() as u64)
             .saturating_add(replaced.saturating_mul(new.len() as u64))
             .saturating_sub(replaced * old.len() as u64);
         if bytes > limit {
-            return Err(Miss::TooLarge { bytes });
+            return Err(EditFailure::TooLarge { bytes });
         }
         replace(text, &places, |ends, place| ends.fit(new, old, place));
-        return Ok(Applied {
+        return Ok(AppliedEdit {
             replaced,
-            how: How::Exact,
+            how: MatchKind::Exact,
         });
     }
     let alike = std::str::from_utf8(text)
         .ok()
-        .and_then(|text| edit_alike::find(text, &edit.old_string, &edit.new_string));
+        .and_then(|text| edit_lookalike::find(text, &edit.old_string, &edit.new_string));
     if let Some((place, new)) = alike {
         replace(text, &[place], |ends, place| ends.fit(&new, b"", place));
-        return Ok(Applied {
+        return Ok(AppliedEdit {
             replaced: 1,
-            how: How::Alike,
+            how: MatchKind::Alike,
         });
     }
     if let Some((place, new, how)) = find_lines(text, old, new) {
         replace(text, &[place], |_, _| new.clone());
-        return Ok(Applied { replaced: 1, how });
+        return Ok(AppliedEdit { replaced: 1, how });
     }
     if let Some(plain) = unescape(old) {
         let mut places = find(text, &plain);
@@ -109,18 +112,17 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
             .unwrap_or_else(|| new.to_vec());
             let old = plain;
             replace(text, &places, |ends, place| ends.fit(&new, &old, place));
-            return Ok(Applied {
+            return Ok(AppliedEdit {
                 replaced: 1,
-                how: How::Unescaped,
+                how: MatchKind::Unescaped,
             });
         }
     }
-    Err(Miss::NotFound)
+    Err(EditFailure::NotFound)
 }
 
-/// Returns whether a letter and a mark that is put together with it stand on the two sides of an
-/// end of a place: what is replaced there would be another letter than the one that was meant, and
-/// its mark would go to the letter before it.
+/// Returns whether an end of a place lies between a letter and its combining mark: the edit would
+/// replace another letter than was meant, and its mark would move to the letter before.
 fn cuts_a_letter(text: &[u8], place: &Range<usize>) -> bool {
     let begins_with_mark = |at: usize| {
         let start = &text[at..text.len().min(at + 4)];
@@ -134,12 +136,12 @@ fn cuts_a_letter(text: &[u8], place: &Range<usize>) -> bool {
     is_within(place.start) || is_within(place.end)
 }
 
-/// Finds all places of `old`, whatever line ends it has there.
+/// Finds all places of `old`, with any line ends.
 fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     if !old.contains(&b'\n') {
         return occurrences(text, old);
     }
-    // Who writes `\r` means it, where it stands there.
+    // A `\r` in the old text is meant where the file has it.
     let places = if old.contains(&b'\r') {
         occurrences(text, old)
     } else {
@@ -150,7 +152,7 @@ fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
     }
     let (plain, returns) = without_returns(text);
     let (old, _) = without_returns(old);
-    // A `\r` that was taken out in front of the `\n` at `p` lies before everything from `p` on.
+    // A `\r` removed before the `\n` at `p` shifts everything from `p` on.
     let back = |at: usize| at + returns.partition_point(|newline| *newline < at);
     occurrences(&plain, &old)
         .into_iter()
@@ -178,9 +180,9 @@ fn occurrences(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
 fn replace(
     text: &mut Vec<u8>,
     places: &[Range<usize>],
-    new: impl Fn(&mut LineEnds<'_>, &Range<usize>) -> Vec<u8>,
+    new: impl Fn(&mut LineEndFitter<'_>, &Range<usize>) -> Vec<u8>,
 ) {
-    let mut ends = LineEnds::new(text);
+    let mut ends = LineEndFitter::new(text);
     let mut out = Vec::with_capacity(text.len());
     let mut done = 0;
     for place in places {
@@ -197,22 +199,22 @@ fn replace(
     *text = out;
 }
 
-/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is
-/// ignored, else when a blank is as good as several, else when letters that look alike are as good
-/// as each other too, and returns it with the new text indented as the lines there are.
-fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>, How)> {
+/// Finds the only run of whole lines that equals `old`, ignoring trailing and leading white space,
+/// else treating any white space as one blank, else with look-alike characters too. Returns it with
+/// the new text indented like the file.
+fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>, MatchKind)> {
     let found = find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii()))
         .or_else(|| find_lines_as(text, old, new, spaced));
     if let Some((place, new)) = found {
-        return Some((place, new, How::Tolerant));
+        return Some((place, new, MatchKind::Tolerant));
     }
     let found = find_lines_as(text, old, new, |line| {
         Cow::Owned(spaced(&plain_bytes(line)).into_owned())
     });
-    found.map(|(place, new)| (place, new, How::TolerantAndAlike))
+    found.map(|(place, new)| (place, new, MatchKind::TolerantAndAlike))
 }
 
-/// Returns a line with one blank wherever there is white space in it, and none at its ends.
+/// Returns a line with one blank for each run of white space, and none at its ends.
 fn spaced(line: &[u8]) -> Cow<'_, [u8]> {
     let words: Vec<&[u8]> = line
         .split(u8::is_ascii_whitespace)
@@ -262,11 +264,11 @@ fn find_lines_as<'t>(
     let plain = without_returns(new).0;
     let new = indents.apply(&plain);
     let place = start..end;
-    let new = LineEnds::new(text).fit(&new, b"", &place);
+    let new = LineEndFitter::new(text).fit(&new, b"", &place);
     Some((place, new))
 }
 
-/// Lines without their ends; the end of the last line starts no further one.
+/// Lines without their ends; a final newline starts no further line.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').map(|line| {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -274,7 +276,7 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Takes one level of backslashes off; `None` where there is none to take.
+/// Removes one level of backslashes; `None` where there is none.
 fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -295,9 +297,8 @@ fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     (out != text).then_some(out)
 }
 
-/// Returns whether `new` was escaped in the way that `old` was: something that `old` has behind a
-/// backslash stands behind one here too, and nothing of it stands here plain. Otherwise its
-/// backslashes are meant.
+/// Returns whether `new` was escaped in the way that `old` was: a character that `old` escapes is
+/// escaped here too, and never plain. Otherwise its backslashes are meant.
 fn is_escaped_like(new: &[u8], old: &[u8]) -> bool {
     let (_, escaped) = plain_and_escaped(old);
     let (plain, escaped_here) = plain_and_escaped(new);
@@ -305,7 +306,7 @@ fn is_escaped_like(new: &[u8], old: &[u8]) -> bool {
         && !escaped.iter().any(|byte| plain.contains(byte))
 }
 
-/// Returns the bytes that stand for themselves, and those that a backslash stands for.
+/// Returns the bytes that occur plain, and those that occur after a backslash.
 fn plain_and_escaped(text: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut plain, mut escaped) = (Vec::new(), Vec::new());
     let mut bytes = text.iter();
@@ -321,7 +322,7 @@ fn plain_and_escaped(text: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (plain, escaped)
 }
 
-fn ambiguous(text: &[u8], places: &[Range<usize>]) -> Miss {
+fn ambiguous(text: &[u8], places: &[Range<usize>]) -> EditFailure {
     let mut lines = Vec::new();
     let mut line = 1;
     let mut done = 0;
@@ -330,7 +331,7 @@ fn ambiguous(text: &[u8], places: &[Range<usize>]) -> Miss {
         done = place.start;
         lines.push(line);
     }
-    Miss::Ambiguous {
+    EditFailure::Ambiguous {
         count: places.len() as u64,
         lines,
     }
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, old: &str, new: &str, expected: Result<(&str, How), Miss>) {
+    fn check(text: &str, old: &str, new: &str, expected: Result<(&str, MatchKind), EditFailure>) {
         let mut bytes = text.as_bytes().to_vec();
         let applied = apply(&mut bytes, &edit(old, new), LIMIT);
         let after = String::from_utf8_lossy(&bytes).into_owned();
@@ -368,13 +369,18 @@ mod tests {
     }
 
     #[test]
-    fn the_very_text_is_replaced_once() {
-        check("let a = 1;\n", "1", "2", Ok(("let a = 2;\n", How::Exact)));
-        check("x", "x", "", Ok(("", How::Exact)));
+    fn exact_text_is_replaced_once() {
+        check(
+            "let a = 1;\n",
+            "1",
+            "2",
+            Ok(("let a = 2;\n", MatchKind::Exact)),
+        );
+        check("x", "x", "", Ok(("", MatchKind::Exact)));
     }
 
     #[test]
-    fn a_letter_is_not_parted_from_its_mark() {
+    fn a_letter_is_not_separated_from_its_combining_mark() {
         for (text, old, new) in [
             ("cafe\u{301}", "cafe", "tea"),
             ("cafe\u{301}", "e", "a"),
@@ -382,27 +388,37 @@ mod tests {
             ("nai\u{308}ve", "\u{308}ve", "x"),
             ("\u{1112}\u{1161}\u{11ab}", "\u{1112}", "x"),
         ] {
-            check(text, old, new, Err(Miss::NotFound));
+            check(text, old, new, Err(EditFailure::NotFound));
         }
-        // Where it stands without one as well, that is meant.
+        // Where the letter also occurs without a mark, that place is meant.
         check(
             "cafe\u{301} cafe",
             "cafe",
             "tea",
-            Ok(("cafe\u{301} tea", How::Exact)),
+            Ok(("cafe\u{301} tea", MatchKind::Exact)),
         );
-        check("cafe\u{301}", "cafe\u{301}", "tea", Ok(("tea", How::Exact)));
-        check("cafe\u{301}", "caf\u{e9}", "tea", Ok(("tea", How::Alike)));
-        check("caf\u{e9}s", "caf", "b", Ok(("b\u{e9}s", How::Exact)));
+        check(
+            "cafe\u{301}",
+            "cafe\u{301}",
+            "tea",
+            Ok(("tea", MatchKind::Exact)),
+        );
+        check(
+            "cafe\u{301}",
+            "caf\u{e9}",
+            "tea",
+            Ok(("tea", MatchKind::Alike)),
+        );
+        check("caf\u{e9}s", "caf", "b", Ok(("b\u{e9}s", MatchKind::Exact)));
     }
 
     #[test]
-    fn text_that_stands_twice_is_ambiguous_and_says_where() {
+    fn text_that_occurs_twice_is_ambiguous_and_its_lines_are_listed() {
         check(
             "a\nb\na\n",
             "a",
             "c",
-            Err(Miss::Ambiguous {
+            Err(EditFailure::Ambiguous {
                 count: 2,
                 lines: vec![1, 3],
             }),
@@ -411,7 +427,7 @@ mod tests {
             "aaa",
             "aa",
             "b",
-            Err(Miss::Ambiguous {
+            Err(EditFailure::Ambiguous {
                 count: 2,
                 lines: vec![1, 1],
             }),
@@ -429,9 +445,9 @@ mod tests {
         assert_eq!(text, b"ba a");
     }
 
-    /// Read anew for each of its places, as it once was, this line alone would take minutes.
+    /// Searched from each of its places, as it once was, this line alone would take minutes.
     #[test]
-    fn a_long_line_in_which_a_text_stands_very_often_is_read_once() {
+    fn a_long_line_with_very_many_places_is_searched_once() {
         let mut text = b"{\"a\":1,".repeat(300_000);
         let all = Replacement {
             replace_all: true,
@@ -445,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_would_grow_over_the_limit_is_left_alone() {
+    fn an_edit_beyond_the_size_limit_changes_nothing() {
         let mut text = b"aaaa".to_vec();
         let all = Replacement {
             replace_all: true,
@@ -460,7 +476,7 @@ mod tests {
                 },
                 LIMIT
             ),
-            Err(Miss::TooLarge { bytes: 1200 })
+            Err(EditFailure::TooLarge { bytes: 1200 })
         );
         assert_eq!(text, b"aaaa");
     }
@@ -471,138 +487,163 @@ mod tests {
             "a\r\nb\r\nc\r\n",
             "a\nb",
             "x\ny",
-            Ok(("x\r\ny\r\nc\r\n", How::Exact)),
+            Ok(("x\r\ny\r\nc\r\n", MatchKind::Exact)),
         );
         check(
             "a\r\nb\r\n",
             "b",
             "y\nz",
-            Ok(("a\r\ny\r\nz\r\n", How::Exact)),
+            Ok(("a\r\ny\r\nz\r\n", MatchKind::Exact)),
         );
-        check("a\r\nb\r\nc", "\nb\n", "\n", Ok(("a\r\nc", How::Exact)));
-        check("a\nb\n", "a\r\nb", "x\r\ny", Ok(("x\ny\n", How::Exact)));
-        check("a\nb\r\nc\n", "a\nb\nc", "1\n2", Ok(("1\n2\n", How::Exact)));
-        // Lines that stay what they were keep their own ends.
+        check(
+            "a\r\nb\r\nc",
+            "\nb\n",
+            "\n",
+            Ok(("a\r\nc", MatchKind::Exact)),
+        );
+        check(
+            "a\nb\n",
+            "a\r\nb",
+            "x\r\ny",
+            Ok(("x\ny\n", MatchKind::Exact)),
+        );
+        check(
+            "a\nb\r\nc\n",
+            "a\nb\nc",
+            "1\n2",
+            Ok(("1\n2\n", MatchKind::Exact)),
+        );
+        // Unchanged lines keep their own ends.
         check(
             "a\r\nb\nc\r\nd",
             "a\nb\nc\n",
             "a\nB\nc\n",
-            Ok(("a\r\nB\nc\r\nd", How::Exact)),
+            Ok(("a\r\nB\nc\r\nd", MatchKind::Exact)),
         );
         check(
             "a\nb\r\nc\n",
             "a\nb\nc",
             "a\nB\n2\nc",
-            Ok(("a\nB\r\n2\r\nc\n", How::Exact)),
+            Ok(("a\nB\r\n2\r\nc\n", MatchKind::Exact)),
         );
         check(
             "a\nb\r\nc\n",
             "a\nb\nc\n",
             "a\nb\nnew\nc\n",
-            Ok(("a\nb\r\nnew\r\nc\n", How::Exact)),
+            Ok(("a\nb\r\nnew\r\nc\n", MatchKind::Exact)),
         );
         check(
             "a\nb\r\nc\n",
             "a\nb\nc\n",
             "a\nc\n",
-            Ok(("a\nc\n", How::Exact)),
+            Ok(("a\nc\n", MatchKind::Exact)),
         );
         check(
             "a\nb\r\nb\nb\r\n",
             "a\nb\nb\n",
             "a\nb\n",
-            Ok(("a\nb\r\nb\r\n", How::Exact)),
+            Ok(("a\nb\r\nb\r\n", MatchKind::Exact)),
         );
-        check("a\nb\r\n", "a\nb\n", "", Ok(("", How::Exact)));
+        check("a\nb\r\n", "a\nb\n", "", Ok(("", MatchKind::Exact)));
         check(
             "  a\r\n  b\n  c\r\n",
             "a\nb\nc\n",
             "a\nB\nc\n",
-            Ok(("  a\r\n  B\n  c\r\n", How::Tolerant)),
+            Ok(("  a\r\n  B\n  c\r\n", MatchKind::Tolerant)),
         );
-        check("a\r\nb\r\n", "a\r\nb", "a\nb", Ok(("a\nb\r\n", How::Exact)));
+        check(
+            "a\r\nb\r\n",
+            "a\r\nb",
+            "a\nb",
+            Ok(("a\nb\r\n", MatchKind::Exact)),
+        );
     }
 
     #[test]
-    fn white_space_at_line_ends_is_forgiven_where_one_place_fits() {
+    fn white_space_at_line_ends_is_ignored_where_one_place_fits() {
         check(
             "fn a() {\n    b();  \n}\n",
             "fn a() {\nb();\n}",
             "fn a() {\nc();\n}",
-            Ok(("fn a() {\n    c();\n}\n", How::Tolerant)),
+            Ok(("fn a() {\n    c();\n}\n", MatchKind::Tolerant)),
         );
         check(
             "\tif x {\n\t\ty();\n\t}\n",
             "if x {\n    y();\n}\n",
             "if x {\n    z();\n    w();\n}\n",
-            Ok(("\tif x {\n\t\tz();\n\t\tw();\n\t}\n", How::Tolerant)),
+            Ok(("\tif x {\n\t\tz();\n\t\tw();\n\t}\n", MatchKind::Tolerant)),
         );
         check(
             "  a\r\n  b\r\n",
             "a\nb\n",
             "c\nd\n",
-            Ok(("  c\r\n  d\r\n", How::Tolerant)),
+            Ok(("  c\r\n  d\r\n", MatchKind::Tolerant)),
         );
-        check(" a\n b\n  a\n  b\n", "a\nb", "c", Err(Miss::NotFound));
-        check("a\n\n\nb\n", " \n ", "c", Err(Miss::NotFound));
+        check(
+            " a\n b\n  a\n  b\n",
+            "a\nb",
+            "c",
+            Err(EditFailure::NotFound),
+        );
+        check("a\n\n\nb\n", " \n ", "c", Err(EditFailure::NotFound));
     }
 
     #[test]
-    fn a_blank_is_as_good_as_several_where_one_place_fits() {
+    fn runs_of_blanks_match_one_blank_where_one_place_fits() {
         check(
             "  x  =  1\n  y = 2\n",
             "x = 1\ny  = 2",
             "x = 3\ny = 4",
-            Ok(("  x = 3\n  y = 4\n", How::Tolerant)),
+            Ok(("  x = 3\n  y = 4\n", MatchKind::Tolerant)),
         );
         check(
             "def f():\n\tpass\n",
             "def  f():",
             "def g():",
-            Ok(("def g():\n\tpass\n", How::Tolerant)),
+            Ok(("def g():\n\tpass\n", MatchKind::Tolerant)),
         );
-        check("a  b\na   b\n", "a b", "c", Err(Miss::NotFound));
-        // None at all is something else.
-        check("a b\n", "ab", "c", Err(Miss::NotFound));
-        check("f(a, b)\n", "f( a, b )", "c", Err(Miss::NotFound));
+        check("a  b\na   b\n", "a b", "c", Err(EditFailure::NotFound));
+        // No white space at all is something else.
+        check("a b\n", "ab", "c", Err(EditFailure::NotFound));
+        check("f(a, b)\n", "f( a, b )", "c", Err(EditFailure::NotFound));
     }
 
     #[test]
-    fn a_level_of_backslashes_too_many_is_taken_off() {
+    fn one_extra_level_of_backslashes_is_removed() {
         check(
             "t = 'A'",
             r"t = \'A\'",
             r"t = 'a \textbf \nabla'",
-            Ok((r"t = 'a \textbf \nabla'", How::Unescaped)),
+            Ok((r"t = 'a \textbf \nabla'", MatchKind::Unescaped)),
         );
         check(
             "x = \"a\"",
             r#"x = \"a\""#,
             r#"x = "a\nb""#,
-            Ok((r#"x = "a\nb""#, How::Unescaped)),
+            Ok((r#"x = "a\nb""#, MatchKind::Unescaped)),
         );
         check(
             "x = \"a\"",
             r#"x = \"a\""#,
             r"y\nz",
-            Ok((r"y\nz", How::Unescaped)),
+            Ok((r"y\nz", MatchKind::Unescaped)),
         );
         check(
             "say \"hi\"\nbye\n",
             r#"say \"hi\"\nbye"#,
             r#"say \"ho\"\nbye"#,
-            Ok(("say \"ho\"\nbye\n", How::Unescaped)),
+            Ok(("say \"ho\"\nbye\n", MatchKind::Unescaped)),
         );
         check(
             r"print('a\n')",
             r"print('a\n')",
             r"print('b\n')",
-            Ok((r"print('b\n')", How::Exact)),
+            Ok((r"print('b\n')", MatchKind::Exact)),
         );
     }
 
     #[test]
-    fn bytes_that_are_no_text_stay_as_they_are() {
+    fn bytes_that_are_not_text_are_kept() {
         let mut text = b"\xff\xfe\x00 key = 1 \x80".to_vec();
         apply(&mut text, &edit("key = 1", "key = 2"), LIMIT).expect("found");
         assert_eq!(text, b"\xff\xfe\x00 key = 2 \x80");

@@ -4,19 +4,19 @@ use std::fmt::Write;
 use super::super::line_diff::LineDiff;
 use super::edit_match::lines;
 
-/// Bytes of a diff shown to the model.
+/// Most bytes of a diff shown to the model.
 const MAX_DIFF: usize = 4 * 1024;
 
 /// Lines shown where a text was not found.
 const MAX_CLOSEST: usize = 12;
 
-/// Bytes of a line shown there.
+/// Most bytes shown of such a line.
 const MAX_LINE: usize = 160;
 
-/// Lines compared letter by letter; more would take longer than the hint is worth.
+/// Lines compared by letter pairs; more would take longer than the hint is worth.
 const MAX_COMPARED: usize = 20_000;
 
-/// Returns a unified diff that ends with the number of lines left out, if it is long.
+/// Returns a unified diff; a long one ends with the number of lines left out.
 pub(super) fn diff(path: &str, old: &[u8], new: &[u8]) -> String {
     let old = String::from_utf8_lossy(old);
     let new = String::from_utf8_lossy(new);
@@ -30,7 +30,7 @@ pub(super) fn diff(path: &str, old: &[u8], new: &[u8]) -> String {
     format!("{}… {n_more} more lines of the diff\n", &whole[..end])
 }
 
-/// Returns the lines of `text` that look most like `old`, numbered, or nothing where none does.
+/// Returns the lines of `text` most similar to `old`, numbered; empty where none is.
 pub(super) fn closest(text: &[u8], old: &str) -> String {
     let wanted: Vec<&[u8]> = lines(old.as_bytes()).map(<[u8]>::trim_ascii).collect();
     let here: Vec<&[u8]> = lines(text).collect();
@@ -40,7 +40,7 @@ pub(super) fn closest(text: &[u8], old: &str) -> String {
     numbered(text, start as u64, wanted.len().min(MAX_CLOSEST))
 }
 
-/// Shows some lines of a text with their numbers; the first of all lines is line 0 here.
+/// Shows lines of a text with their numbers; the first line is 0 here.
 pub(super) fn numbered(text: &[u8], start: u64, n: usize) -> String {
     let here: Vec<&[u8]> = lines(text).collect();
     let start = usize::try_from(start)
@@ -67,11 +67,11 @@ pub(super) fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
     (diff.n_added(), diff.n_removed())
 }
 
-/// Finds where most of the wanted lines stand in the same order, by their length.
+/// Finds where most of the wanted lines occur in the same order, weighted by length.
 fn by_equal_lines(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
     let mut numbers: HashMap<&[u8], usize> = HashMap::new();
     for (number, line) in wanted.iter().enumerate().rev() {
-        // Braces and blank lines stand everywhere.
+        // Braces and blank lines occur everywhere.
         if line.len() > 2 {
             numbers.insert(line, number);
         }
@@ -88,7 +88,7 @@ fn by_equal_lines(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
         .map(|(start, _)| start)
 }
 
-/// Finds the line that shares most pairs of letters with the longest wanted one.
+/// Finds the line that shares most letter pairs with the longest wanted one.
 fn by_letters(here: &[&[u8]], wanted: &[&[u8]]) -> Option<usize> {
     let (number, longest) = wanted
         .iter()
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_lines_are_found_by_lines_that_are_right() {
+    fn the_closest_lines_are_found_by_equal_lines() {
         let text = b"use a;\n\nfn one() {\n    two();\n    three();\n}\n";
         assert_eq!(
             closest(text, "fn one() {\n    tow();\n    three();\n"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_line_is_found_by_its_letters() {
+    fn the_closest_line_is_found_by_letter_pairs() {
         assert_eq!(
             closest(b"let counter = 0;\nlet other = 1;\n", "let countr = 0;"),
             "     1\tlet counter = 0;\n"
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn long_diffs_end_with_what_is_left_out() {
+    fn long_diffs_end_with_the_number_of_lines_left_out() {
         let old = "a line\n".repeat(2000);
         let new = "another line\n".repeat(2000);
         let diff = diff("f", old.as_bytes(), new.as_bytes());

@@ -1,4 +1,4 @@
-//! `env`: what commands find in their environment, with what looks like a secret left out.
+//! `env`: the environment of commands, without values that look like secrets.
 
 use super::invalid;
 use podbay_wire::Env;
@@ -6,7 +6,7 @@ use podbay_wire::Environment;
 use podbay_wire::Fault;
 use podbay_wire::Variable;
 
-/// Parts of a name that say that the value is a secret, wherever they stand in it.
+/// Parts of a name that mark its value as a secret, anywhere in it.
 const ANYWHERE: [&str; 9] = [
     "TOKEN",
     "SECRET",
@@ -18,9 +18,9 @@ const ANYWHERE: [&str; 9] = [
     "PRIVATE",
     "COOKIE",
 ];
-/// Words between underscores that say so.
+/// Words between underscores that do so.
 const WORDS: [&str; 6] = ["KEY", "PASS", "AUTH", "PAT", "DSN", "PW"];
-/// How values begin that are secrets, whatever they are called.
+/// Prefixes of secret values, whatever their variable is called.
 const BEGINNINGS: [&str; 10] = [
     "sk-",
     "ghp_",
@@ -34,7 +34,7 @@ const BEGINNINGS: [&str; 10] = [
     "-----BEGIN",
 ];
 
-/// Bytes of one value that are shown.
+/// Most bytes of one value that are shown.
 const MAX_VALUE: usize = 4000;
 
 pub(crate) fn run(environment: &[Vec<u8>], call: &Env) -> Result<Environment, Fault> {
@@ -86,7 +86,7 @@ fn is_named_secret(name: &str) -> bool {
 }
 
 fn looks_secret(value: &str) -> bool {
-    // A name and a password in an address.
+    // User and password in a URL.
     let has_password = value.split_once("://").is_some_and(|(_, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         authority
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_masked() {
+    fn values_that_look_like_secrets_are_masked() {
         for pair in [
             "API_KEY=abc",
             "GITHUB_TOKEN=x",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn one_variable_or_those_with_a_beginning_are_shown() {
+    fn one_variable_or_those_with_a_prefix_are_shown() {
         let environment = ["B_TWO=2", "A=1", "B_ONE=1"].map(|pair| pair.as_bytes().to_vec());
         let names = |name: Option<&str>, prefix: Option<&str>| {
             let call = Env {

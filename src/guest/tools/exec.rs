@@ -1,4 +1,4 @@
-//! `podbay sh`: a program of the person's own, with a terminal or with three pipes.
+//! `podbay sh`: the user's own program, with a terminal or with three pipes.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use podbay_wire::message::Stream;
 /// Most bytes of all arguments together.
 const MAX_ARGUMENTS: usize = 120 * 1024;
 
-/// Longest name of a kind of terminal.
+/// Longest value of `TERM`.
 const MAX_KIND: usize = 64;
 
 pub(crate) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Output {
@@ -67,7 +67,7 @@ async fn run_to_end(
     command::run(session, line, plan).await
 }
 
-/// How the command's descriptors and ours belong together.
+/// The command's descriptors and ours.
 struct Wiring {
     stdio: Stdio,
     sources: Vec<(Pipe, Stream)>,
@@ -151,7 +151,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
         ));
     }
     if argv.iter().any(|word| word.contains(&0)) {
-        return Err(invalid("holds a NUL byte, which no program can be given"));
+        return Err(invalid("contains a NUL byte, which no argument may have"));
     }
     Ok(Order {
         argv,
@@ -161,8 +161,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     })
 }
 
-/// The person's own kind of terminal, if it is a plain name; it is only a look-up key for programs
-/// in the box.
+/// The user's `TERM`, if it is a plain name; programs in the sandbox use it only as a look-up key.
 fn terminal_kind(terminal: Option<&Terminal>) -> Vec<u8> {
     let kind = terminal.map_or("dumb", |terminal| terminal.kind.as_str());
     let is_plain = !kind.is_empty()

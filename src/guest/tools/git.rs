@@ -1,10 +1,10 @@
-//! Git, asked in a way that no setting of the repository can turn into a program.
+//! Runs git so that no setting of the repository can start a program.
 //!
-//! A repository's own configuration can name programs for nearly everything: hooks, pagers, what
-//! shows a difference, what cleans a file before it is compared, what watches the files. Whoever
-//! can write such a configuration could have them run by a tool that only reads. So all of these
-//! are switched off, those with names of their own one by one, after the names have been asked for.
-//! What cannot be switched off is refused. All of it runs in the box all the same.
+//! A repository's configuration can name programs for nearly everything: hooks, pagers, external
+//! diffs, filters, file-system monitors. A writer of that configuration could have them run by a
+//! tool that only reads. So all of these are switched off; those under user-chosen names (filters)
+//! one by one, after the names have been queried. What cannot be switched off is refused. All of it
+//! runs in the sandbox all the same.
 
 mod refusals;
 
@@ -22,7 +22,7 @@ use tokio::io::AsyncReadExt;
 use super::bash::cannot_prepare;
 use super::bash::null;
 use super::bash::pipe;
-use super::spot::refused;
+use super::target_entry::refused;
 use crate::child::Stdio;
 use crate::command;
 use crate::command::Input;
@@ -44,25 +44,24 @@ use podbay_wire::Output;
 use podbay_wire::message::Stream;
 use podbay_wire::protected_name;
 
-/// How long a question may take whose answer only prepares the real one.
+/// How long a preparatory query may take.
 const QUESTION: Duration = Duration::from_secs(20);
-/// Bytes of the answer to one.
+/// Most bytes of the answer to one.
 const MAX_ANSWER: u64 = 4 * 1024 * 1024;
-/// Protected names that are left out of a difference one by one.
+/// Protected names that are excluded from a diff one by one.
 const MAX_LEFT_OUT: usize = 500;
-/// And their bytes with what is put around each: all of them are arguments of one program.
+/// Most bytes of them with their pathspec prefixes: all are arguments of one program.
 const MAX_LEFT_OUT_BYTES: usize = 160 * 1024;
 const AROUND_ONE: usize = 32;
 
-/// How far above a folder its repository is looked for, and how long the file is that may stand in
-/// its place.
+/// How many parent folders are searched for a repository, and the largest `.git` file.
 const MAX_ABOVE: usize = 64;
 const MAX_LINK: u64 = 8 * 1024;
 
-/// Settings under which git starts nothing: each is named where git knows it by one name.
+/// Settings under which git starts no program, for those with fixed names.
 const SETTINGS: [&str; 13] = [
     "safe.directory=*",
-    // Names are shown as the tools take them.
+    // File names are printed unescaped, as the tools take them.
     "core.quotePath=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -77,8 +76,7 @@ const SETTINGS: [&str; 13] = [
     "gc.auto=0",
 ];
 
-/// What the environment says besides: no settings of a user or a machine, no helper, nothing
-/// fetched.
+/// Environment for the same purpose: no user or system configuration, no helper, no fetching.
 const ENVIRONMENT: [&str; 8] = [
     "GIT_CONFIG_GLOBAL=/dev/null",
     "GIT_CONFIG_NOSYSTEM=1",
@@ -108,8 +106,8 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
         if let Some(fault) = asking.leads_away(&git.path) {
             return Err(fault);
         }
-        // Outside of a repository git would explain what else it can do; asked for this, it says in
-        // one sentence what is wrong.
+        // Outside of a repository `git diff` would print its usage; this query gives one sentence
+        // instead.
         return asking
             .show(
                 git,
@@ -140,17 +138,17 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     if let GitQuery::Diff { .. } = git.query
         && !git.protected
     {
-        let left_out = asking.protected(&words, file.as_deref()).await?;
-        if !left_out.is_empty() {
+        let skipped = asking.protected(&words, file.as_deref()).await?;
+        if !skipped.is_empty() {
             note = Some(format!(
                 "not shown, because their names say that they hold secrets: {} file(s)",
-                left_out.len()
+                skipped.len()
             ));
         }
         words.push(b"--".to_vec());
         words.push(file.map_or_else(|| b":(top)".to_vec(), |file| literal(&file)));
         words.extend(
-            left_out
+            skipped
                 .iter()
                 .map(|name| [b":(top,exclude,literal)", name.as_slice()].concat()),
         );
@@ -182,7 +180,7 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     Ok(ended)
 }
 
-/// Returns what git is asked, without paths.
+/// Returns git's arguments for a query, without paths.
 fn words(query: &GitQuery) -> Vec<Vec<u8>> {
     let words = match query {
         GitQuery::Status => [
@@ -234,7 +232,7 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
             words.extend(author.as_ref().map(|author| format!("--author={author}")));
             words
         }
-        // What these are made of is in the steps.
+        // Their arguments are in `steps`.
         GitQuery::Commit { .. }
         | GitQuery::Branch(_)
         | GitQuery::Checkout { .. }
@@ -243,8 +241,8 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
     words.into_iter().map(String::into_bytes).collect()
 }
 
-/// Returns what a difference is shown of: commits and nothing else, as the paths of a folder or a
-/// file of a commit do not say what they are.
+/// Returns the arguments for the sides of a diff: commits only, because a path in a commit does not
+/// say what it is.
 fn compared(base: &str) -> String {
     let commit = |name: &str| format!("{}^{{commit}}", if name.is_empty() { "HEAD" } else { name });
     let range = |dots: &str| {
@@ -252,17 +250,17 @@ fn compared(base: &str) -> String {
             .map(|(from, to)| format!("{}{dots}{}", commit(from), commit(to)))
     };
     match base {
-        // Between it and itself is nothing; what is meant is what is not committed yet.
+        // A commit against HEAD itself would be empty; the uncommitted changes are meant.
         "HEAD" | "@" => base.to_owned(),
-        // A range says itself where it ends.
+        // A range names its own end.
         _ => range("...")
             .or_else(|| range(".."))
             .unwrap_or_else(|| format!("{}...HEAD", commit(base))),
     }
 }
 
-/// Returns what git does one after the other for something that is no mere question; `None`: it is
-/// one. Of the files of a commit only some may be there to be staged.
+/// Returns the git commands for a query that changes something, in order; `None`: it only reads. Of
+/// the files of a commit only some may exist and be staged.
 fn steps(
     session: &Session,
     query: &GitQuery,
@@ -278,13 +276,14 @@ fn steps(
         GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => return Ok(None),
         GitQuery::Commit { message, files } => {
             if files.is_empty() {
-                // Of the whole repository, wherever in it this is asked.
+                // Of the whole repository, wherever in it the call is made.
                 return Ok(Some(vec![
                     line(&["add", "--all", "--", ":/"]),
                     line(&["commit", "--cleanup=strip", "-m", message]),
                 ]));
             }
-            // So, and not by a sign before each, they are shown as they are where git refuses one.
+            // With this option instead of a pathspec prefix, git's error messages show the names as
+            // given.
             let literally = ["--literal-pathspecs"];
             let paths =
                 |files: &mut dyn Iterator<Item = &BytesPath>| -> Result<Vec<Vec<u8>>, Fault> {
@@ -298,7 +297,7 @@ fn steps(
                 paths(&mut staged.iter().copied())?,
             ]
             .concat();
-            // What else is staged stays so.
+            // Other staged files stay staged.
             let commit = [
                 line(&literally),
                 line(&["commit", "--cleanup=strip", "-m", message, "--"]),
@@ -321,7 +320,7 @@ fn steps(
             target,
             create: true,
         } => vec![line(&["checkout", "--no-track", "-b", target])],
-        // What follows would be files, which no branch is mistaken for then.
+        // `--` keeps git from taking a branch name as a file.
         GitQuery::Checkout {
             target,
             create: false,
@@ -347,16 +346,16 @@ fn stash(index: u32) -> String {
     format!("stash@{{{index}}}")
 }
 
-/// Names one path and nothing else, whatever letters it has.
+/// A pathspec that matches exactly this path, whatever characters it has.
 fn literal(path: &[u8]) -> Vec<u8> {
     [b":(literal)", path].concat()
 }
 
-/// A repository, and how git is asked about it.
+/// A repository, and how git is run on it.
 struct Asking<'a> {
     session: &'a Session,
     place: OwnedFd,
-    /// Settings of this repository that are switched off.
+    /// Settings that switch off this repository's filters.
     settings: Vec<Vec<u8>>,
 }
 
@@ -379,7 +378,7 @@ impl Asking<'_> {
         });
         environment.extend(ENVIRONMENT.map(|pair| pair.as_bytes().to_vec()));
         environment.extend([b"TERM=dumb".to_vec(), b"LC_ALL=C.UTF-8".to_vec()]);
-        // A repository above the project is none of ours.
+        // A repository above the project is not used.
         environment.push(
             [
                 b"GIT_CEILING_DIRECTORIES=",
@@ -408,8 +407,7 @@ impl Asking<'_> {
         })
     }
 
-    /// Has git do one thing after the other, until one fails; the last one is what the model reads
-    /// of.
+    /// Runs git commands in order until one fails; the model reads the output of the last one.
     async fn take_steps(
         &self,
         git: &Git,
@@ -428,7 +426,7 @@ impl Asking<'_> {
         ended.ok_or_else(|| failed("there is nothing to do"))
     }
 
-    /// Asks git what the model is to read.
+    /// Runs the git command whose output the model reads.
     async fn show(
         &self,
         git: &Git,
@@ -456,8 +454,8 @@ impl Asking<'_> {
         command::run(self.session, line, plan).await.map_err(no_git)
     }
 
-    /// Returns what is to be said of a linked worktree or a submodule whose repository is not here.
-    /// Git's own words name a folder that is not to be found in the box, and no way out.
+    /// Returns the fault for a linked worktree or submodule whose repository is not in the sandbox.
+    /// Git's own message names a folder that does not exist there.
     fn leads_away(&self, path: &BytesPath) -> Option<Fault> {
         let mut place = self.place.try_clone().ok()?;
         let root = fstat(self.session.directories.open_root().ok()?).ok()?;
@@ -499,7 +497,7 @@ impl Asking<'_> {
         None
     }
 
-    /// Asks git for one line.
+    /// Runs a git query that prints one line.
     async fn answer(&self, words: &[&str]) -> Result<Vec<u8>, Fault> {
         let mut answer = self
             .question(words.iter().map(|word| word.as_bytes().to_vec()).collect())
@@ -510,10 +508,10 @@ impl Asking<'_> {
         Ok(answer)
     }
 
-    /// Refuses a repository whose settings say that its files lie outside of the project
-    /// (`core.worktree`): what only reads would read them.
+    /// Refuses a repository whose files lie outside of the project (`core.worktree`): a read would
+    /// read those.
     async fn refuse_elsewhere(&self, path: &BytesPath) -> Result<(), Fault> {
-        // One without files has no such folder, and says nothing.
+        // A bare repository has no work tree, and prints nothing.
         let top = self.answer(&["rev-parse", "--show-toplevel"]).await?;
         let root = where_is(self.session.directories.open_root()?)
             .map_err(|errno| failed(errno.desc()))?;
@@ -531,7 +529,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks git something whose answer is for us.
+    /// Runs a git query whose output we parse.
     async fn question(&self, words: Vec<Vec<u8>>) -> Result<Vec<u8>, Fault> {
         let (source, stdout) = pipe()?;
         let nowhere = File::options()
@@ -539,25 +537,25 @@ impl Asking<'_> {
             .open("/dev/null")
             .map_err(|error| cannot_prepare(&error))?;
         let stdio = self.stdio(stdout, OwnedFd::from(nowhere))?;
-        // Dropped at the end, which ends whatever is left of it.
+        // Dropping it ends all processes of the query.
         let _started = command::start(self.session, &self.order(words), stdio)
             .await
             .map_err(no_git)?;
         let source = Pipe::new(source).map_err(|error| cannot_prepare(&error))?;
         let mut answer = Vec::new();
-        let mut bounded = source.take(MAX_ANSWER + 1);
-        let read = tokio::time::timeout(QUESTION, bounded.read_to_end(&mut answer)).await;
+        let mut smallest = source.take(MAX_ANSWER + 1);
+        let read = tokio::time::timeout(QUESTION, smallest.read_to_end(&mut answer)).await;
         match read {
             Ok(Ok(_)) if answer.len() as u64 <= MAX_ANSWER => Ok(answer),
             Ok(Ok(_)) => Err(failed(
                 "it has too much to say of its settings or files; use bash",
             )),
             Ok(Err(error)) => Err(failed(&error.to_string())),
-            Err(_elapsed) => Err(failed("it does not answer in time")),
+            Err(_elapsed) => Err(failed("git did not answer in time")),
         }
     }
 
-    /// Returns settings that switch off the programs which this repository has files go through.
+    /// Returns settings that switch off this repository's filters.
     async fn filters_off(&self) -> Result<Vec<Vec<u8>>, Fault> {
         let words = ["config", "--list", "--includes", "--null", "--name-only"]
             .map(|word| word.as_bytes().to_vec())
@@ -589,7 +587,7 @@ impl Asking<'_> {
         Ok(off)
     }
 
-    /// Returns whether git has ever heard of a file or folder that is not there.
+    /// Returns whether git's history knows a file or folder that does not exist.
     async fn knows(&self, path: &BytesPath) -> Result<bool, Fault> {
         let path = literal(&self.session.directories.absolute(path)?);
         for words in [
@@ -607,7 +605,7 @@ impl Asking<'_> {
         Ok(false)
     }
 
-    /// Returns the names in a difference that say that they hold secrets.
+    /// Returns the names in a diff that look like secrets.
     async fn protected(
         &self,
         words: &[Vec<u8>],
@@ -654,7 +652,7 @@ fn failed(problem: &str) -> Fault {
 fn no_git(fault: Fault) -> Fault {
     match fault {
         Fault::NotFound { .. } => Fault::NotStarted {
-            problem: "this image has no git; use an image that has it".to_owned(),
+            problem: "this image has no git; use an image with git".to_owned(),
         },
         other => other,
     }

@@ -8,21 +8,21 @@ use nix::sys::stat::fstatat;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
-use super::bounded::Smallest;
-use super::glob_alike;
-use super::glob_alike::Alike;
-use super::ignore_rules::Rules;
+use super::glob_lookalike;
+use super::glob_lookalike::LookalikeMatch;
+use super::ignore_rules::IgnoreRules;
 use super::invalid;
-use super::left_out::Counted;
 use super::pattern::excluded;
 use super::patterns::Patterns;
 use super::patterns::Start;
+use super::skipped::SkipCounts;
+use super::smallest::Smallest;
 use super::stop::Stop;
 use super::walk::Entry;
 use super::walk::Kind;
+use super::walk::SkipReason;
 use super::walk::Visitor;
 use super::walk::Walk;
-use super::walk::Why;
 use crate::root::MOUNT;
 use crate::root::Root;
 use crate::root::file_type;
@@ -32,17 +32,16 @@ use podbay_wire::Fault;
 use podbay_wire::FoundFiles;
 use podbay_wire::Glob;
 
-/// Most files given, whatever is asked for.
+/// Most files returned, whatever is asked for.
 const MAX_RESULTS: u32 = 10_000;
 
-/// Finds files by patterns for their paths below `path`, the newest first.
+/// Finds files by glob patterns for their paths below `path`, newest first.
 ///
-/// What git ignores is left out, also where there is no repository, and so are hidden names. Both
-/// are found where the pattern leaves no doubt that they are meant: a pattern with a name that
-/// starts with a dot finds hidden names; the folders before its first wildcard are entered even if
-/// they are ignored (`target/doc/*.html`); a file that is ignored itself is found by a pattern that
-/// says something of its name (`*.log`); one without a wildcard finds the very file it names. Links
-/// to files of the project are found like files.
+/// Ignored files (also outside of a repository) and hidden names are left out, except where the
+/// pattern clearly means them: a pattern with a name that starts with a dot finds hidden names; the
+/// folders before its first wildcard are entered even if ignored (`target/doc/*.html`); an ignored
+/// file is found by a pattern that restricts its name (`*.log`); a pattern without a wildcard finds
+/// exactly the file it names. Links to files of the project are found like files.
 pub(super) fn run(
     workspace: &Workspace,
     call: &Glob,
@@ -61,11 +60,11 @@ pub(super) fn run(
     {
         patterns = patterns.without(excluded("exclude", exclude)?);
     }
-    // The folder that was named must be there; one that the pattern implies need not.
+    // The folder given must exist; one that the pattern implies need not.
     root.open_directory(&path)?;
     let starts = patterns.starts(root)?;
-    // It begins with a slash, and there is no such folder here: most likely one of the machine is
-    // meant.
+    // It begins with a slash, and there is no such folder in the project: most likely one of the
+    // machine is meant.
     if let (true, [pattern]) = (starts.is_empty(), patterns.wanted.as_slice())
         && text.starts_with('/')
         && text == call.pattern
@@ -89,7 +88,7 @@ pub(super) fn run(
         let walk = Walk {
             base,
             prefix: path.as_bytes(),
-            rules: (!call.include_ignored).then(|| Rules::above(root, path.as_bytes())),
+            rules: (!call.include_ignored).then(|| IgnoreRules::above(root, path.as_bytes())),
             hidden: call.include_ignored || patterns.names_hidden(),
             max_depth: usize::MAX,
             in_breadth: false,
@@ -102,7 +101,7 @@ pub(super) fn run(
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
-    let (found, left_out): (Vec<_>, Vec<_>) = states.into_iter().unzip();
+    let (found, skipped): (Vec<_>, Vec<_>) = states.into_iter().unzip();
     let (mut found, n_seen) = Smallest::merge(found, n);
     if found.is_empty() {
         found.extend(
@@ -112,16 +111,16 @@ pub(super) fn run(
                 .filter_map(|pattern| named(root, &join(above, pattern.text.as_bytes()))),
         );
     }
-    let left_out = Counted::sum(left_out);
+    let skipped = SkipCounts::sum(skipped);
     let mut notes = patterns.notes.clone();
     if found.is_empty() && !stop.is_set() {
-        match glob_alike::find(root, &patterns, call.include_ignored, stop)? {
-            Alike::Nothing => notes.extend(patterns.backslashes(root)),
-            Alike::Only(path) => {
-                notes.push(glob_alike::said(&path));
+        match glob_lookalike::find(root, &patterns, call.include_ignored, stop)? {
+            LookalikeMatch::Nothing => notes.extend(patterns.backslashes(root)),
+            LookalikeMatch::Only(path) => {
+                notes.push(glob_lookalike::note(&path));
                 found.push((Reverse((0, 0)), path.as_bytes().to_vec()));
             }
-            Alike::Several(said) => notes.push(said),
+            LookalikeMatch::Several(note) => notes.push(note),
         }
     }
     let mut paths = Vec::with_capacity(found.len());
@@ -140,13 +139,13 @@ pub(super) fn run(
         truncated,
         n_unreadable,
         cursor,
-        left_out,
+        left_out: skipped,
         notes,
     })
 }
 
-/// Takes the project's folder off a pattern that was given with it; such a pattern is not relative
-/// to `path`.
+/// Removes the project's folder from the front of a pattern; such a pattern is not relative to
+/// `path`.
 pub(super) fn split_mount<'a>(
     root: &Root,
     path: &BytesPath,
@@ -160,12 +159,12 @@ pub(super) fn split_mount<'a>(
         .and_then(|mount| pattern.strip_prefix(mount))
     {
         Some(rest) if rest.starts_with('/') => (BytesPath::default(), rest),
-        // Gitignore's way to say "here and not deeper".
+        // Gitignore's notation for "here and not deeper".
         _ => (path.clone(), pattern),
     }
 }
 
-/// Drops the slash that says "a folder".
+/// Removes the trailing slash that means "a folder".
 fn trimmed(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
@@ -176,17 +175,17 @@ struct Finder<'a> {
     n: usize,
 }
 
-type Found = (Reverse<(i64, i64)>, Vec<u8>);
+type FoundFile = (Reverse<(i64, i64)>, Vec<u8>);
 
 impl Visitor for Finder<'_> {
-    type State = (Smallest<Found>, Counted);
+    type State = (Smallest<FoundFile>, SkipCounts);
 
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {
         self.patterns.select(entry)
     }
 
-    fn pass_over(&self, (_, left_out): &mut Self::State, entry: &Entry<'_>, why: Why) {
-        left_out.note(entry, why);
+    fn pass_over(&self, (_, skipped): &mut Self::State, entry: &Entry<'_>, why: SkipReason) {
+        skipped.note(entry, why);
     }
 
     fn visit(&self, (found, _): &mut Self::State, entry: &Entry<'_>) {
@@ -201,13 +200,13 @@ impl Visitor for Finder<'_> {
         };
         let Some(stat) = stat else { return };
         let time = modified(&stat);
-        let is_before = |last: &Found| (time, entry.path()) < (last.0, last.1.as_slice());
+        let is_before = |last: &FoundFile| (time, entry.path()) < (last.0, last.1.as_slice());
         found.offer(self.n, is_before, || Some((time, entry.path().to_vec())));
     }
 }
 
-/// Looks for a file by its whole path, which no rule hides from somebody who knows it.
-fn named(root: &Root, path: &[u8]) -> Option<Found> {
+/// Looks for a file by its whole path, regardless of ignore rules.
+fn named(root: &Root, path: &[u8]) -> Option<FoundFile> {
     let path = root.relative(&BytesPath::from_bytes(path)).ok()?;
     let stat = root.look(&path).ok().filter(is_file)?;
     Some((modified(&stat), path.as_bytes().to_vec()))

@@ -20,34 +20,34 @@ use nix::sys::stat::SFlag;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
-use super::certain_encoding::Certain;
+use super::detected_encoding::DetectedEncoding;
 use super::edit_file::MAX_BYTES;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::glob::split_mount;
-use super::glob_alike;
-use super::glob_alike::Alike;
-use super::grep_alike;
-use super::grep_alike::Candidates;
+use super::glob_lookalike;
+use super::glob_lookalike::LookalikeMatch;
 use super::grep_collect::Collector;
+use super::grep_lookalike;
+use super::grep_lookalike::Candidates;
 use super::grep_pattern::Expression;
 use super::grep_pattern::LineEnds;
 use super::grep_pattern::compile;
 use super::grep_pattern::hint;
 use super::grep_sink::FileSink;
 use super::grep_text::text;
-use super::ignore_rules::Rules;
-use super::left_out::Counted;
+use super::ignore_rules::IgnoreRules;
 use super::patterns::Patterns;
 use super::patterns::Start;
 use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
+use super::skipped::SkipCounts;
 use super::stop::Stop;
 use super::stop::Stoppable;
 use super::walk::Entry;
 use super::walk::Kind;
+use super::walk::SkipReason;
 use super::walk::Visitor;
 use super::walk::Walk;
-use super::walk::Why;
 use crate::root::file_type;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
@@ -56,7 +56,7 @@ use podbay_wire::GrepOutput;
 use podbay_wire::Matches;
 use podbay_wire::protected_name;
 
-/// Bounds on what is asked for.
+/// Bounds on the arguments.
 const MAX_RESULTS: u32 = 10_000;
 const MAX_CONTEXT: u32 = 50;
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
@@ -65,8 +65,8 @@ const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// Searches file contents as ripgrep does: same expressions, same rules about ignored, hidden and
-/// binary files; but for the ends of lines, which are searched as they are shown. Which files
-/// `glob` says is the same as with the tool of that name.
+/// binary files. Line ends differ: they are searched as they are shown. `glob` selects files as in
+/// the tool of that name.
 pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Result<Matches, Fault> {
     let timeout = Duration::from_millis(call.timeout_ms).min(MAX_TIMEOUT);
     let stop = &Stop::new(stop, Some(Instant::now() + timeout));
@@ -90,7 +90,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     let patterns = match glob {
         Some(glob) => {
             let (_, text) = split_mount(root, &call.path, glob);
-            // A whole path is one from the project's folder, and never leads out of the one that is
+            // A whole path starts at the project's folder, and never leaves the folder that is
             // searched.
             let is_whole = text.len() < glob.len();
             Patterns::new(
@@ -129,7 +129,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         candidates: Candidates::new(&call.pattern),
     };
     let mut n_unreadable = 0;
-    let mut left_out = Vec::new();
+    let mut skipped = Vec::new();
     if is_folder {
         root.refuse_secret(&call.path, root.descend(&call.path)?, call.protected)?;
         for Start { base, path } in search.patterns.starts(root)? {
@@ -140,7 +140,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
             let walk = Walk {
                 base: &base,
                 prefix: path.as_bytes(),
-                rules: (!call.include_ignored).then(|| Rules::above(root, path.as_bytes())),
+                rules: (!call.include_ignored).then(|| IgnoreRules::above(root, path.as_bytes())),
                 hidden: call.include_ignored || search.patterns.names_hidden(),
                 max_depth: usize::MAX,
                 in_breadth: false,
@@ -148,7 +148,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
             };
             let walked = walk.run(&search);
             n_unreadable += walked.n_unreadable;
-            left_out.extend(walked.states.into_iter().map(|state| state.left_out));
+            skipped.extend(walked.states.into_iter().map(|state| state.skipped));
         }
     } else {
         let (file, _) = root.open_file(&call.path)?;
@@ -162,12 +162,12 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     }
     let mut said = search.patterns.notes.clone();
     if glob.is_some() && search.n_files.load(Ordering::Relaxed) == 0 {
-        match glob_alike::find(root, &search.patterns, call.include_ignored, stop)? {
-            Alike::Nothing => said.extend(search.patterns.backslashes(root)),
-            Alike::Only(path) => {
+        match glob_lookalike::find(root, &search.patterns, call.include_ignored, stop)? {
+            LookalikeMatch::Nothing => said.extend(search.patterns.backslashes(root)),
+            LookalikeMatch::Only(path) => {
                 let (file, _) = root.open_file(&path)?;
                 if root.refuse_secret(&path, &file, call.protected).is_ok() {
-                    said.push(glob_alike::said(&path));
+                    said.push(glob_lookalike::note(&path));
                     search.file(
                         &mut search.worker(BinaryDetection::quit(0)),
                         path.as_bytes(),
@@ -175,7 +175,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
                     );
                 }
             }
-            Alike::Several(several) => said.push(several),
+            LookalikeMatch::Several(several) => said.push(several),
         }
     }
     if stop.is_cancelled() {
@@ -190,7 +190,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     let (mut files, truncated) = search.collector.finish();
     if files.is_empty()
         && !stop.is_set()
-        && let Some(found) = grep_alike::find(root, call, search.candidates, stop)
+        && let Some(found) = grep_lookalike::find(root, call, search.candidates, stop)
     {
         files.extend(found.file);
         said.push(found.said);
@@ -216,7 +216,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         n_binary,
         n_too_long,
         cursor,
-        left_out: Counted::sum(left_out),
+        left_out: SkipCounts::sum(skipped),
         hint,
     })
 }
@@ -233,7 +233,7 @@ struct Search<'a> {
     collector: Collector,
     n_unreadable: AtomicU32,
     n_too_long: AtomicU32,
-    /// Whether files whose names say that they hold secrets are searched too.
+    /// Whether files with protected names are searched too.
     protected: bool,
     n_protected: AtomicU32,
     n_binary: AtomicU32,
@@ -242,19 +242,18 @@ struct Search<'a> {
     candidates: Candidates,
 }
 
-/// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody
-/// else waits for.
+/// State of one thread: the searcher's buffers, and an expression with caches of its own.
 struct Worker {
     searcher: Searcher,
     matcher: RegexMatcher,
     decoded: Vec<u8>,
 }
 
-/// What one thread of a walk has.
+/// State of one thread of a walk.
 #[derive(Default)]
-struct State {
+struct WalkState {
     worker: Option<Box<Worker>>,
-    left_out: Counted,
+    skipped: SkipCounts,
 }
 
 impl Search<'_> {
@@ -266,7 +265,7 @@ impl Search<'_> {
             .binary_detection(binary)
             .multi_line(self.is_multi_line)
             .heap_limit(Some(MAX_LINE))
-            // The text comes decoded.
+            // The text is already decoded.
             .bom_sniffing(false)
             .build();
         Worker {
@@ -285,9 +284,9 @@ impl Search<'_> {
         let sink = || FileSink::new(matcher, self.output, self.n_results, MAX_OUTPUT);
         let mut search = |file: &mut dyn Read| {
             let mut sink = sink();
-            let mut noting = Noting {
+            let mut noting = ObservingReader {
                 reader: Stoppable::new(file, self.stop),
-                noted: Noted::default(),
+                noted: Observed::default(),
             };
             let text = text(&mut noting, self.ends, decoded);
             let searched = text.and_then(|text| searcher.search_reader(&*matcher, text, &mut sink));
@@ -306,7 +305,7 @@ impl Search<'_> {
         if let Err(error) = searched
             && !self.stop.is_set()
         {
-            // The searcher's own, of a line that does not fit, has no number of the kernel's.
+            // The searcher's own error, for a line that does not fit, has no errno.
             let count = if error.raw_os_error().is_none() {
                 &self.n_too_long
             } else {
@@ -324,34 +323,34 @@ impl Search<'_> {
     }
 }
 
-/// Notes what is read that may stand for something else than it looks like.
-struct Noting<R> {
+/// Notes bytes that may stand for something else than they look like.
+struct ObservingReader<R> {
     reader: R,
-    noted: Noted,
+    noted: Observed,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Noted {
-    /// Some of it is not ASCII, which would be the same in whatever encoding.
+struct Observed {
+    /// Some of it is not ASCII, which would be the same in every encoding.
     has_letters: bool,
     switches: bool,
     has_returns: bool,
     has_line_feeds: bool,
 }
 
-impl Noted {
-    /// Returns whether what is ASCII may be no ASCII, or its lines may have ends of their own.
+impl Observed {
+    /// Returns whether its ASCII may be something else, or its line ends may be unusual.
     fn is_odd(self) -> bool {
         self.switches || (self.has_returns && !self.has_line_feeds)
     }
 }
 
-impl<R: Read> Read for Noting<R> {
+impl<R: Read> Read for ObservingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.reader.read(buffer)?;
         let (read, noted) = (&buffer[..n], &mut self.noted);
         noted.has_letters = noted.has_letters || !read.is_ascii();
-        noted.switches = noted.switches || Certain::may_switch(read);
+        noted.switches = noted.switches || DetectedEncoding::may_switch(read);
         noted.has_line_feeds = noted.has_line_feeds || memchr::memchr(b'\n', read).is_some();
         noted.has_returns =
             noted.has_returns || (!noted.has_line_feeds && memchr::memchr(b'\r', read).is_some());
@@ -359,8 +358,8 @@ impl<R: Read> Read for Noting<R> {
     }
 }
 
-/// Returns the text of a file whose bytes are not its text, as it is shown and edited; `None`: they
-/// are, or it is no text, or too long to be known.
+/// Returns the decoded text of a file whose bytes are not its text; `None`: they are, or it is not
+/// text, or too long to decode.
 fn in_encoding(mut file: &File) -> Option<String> {
     file.rewind().ok()?;
     let mut bytes = Vec::new();
@@ -371,15 +370,15 @@ fn in_encoding(mut file: &File) -> Option<String> {
     file.take(MAX_BYTES + 1 - bytes.len() as u64)
         .read_to_end(&mut bytes)
         .ok()?;
-    let encoded = Encoded::of(&bytes);
-    if bytes.len() as u64 > MAX_BYTES || encoded.is_plain() || encoded.is_broken() {
+    let encoded_text = EncodedText::of(&bytes);
+    if bytes.len() as u64 > MAX_BYTES || encoded_text.is_plain() || encoded_text.is_broken() {
         return None;
     }
-    Some(encoded.text.into_owned())
+    Some(encoded_text.text.into_owned())
 }
 
 impl Visitor for Search<'_> {
-    type State = State;
+    type State = WalkState;
 
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {
         if !matches!(entry.kind, Kind::File | Kind::Folder) || !self.collector.wants(entry.path()) {
@@ -388,15 +387,15 @@ impl Visitor for Search<'_> {
         self.patterns.select(entry)
     }
 
-    fn pass_over(&self, state: &mut State, entry: &Entry<'_>, why: Why) {
-        state.left_out.note(entry, why);
+    fn pass_over(&self, state: &mut WalkState, entry: &Entry<'_>, why: SkipReason) {
+        state.skipped.note(entry, why);
     }
 
-    fn visit(&self, state: &mut State, entry: &Entry<'_>) {
+    fn visit(&self, state: &mut WalkState, entry: &Entry<'_>) {
         if entry.kind != Kind::File {
             return;
         }
-        // The walk follows no link, and where it started was looked at: the name is what it says.
+        // The walk follows no link, and its start was checked: the name is the real one.
         if !self.protected
             && protected_name(&BytesPath::from_bytes(entry.path()))
                 .is_some_and(|protected| protected.is_secret)
@@ -416,7 +415,7 @@ impl Visitor for Search<'_> {
                     .get_or_insert_with(|| Box::new(self.worker(BinaryDetection::quit(0))));
                 self.file(worker, entry.path(), &File::from(fd));
             }
-            // It went away meanwhile.
+            // It was deleted meanwhile.
             Err(Errno::ENOENT) => {}
             Err(_) => {
                 self.n_unreadable.fetch_add(1, Ordering::Relaxed);

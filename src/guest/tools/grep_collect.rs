@@ -5,37 +5,37 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
-use super::bounded::key_path;
-use super::bounded::path_key;
+use super::smallest::key_path;
+use super::smallest::path_key;
 use podbay_wire::BytesPath;
 use podbay_wire::MatchedFile;
 use podbay_wire::MatchedLine;
 
-/// What was found in one file.
+/// The matches in one file.
 #[derive(Debug, Default)]
-pub(super) struct Hit {
+pub(super) struct FileMatches {
     pub(super) count: u64,
     pub(super) lines: Vec<MatchedLine>,
     pub(super) binary: bool,
-    /// Bytes stand in its lines that are no UTF-8.
+    /// Some of its lines are not valid UTF-8.
     pub(super) broken: bool,
 }
 
 /// Keeps the first matches by path, in whatever order they are found.
 ///
-/// Once there are enough, whatever stands behind the last of them need not be searched. So a search
-/// for something common ends early, and yet gives the same answer each time.
+/// Once there are enough, files behind the last of them need not be searched. So a search for
+/// something common ends early, and still gives the same answer each time.
 #[derive(Debug)]
 pub(super) struct Collector {
     max_matches: u64,
     max_bytes: usize,
     is_full: AtomicBool,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptMatches>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    files: BTreeMap<Vec<u8>, Hit>,
+struct KeptMatches {
+    files: BTreeMap<Vec<u8>, FileMatches>,
     n_matches: u64,
     n_bytes: usize,
     truncated: bool,
@@ -51,7 +51,7 @@ impl Collector {
         }
     }
 
-    /// Says whether a file or folder can still hold something that would be kept.
+    /// Returns whether a file or folder can still contain a match that would be kept.
     pub(super) fn wants(&self, path: &[u8]) -> bool {
         if !self.is_full.load(Ordering::Relaxed) {
             return true;
@@ -66,12 +66,12 @@ impl Collector {
         wanted
     }
 
-    pub(super) fn add(&self, path: &[u8], hit: Hit) {
+    pub(super) fn add(&self, path: &[u8], hit: FileMatches) {
         let mut kept = self.lock();
         kept.n_matches += weight(&hit);
         kept.n_bytes += size(path, &hit);
         kept.files.insert(path_key(path), hit);
-        // The last file goes when the others are enough without it.
+        // The last file is dropped when the others are enough without it.
         while let Some((key, last)) = kept.files.last_key_value() {
             let (weight, size) = (weight(last), size(key, last));
             if kept.n_matches - weight < self.max_matches && kept.n_bytes - size < self.max_bytes {
@@ -87,7 +87,7 @@ impl Collector {
         }
     }
 
-    /// Returns the files in order and whether there is or may be more.
+    /// Returns the files in order, and whether there are or may be more.
     pub(super) fn finish(self) -> (Vec<MatchedFile>, bool) {
         let kept = self
             .kept
@@ -113,17 +113,17 @@ impl Collector {
         (files, truncated)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, KeptMatches> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a file counts towards the bound: its matching lines, or one where no lines are shown.
-fn weight(hit: &Hit) -> u64 {
+/// Weight of a file towards the bound: its matching lines, or one where no lines are shown.
+fn weight(hit: &FileMatches) -> u64 {
     (hit.lines.iter().filter(|line| line.matched).count() as u64).max(1)
 }
 
-fn size(path: &[u8], hit: &Hit) -> usize {
+fn size(path: &[u8], hit: &FileMatches) -> usize {
     path.len()
         + 64
         + hit
@@ -133,8 +133,7 @@ fn size(path: &[u8], hit: &Hit) -> usize {
             .sum::<usize>()
 }
 
-/// Drops all behind the last match that is to be shown, and says whether that was anything that
-/// matched.
+/// Drops everything behind the last match to show; returns whether any match was dropped.
 fn shorten(lines: &mut Vec<MatchedLine>, n_matches: u64) -> bool {
     let mut n = 0;
     let end = lines.iter().position(|line| {
@@ -142,7 +141,7 @@ fn shorten(lines: &mut Vec<MatchedLine>, n_matches: u64) -> bool {
         n > n_matches
     });
     let Some(end) = end else { return false };
-    // Context in front of the match that is dropped goes with it, up to the last one shown.
+    // Context before the dropped match is dropped too, up to the last match shown.
     let last = lines[..end]
         .iter()
         .rposition(|line| line.matched)
@@ -155,14 +154,14 @@ fn shorten(lines: &mut Vec<MatchedLine>, n_matches: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn hit(n: u64) -> Hit {
+    fn hit(n: u64) -> FileMatches {
         let line = |number| MatchedLine {
             number,
             text: "x".into(),
             cut: false,
             matched: true,
         };
-        Hit {
+        FileMatches {
             count: n,
             lines: (1..=n).map(line).collect(),
             binary: false,
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_finding_does_not_show() {
+    fn the_result_does_not_depend_on_the_order_of_finding() {
         check(
             &[("a", 1), ("b", 1), ("c", 1)],
             &[("a", 1), ("b", 1), ("c", 1)],

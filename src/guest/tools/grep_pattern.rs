@@ -1,5 +1,5 @@
-//! The regular expression of a search: how it is compiled, and what is said of one that finds
-//! nothing or is none.
+//! The regular expression of a search: how it is compiled, and hints for one that is invalid or
+//! finds nothing.
 
 use grep_regex::RegexMatcher;
 use grep_regex::RegexMatcherBuilder;
@@ -12,10 +12,10 @@ use super::pattern::check_length;
 use podbay_wire::Fault;
 use podbay_wire::Grep;
 
-/// Bytes that a compiled expression and its tables may take.
+/// Most bytes of a compiled expression and its tables.
 const MAX_REGEX: usize = 16 * 1024 * 1024;
 
-/// Longest expression that is written out again in a hint.
+/// Longest expression that is repeated in a hint.
 const MAX_HINTED: usize = 200;
 
 /// How lines end in the text that is searched.
@@ -28,7 +28,7 @@ pub(super) enum LineEnds {
 
 pub(super) struct Expression {
     pub(super) matcher: RegexMatcher,
-    /// It speaks of line ends, so that the search goes over several lines at once.
+    /// It matches line ends, so the search spans several lines.
     pub(super) is_multi_line: bool,
     pub(super) ends: LineEnds,
 }
@@ -73,7 +73,7 @@ pub(super) fn compile(call: &Grep) -> Result<Expression, Fault> {
     }
 }
 
-/// Offers the pattern as plain text, which is mostly what was meant where it is no expression.
+/// Suggests the pattern as literal text, which is mostly what an invalid expression meant.
 fn as_plain_text(pattern: &str, error: &str) -> String {
     if error.contains("size limit") {
         return "\nuse fewer or smaller repetitions such as {1000}".into();
@@ -91,13 +91,12 @@ fn as_plain_text(pattern: &str, error: &str) -> String {
     format!("\nto search for this very text, use: {text}")
 }
 
-/// Returns whether a sign is none of the text that is searched for, unless it is escaped.
+/// Returns whether a character is an operator unless it is escaped.
 pub(super) fn is_operator(char: char) -> bool {
     r"\.+*?()|[]{}^$".contains(char)
 }
 
-/// Returns whether a pattern names a carriage return as something to be found: `\r$`, `a\r\nb`, but
-/// not `[^\r\n]`.
+/// Returns whether a pattern searches for a carriage return: `\r$`, `a\r\nb`, but not `[^\r\n]`.
 fn asks_for_carriage_return(pattern: &str) -> bool {
     struct Look(bool);
 
@@ -124,7 +123,7 @@ fn asks_for_carriage_return(pattern: &str) -> bool {
         .is_ok_and(|ast| ast::visit(&ast, Look(false)).unwrap_or_default())
 }
 
-/// Returns whether a class of characters names a carriage return by itself.
+/// Returns whether a character class names a carriage return.
 fn class_names(class: &ast::ClassSet) -> bool {
     let ast::ClassSet::Item(item) = class else {
         return false;
@@ -138,11 +137,11 @@ fn class_names(class: &ast::ClassSet) -> bool {
         .any(|item| matches!(item, ClassSetItem::Literal(literal) if literal.c == '\r'))
 }
 
-/// Signs that `grep` and `sed` know with a backslash before them, and that are plain text here with
-/// one.
+/// Characters that `grep` and `sed` treat as operators after a backslash, and that are literal here
+/// after one.
 const GNU: &str = "|(){}+?";
 
-/// What is said of an expression that found nothing and is written as GNU grep reads one:
+/// Returns the hint for an expression that found nothing and is written in GNU grep's basic syntax:
 /// `foo\|bar`.
 pub(super) fn hint(pattern: &str) -> Option<String> {
     let (mut meant, mut named) = (String::with_capacity(pattern.len()), Vec::new());
@@ -160,7 +159,7 @@ pub(super) fn hint(pattern: &str) -> Option<String> {
                 chars.next();
                 meant.extend(['\\', other]);
             }
-            // What has no backslash is plain text to GNU grep.
+            // Without a backslash it is literal to GNU grep.
             (sign, _) if GNU.contains(sign) => meant.extend(['\\', sign]),
             (other, _) => meant.push(other),
         }
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_pattern_that_names_a_carriage_return_is_searched_with_them() {
+    fn carriage_returns_are_searched_only_where_the_pattern_names_them() {
         for pattern in [
             r"\r",
             r"two\r$",
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_of_gnu_grep_are_told_from_others() {
+    fn gnu_basic_expressions_are_recognized() {
         check(r"foo\|bar", Some("foo|bar"));
         check(r"\(a\)\+", Some("(a)+"));
         check(r"x\{2,3\}", Some("x{2,3}"));

@@ -8,23 +8,23 @@ use grep_searcher::SinkContext;
 use grep_searcher::SinkFinish;
 use grep_searcher::SinkMatch;
 
-use super::grep_collect::Hit;
+use super::grep_collect::FileMatches;
 use podbay_wire::GrepOutput;
 use podbay_wire::MatchedLine;
 use podbay_wire::shown_text;
 
-/// Bytes of a line shown; a longer one is shown around its match.
+/// Most bytes of a line shown; a longer one is shown around its match.
 const MAX_LINE: usize = 500;
 
-/// How much of these stand before the match.
+/// How many of them come before the match.
 const BEFORE: usize = 150;
 
-/// Takes down what the searcher finds in one file, within bounds.
+/// Records what the searcher finds in one file, within bounds.
 pub(super) struct FileSink<'a> {
-    pub(super) hit: Hit,
+    pub(super) hit: FileMatches,
     matcher: &'a RegexMatcher,
     output: GrepOutput,
-    /// Lines and bytes still taken down; the first match after them ends the search of the file.
+    /// Remaining lines; the first match beyond them ends the search of the file.
     n_lines: u64,
     n_bytes: usize,
 }
@@ -37,7 +37,7 @@ impl<'a> FileSink<'a> {
         n_bytes: usize,
     ) -> Self {
         Self {
-            hit: Hit::default(),
+            hit: FileMatches::default(),
             matcher,
             output,
             n_lines,
@@ -45,7 +45,7 @@ impl<'a> FileSink<'a> {
         }
     }
 
-    fn take_down(&mut self, number: u64, line: &[u8], matched: bool) {
+    fn record(&mut self, number: u64, line: &[u8], matched: bool) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let (text, cut) = shorten(line, || {
@@ -78,7 +78,7 @@ impl Sink for FileSink<'_> {
             self.hit.count = 1;
             return Ok(false);
         }
-        // A file that was named although it is binary: that it matches is all that can be shown.
+        // A named binary file: only the fact of a match can be shown.
         if self.hit.binary
             && searcher.binary_detection().convert_byte().is_some()
             && self.output == GrepOutput::Content
@@ -89,12 +89,12 @@ impl Sink for FileSink<'_> {
         for (number, line) in (found.line_number().unwrap_or(1)..).zip(found.lines()) {
             self.hit.count += 1;
             if self.output == GrepOutput::Content {
-                // That there is one more than what is taken down is all that anybody wants to know.
+                // One match beyond the recorded ones is enough to say "more".
                 if self.n_lines == 0 || self.n_bytes == 0 {
                     return Ok(false);
                 }
                 self.n_lines -= 1;
-                self.take_down(number, line, true);
+                self.record(number, line, true);
             }
         }
         Ok(true)
@@ -102,7 +102,7 @@ impl Sink for FileSink<'_> {
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         if self.output == GrepOutput::Content && self.n_lines > 0 && self.n_bytes > 0 {
-            self.take_down(context.line_number().unwrap_or(0), context.bytes(), false);
+            self.record(context.line_number().unwrap_or(0), context.bytes(), false);
         }
         Ok(true)
     }
@@ -121,7 +121,7 @@ impl Sink for FileSink<'_> {
     }
 }
 
-/// Returns a line as text, cut around the place that `start` tells where it is long.
+/// Returns a line as text; a long one is truncated around the position that `start` returns.
 pub(super) fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
     if line.len() <= MAX_LINE {
         return (shown_text(line).into_owned(), false);
@@ -132,7 +132,7 @@ pub(super) fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bo
         .saturating_sub(BEFORE)
         .min(line.len() - MAX_LINE);
     let mut to = from + MAX_LINE;
-    // Bytes that are no UTF-8 may have no boundary near; then any place will do.
+    // Invalid UTF-8 may have no character boundary near; then any position will do.
     from = (from..from + 4).find(|at| is_boundary(*at)).unwrap_or(from);
     to = (to - 4..=to)
         .rev()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_with_the_first_match_that_is_not_taken_down() {
+    fn a_search_ends_at_the_first_match_beyond_the_bound() {
         let text = "x\n".repeat(1000);
         let matcher = RegexMatcher::new("x").expect("an expression");
         for (output, n_lines, n_bytes, count, taken) in [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_around_the_match() {
+    fn long_lines_are_truncated_around_the_match() {
         let a = |n: usize| "a".repeat(n);
         check("short", 3, "short");
         check(&a(501), 0, &format!("{}…", a(500)));

@@ -1,6 +1,5 @@
-//! A file as a model is shown it: UTF-16 as UTF-8, and lines without the carriage return that a
-//! file may have at their ends. A search goes through this text, so that what is searched for in it
-//! is found.
+//! A file's text as a model is shown it: UTF-16 decoded, and line ends without carriage returns.
+//! Searches run over this text, so that a model finds what it was shown.
 
 use std::io;
 use std::io::Read;
@@ -10,37 +9,37 @@ use encoding_rs_io::DecodeReaderBytesBuilder;
 
 use super::grep_pattern::LineEnds;
 
-/// Bytes that are decoded at once.
+/// Bytes decoded at once.
 const DECODED: usize = 8 * 1024;
 
-/// Returns the text of a file; `buffer` is used again from file to file.
+/// Returns a reader of a file's text; `buffer` is reused from file to file.
 pub(super) fn text<R: Read>(
     file: R,
     ends: LineEnds,
     buffer: &mut Vec<u8>,
-) -> io::Result<PlainEnds<DecodeReaderBytes<R, &mut Vec<u8>>>> {
+) -> io::Result<WithoutReturns<DecodeReaderBytes<R, &mut Vec<u8>>>> {
     buffer.resize(DECODED, 0);
     let decoded = DecodeReaderBytesBuilder::new()
         .utf8_passthru(true)
         .strip_bom(true)
         .build_with_buffer(file, buffer)?;
-    Ok(PlainEnds {
+    Ok(WithoutReturns {
         reader: decoded,
         is_plain: ends == LineEnds::Plain,
         next: None,
     })
 }
 
-/// Leaves out the carriage return before each line feed.
-pub(super) struct PlainEnds<R> {
+/// Removes the carriage return before each line feed.
+pub(super) struct WithoutReturns<R> {
     reader: R,
     is_plain: bool,
-    /// What was read and not given out yet: mostly a carriage return, of which the next byte says
-    /// whether it ends a line.
+    /// A byte that was read and not returned yet: mostly a carriage return, for which the next byte
+    /// decides whether it ends a line.
     next: Option<u8>,
 }
 
-impl<R: Read> Read for PlainEnds<R> {
+impl<R: Read> Read for WithoutReturns<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.is_plain {
             return self.reader.read(buffer);
@@ -70,7 +69,7 @@ impl<R: Read> Read for PlainEnds<R> {
     }
 }
 
-impl<R: Read> PlainEnds<R> {
+impl<R: Read> WithoutReturns<R> {
     fn read_one(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(place) = buffer.first_mut() else {
             return Ok(0);
@@ -93,8 +92,7 @@ impl<R: Read> PlainEnds<R> {
     }
 }
 
-/// Closes the gaps that carriage returns before line feeds leave; returns how many bytes there are
-/// then.
+/// Removes carriage returns before line feeds in place; returns the remaining length.
 fn joined(bytes: &mut [u8]) -> usize {
     let Some(first) = memchr::memmem::find(bytes, b"\r\n") else {
         return bytes.len();
@@ -115,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives at most so many bytes at a time.
+    /// Returns at most so many bytes per read.
     struct Bit<'a>(&'a [u8], usize);
 
     impl Read for Bit<'_> {
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_carriage_returns_gets_them() {
+    fn carriage_returns_are_read_where_the_pattern_asks_for_them() {
         assert_eq!(
             read(b"one\r\ntwo\r\n", LineEnds::AsTheyAre, 3, 3),
             b"one\r\ntwo\r\n"

@@ -1,12 +1,12 @@
-//! The headings of a Markdown text, so that a section of it can be told from the next one.
+//! The headings of a Markdown text, which bound its sections.
 
 use std::ops::Range;
 
-/// What a text says of its parts.
+/// The headings of a text.
 pub(super) struct Outline<'a> {
     pub(super) headings: Vec<Heading<'a>>,
-    /// Code or a comment begins in it that does not end: whatever follows the text would be part of
-    /// that, too.
+    /// A code block or comment starts in it and does not end: text that follows would become part
+    /// of it.
     pub(super) is_open: bool,
 }
 
@@ -19,30 +19,29 @@ pub(super) struct Heading<'a> {
 
 /// What the lines above belong to.
 #[derive(Clone, Copy)]
-enum Above {
+enum Preceding {
     Nothing,
-    /// Text that begins here, and that a line of `=` or `-` makes a heading.
+    /// A paragraph that begins here; a line of `=` or `-` below makes it a heading.
     Paragraph(usize),
-    /// A list or a quote, which goes on until an empty line.
+    /// A list or a quote, up to the next empty line.
     Other,
 }
 
-/// Reads a text's headings that stand in no code and no comment: those with `#`, and those with a
-/// line of `=` or `-` below.
+/// Parses a text's headings outside of code and comments: ATX (`#`) and setext (underlined) ones.
 pub(super) fn outline(text: &str) -> Outline<'_> {
     let mut headings = Vec::new();
     let mut fence: Option<&str> = None;
     let mut in_comment = false;
-    let mut above = Above::Nothing;
+    let mut above = Preceding::Nothing;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let range = at..at + line.len();
         at = range.end;
         let bare = line.trim();
-        // Further in it is code.
+        // A line indented further is code.
         let is_code = indent(line) > 3;
         if let Some(open) = fence {
-            // At least as long as what opened it, and nothing behind it.
+            // A closing fence is at least as long as the opening one, with nothing behind it.
             let ends = !is_code
                 && bare.starts_with(open)
                 && bare.trim_start_matches(&open[..1]).is_empty();
@@ -51,20 +50,20 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
         }
         if in_comment || (!is_code && bare.starts_with("<!--")) {
             in_comment = !bare.contains("-->");
-            above = Above::Nothing;
+            above = Preceding::Nothing;
             continue;
         }
         fence = opened(bare).filter(|_| !is_code);
         above = match above {
-            _ if fence.is_some() || bare.is_empty() => Above::Nothing,
-            Above::Paragraph(start) if !is_code && underline(bare).is_some() => {
+            _ if fence.is_some() || bare.is_empty() => Preceding::Nothing,
+            Preceding::Paragraph(start) if !is_code && underline(bare).is_some() => {
                 let level = underline(bare).expect("it was just looked at");
                 headings.push(Heading {
                     range: start..range.end,
                     level,
                     title: text[start..range.start].trim(),
                 });
-                Above::Nothing
+                Preceding::Nothing
             }
             _ if !is_code && marked(bare).is_some() => {
                 let (level, title) = marked(bare).expect("it was just looked at");
@@ -73,11 +72,11 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
                     level,
                     title,
                 });
-                Above::Nothing
+                Preceding::Nothing
             }
-            Above::Paragraph(_) if is_code => above,
-            _ if !is_code && begins_other(bare) => Above::Other,
-            Above::Nothing if !is_code => Above::Paragraph(range.start),
+            Preceding::Paragraph(_) if is_code => above,
+            _ if !is_code && begins_other(bare) => Preceding::Other,
+            Preceding::Nothing if !is_code => Preceding::Paragraph(range.start),
             above => above,
         };
     }
@@ -87,7 +86,7 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
     }
 }
 
-/// Returns how far in a line begins.
+/// Returns the indentation of a line, in columns.
 fn indent(line: &str) -> usize {
     line.chars()
         .take_while(|c| matches!(c, ' ' | '\t'))
@@ -95,7 +94,7 @@ fn indent(line: &str) -> usize {
         .sum()
 }
 
-/// Returns the marks by which a line begins code.
+/// Returns the fence with which a line opens a code block.
 fn opened(bare: &str) -> Option<&str> {
     let mark = ['`', '~']
         .into_iter()
@@ -104,7 +103,7 @@ fn opened(bare: &str) -> Option<&str> {
     (mark == '~' || !behind.contains('`')).then(|| &bare[..bare.len() - behind.len()])
 }
 
-/// Returns the level of the heading that a line is drawn under.
+/// Returns the level of a setext underline.
 fn underline(bare: &str) -> Option<usize> {
     [('=', 1), ('-', 2)]
         .into_iter()
@@ -112,7 +111,7 @@ fn underline(bare: &str) -> Option<usize> {
         .map(|(_, level)| level)
 }
 
-/// Returns level and words of a heading with `#` in front.
+/// Returns level and title of a heading with `#` in front.
 fn marked(bare: &str) -> Option<(usize, &str)> {
     let level = bare.bytes().take_while(|byte| *byte == b'#').count();
     let rest = &bare[level..];
@@ -120,8 +119,8 @@ fn marked(bare: &str) -> Option<(usize, &str)> {
     is_one.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
 }
 
-/// Returns whether a line begins a list or a quote, or is drawn across: a line of `-` below makes
-/// no heading of it.
+/// Returns whether a line starts a list or a quote, or is a thematic break: a line of `-` below
+/// makes no heading of it.
 fn begins_other(bare: &str) -> bool {
     let behind_number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_numbered = behind_number.len() < bare.len()
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_are_told_from_what_looks_like_them() {
+    fn headings_are_told_from_text_that_looks_like_them() {
         check("# A\n## B ##\n", &[(1, "A"), (2, "B")], false);
         check("A\n===\n\nB\n-\n", &[(1, "A"), (2, "B")], false);
         check("a\nb\n---\n", &[(2, "a\nb")], false);

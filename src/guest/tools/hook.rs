@@ -1,5 +1,6 @@
-//! A command of the person's settings: like one of `bash`, with its own input and variables, both
-//! streams apart, always from the project's folder. Where it leaves off is nobody's business.
+//! A hook: a command of the user's settings. It runs like `bash`, but with its own input and
+//! variables, separate streams, and always in the project's folder; its final working directory is
+//! not kept.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -76,7 +77,7 @@ async fn run_to_end(
     command::run(session, line, plan).await
 }
 
-/// Returns all that it finds in its environment, within what the kernel and the spawner take.
+/// Returns its environment, within the bounds of the kernel and the spawner.
 fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
     let invalid = |field: &str, problem: String| Fault::Invalid {
         field: field.to_owned(),
@@ -105,7 +106,7 @@ fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
         if name.contains(['=', '\0']) || value.contains('\0') {
             return Err(invalid(
                 "environment",
-                format!("the variable {name} holds a character that none may have"),
+                format!("the variable {name} contains a character that no variable may have"),
             ));
         }
         environment.push(format!("{name}={value}").into_bytes());
@@ -113,8 +114,8 @@ fn environment(session: &Session, hook: &Hook) -> Result<Vec<Vec<u8>>, Fault> {
     Ok(environment)
 }
 
-/// Puts the input where it can be read from without anybody feeding it: in memory, which counts as
-/// the sandbox's.
+/// Puts the input into an in-memory file, so that no process has to feed it. Its memory counts
+/// towards the sandbox's limit.
 fn input(text: &str) -> Result<OwnedFd, Fault> {
     let fd = memfd_create(INPUT, MFdFlags::MFD_CLOEXEC)
         .map_err(|errno| cannot_prepare(&errno.into()))?;

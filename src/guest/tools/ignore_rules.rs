@@ -17,37 +17,35 @@ use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::as_path;
 
-/// Bytes of one ignore file that count; nobody writes longer ones by hand, and compiling them takes
-/// time and memory.
+/// Most bytes of one ignore file that are used; compiling a longer one takes time and memory.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Names of ignore files besides `.gitignore`; what the later one says wins.
+/// Names of ignore files besides `.gitignore`; the later one wins.
 const OTHER_NAMES: [&str; 2] = [".ignore", ".rgignore"];
 
-/// What the ignore files from the project's folder down to one folder say.
+/// The rules of all ignore files from the project's folder down to one folder.
 ///
 /// These are ripgrep's rules: `.ignore` beats `.gitignore` beats `.git/info/exclude`; a deeper file
-/// beats one above it; the last line that matches wins; what lies in a repository within another
-/// one does not obey the outer `.gitignore`. The files are read through open folders and only if
-/// regular, as git does: a link or a pipe of that name is nobody's ignore file. What git tracks is
-/// not ignored, whatever its ignore files say.
+/// beats one above it; the last matching line wins; a nested repository ignores the outer
+/// `.gitignore`. Ignore files are read through open folders and only if they are regular files, as
+/// git does: a link or a pipe of that name is not read. Files that git tracks are never ignored.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
-    above: Option<Arc<Rules>>,
+pub(crate) struct IgnoreRules {
+    above: Option<Arc<IgnoreRules>>,
     git: Option<Gitignore>,
     other: Option<Gitignore>,
     exclude: Option<Gitignore>,
     repository: Option<Repository>,
-    /// Git ignores this folder: of what is in it, only what it tracks counts.
+    /// Git ignores this folder: only tracked files in it count.
     tracked_only: bool,
 }
 
-/// The repository that a folder is.
+/// The repository whose top a folder is.
 #[derive(Debug)]
 struct Repository {
     folder: OwnedFd,
     full: Vec<u8>,
-    /// Read when it is asked for first.
+    /// Read on first use.
     tracked: OnceLock<Tracked>,
 }
 
@@ -56,32 +54,32 @@ impl Repository {
         self.tracked.get_or_init(|| Tracked::read(&self.folder))
     }
 
-    /// Returns a path as the repository knows it.
+    /// Returns a path relative to the repository.
     fn below<'a>(&self, full: &'a [u8]) -> &'a [u8] {
         full.get(self.full.len() + 1..).unwrap_or_default()
     }
 }
 
-/// What rules say of a path.
+/// What the rules say about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum RuleVerdict {
     Ignored,
-    /// They ask for it.
-    Wanted,
-    /// It is a folder that git ignores, and in which it tracks something.
-    TrackedBelow,
+    /// They explicitly include it (`!`).
+    Included,
+    /// An ignored folder that contains tracked files.
+    HasTracked,
     Nothing,
 }
 
-/// Which files with rules a listing of a folder showed.
+/// Which ignore files a listing of a folder showed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct RuleFiles {
     git: bool,
     other: bool,
     repository: bool,
 }
 
-impl Seen {
+impl RuleFiles {
     pub(crate) fn note(&mut self, name: &[u8]) {
         match name {
             b".gitignore" => self.git = true,
@@ -99,9 +97,9 @@ impl Seen {
     }
 }
 
-impl Rules {
-    /// Returns what the folders above `path` say. Only their names count: where a link or `..`
-    /// leads on, the rules end.
+impl IgnoreRules {
+    /// Returns the rules of the folders above `path`. Only plain names are followed: at a link or
+    /// `..` the rules end.
     pub(crate) fn above(root: &Root, path: &[u8]) -> Arc<Self> {
         let mut rules = Arc::new(Self::default());
         let names = path
@@ -117,7 +115,7 @@ impl Rules {
             ) else {
                 return rules;
             };
-            rules = Self::below(&rules, &folder, &full, Seen::all());
+            rules = Self::below(&rules, &folder, &full, RuleFiles::all());
             if name == b".." {
                 return rules;
             }
@@ -127,8 +125,13 @@ impl Rules {
         rules
     }
 
-    /// Returns the rules that hold in `folder`, whose path `full` starts with a slash or is empty.
-    pub(crate) fn below(above: &Arc<Self>, folder: &OwnedFd, full: &[u8], seen: Seen) -> Arc<Self> {
+    /// Returns the rules for `folder`, whose path `full` starts with a slash or is empty.
+    pub(crate) fn below(
+        above: &Arc<Self>,
+        folder: &OwnedFd,
+        full: &[u8],
+        seen: RuleFiles,
+    ) -> Arc<Self> {
         if !seen.git && !seen.other && !seen.repository {
             return Arc::clone(above);
         }
@@ -173,7 +176,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules for a folder that git ignores although it tracks something in it.
+    /// Returns the rules for an ignored folder that contains tracked files.
     pub(crate) fn tracked_only(above: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             above: Some(Arc::clone(above)),
@@ -182,15 +185,15 @@ impl Rules {
         })
     }
 
-    /// Says what is to be done with a path, which starts with a slash.
-    pub(crate) fn say(&self, full: &[u8], is_folder: bool) -> Said {
+    /// Returns what the rules say about a path, which starts with a slash.
+    pub(crate) fn verdict(&self, full: &[u8], is_folder: bool) -> RuleVerdict {
         let path = as_path(full);
         let (mut git, mut other, mut exclude, mut repository) = (None, None, None, None);
         let mut tracked_only = false;
         let mut next = Some(self);
         while let Some(rules) = next {
             other = other.or_else(|| ask(rules.other.as_ref(), path, is_folder));
-            // What lies in a repository within another one obeys its own.
+            // A nested repository has its own rules.
             if repository.is_none() {
                 git = git.or_else(|| ask(rules.git.as_ref(), path, is_folder));
                 exclude = exclude.or_else(|| ask(rules.exclude.as_ref(), path, is_folder));
@@ -200,24 +203,24 @@ impl Rules {
             next = rules.above.as_deref();
         }
         match (other, git.or(exclude)) {
-            (Some(true), _) => Said::Ignored,
+            (Some(true), _) => RuleVerdict::Ignored,
             (None, Some(true)) => Self::tracked(repository, full, is_folder),
             (None, _) if tracked_only => Self::tracked(repository, full, is_folder),
-            (Some(false), _) | (None, Some(false)) => Said::Wanted,
-            (None, None) => Said::Nothing,
+            (Some(false), _) | (None, Some(false)) => RuleVerdict::Included,
+            (None, None) => RuleVerdict::Nothing,
         }
     }
 
-    /// Says the same of a path that git ignores unless it tracks it.
-    fn tracked(repository: Option<&Repository>, full: &[u8], is_folder: bool) -> Said {
+    /// Returns the same for a path that git ignores unless it is tracked.
+    fn tracked(repository: Option<&Repository>, full: &[u8], is_folder: bool) -> RuleVerdict {
         let Some(repository) = repository else {
-            return Said::Ignored;
+            return RuleVerdict::Ignored;
         };
         let path = repository.below(full);
         match is_folder {
-            false if repository.tracked().has(path) => Said::Nothing,
-            true if repository.tracked().has_below(path) => Said::TrackedBelow,
-            _ => Said::Ignored,
+            false if repository.tracked().has(path) => RuleVerdict::Nothing,
+            true if repository.tracked().has_below(path) => RuleVerdict::HasTracked,
+            _ => RuleVerdict::Ignored,
         }
     }
 }
@@ -251,7 +254,7 @@ fn build(full: &[u8], texts: impl IntoIterator<Item = String>) -> Option<Gitigno
     builder.allow_unclosed_class(true);
     for text in texts {
         for line in text.trim_start_matches('\u{feff}').lines() {
-            // A line that is no pattern matches nothing, as with git.
+            // An invalid pattern matches nothing, as with git.
             let _ = builder.add_line(None, line);
         }
     }

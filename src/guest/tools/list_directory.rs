@@ -10,19 +10,19 @@ use nix::sys::stat::fstatat;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
-use super::bounded::Smallest;
-use super::bounded::key_path;
-use super::bounded::path_key;
-use super::ignore_rules::Rules;
-use super::left_out::Counted;
-use super::spot::refused;
+use super::ignore_rules::IgnoreRules;
+use super::skipped::SkipCounts;
+use super::smallest::Smallest;
+use super::smallest::key_path;
+use super::smallest::path_key;
 use super::stop::Stop;
+use super::target_entry::refused;
 use super::walk;
 use super::walk::Entry;
 use super::walk::Kind;
+use super::walk::SkipReason;
 use super::walk::Visitor;
 use super::walk::Walk;
-use super::walk::Why;
 use crate::beneath::Beneath;
 use crate::root::Root;
 use crate::root::file_type;
@@ -35,11 +35,11 @@ use podbay_wire::LeftOut;
 use podbay_wire::ListDirectory;
 use podbay_wire::Tree;
 
-/// Most entries given, whatever is asked for.
+/// Most entries returned, whatever is asked for.
 const MAX_ENTRIES: u32 = 10_000;
 
-/// Lists a folder, or all that is below it without what git ignores. One folder alone is listed
-/// with what is ignored: whoever looks into `target` wants to see it.
+/// Lists a folder, or recursively everything below it that is not ignored. A single folder is
+/// listed with ignored entries: a caller that lists `target` wants to see it.
 pub(super) fn run(
     workspace: &Workspace,
     call: &ListDirectory,
@@ -52,7 +52,7 @@ pub(super) fn run(
     let path = bare(&path);
     let base = descend(root, &call.path)?;
     let listed = if call.recursive {
-        let rules = Some(Rules::above(root, path.as_bytes()));
+        let rules = Some(IgnoreRules::above(root, path.as_bytes()));
         let walk = Walk {
             base: &base,
             prefix: path.as_bytes(),
@@ -69,8 +69,7 @@ pub(super) fn run(
     listing(path, listed, stop)
 }
 
-/// Shows what is in a folder and in those below it down to a depth, without what is hidden or git
-/// ignores.
+/// Lists a folder recursively down to a depth, without hidden and ignored entries.
 pub(super) fn tree(
     workspace: &Workspace,
     call: &Tree,
@@ -81,7 +80,7 @@ pub(super) fn tree(
     let path = root.relative(&call.path)?;
     let path = bare(&path);
     let base = descend(root, &call.path)?;
-    let rules = Some(Rules::above(root, path.as_bytes()));
+    let rules = Some(IgnoreRules::above(root, path.as_bytes()));
     let max_depth = call.depth.max(1) as usize;
     let walk = Walk {
         base: &base,
@@ -100,11 +99,11 @@ pub(super) fn tree(
     listing(path, listed, stop)
 }
 
-/// Opens a folder to be listed; of a file it says what reads that.
+/// Opens a folder to list; for a file, the fault names the tool that reads it.
 fn descend(root: &Root, path: &BytesPath) -> Result<Beneath, Fault> {
     root.descend(path).map_err(|fault| match fault {
         Fault::NotDirectory { path } if root.look(&bare(&path)).is_ok_and(|stat| file_type(&stat) == SFlag::S_IFREG) => {
-            refused(&path, "is a file, and no folder; use read_file to see what is in it, or name the folder it is in")
+            refused(&path, "is a file, not a folder; use read_file to read it, or name the folder that contains it")
         }
         fault => fault,
     })
@@ -118,46 +117,46 @@ fn bare(path: &BytesPath) -> BytesPath {
     )
 }
 
-/// What was found: the first ones in the order of their paths, how many there are, and how many
-/// folders could not be read.
-struct Names {
-    listed: Vec<Listed>,
+/// The first entries by path, the number of all entries, and the number of folders that could not
+/// be read.
+struct Listing {
+    listed: Vec<ListedEntry>,
     n_seen: u64,
     n_unreadable: u32,
-    left_out: LeftOut,
+    skipped: LeftOut,
 }
 
-/// Lists what a walk finds.
-fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> Names {
+/// Lists the entries that a walk finds.
+fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> Listing {
     let n_prefix = if walk.prefix.is_empty() {
         0
     } else {
         walk.prefix.len() + 1
     };
     let walked = walk.run(&Lister { n, n_prefix, sizes });
-    let (names, left_out): (Vec<_>, Vec<_>) = walked.states.into_iter().unzip();
+    let (names, skipped): (Vec<_>, Vec<_>) = walked.states.into_iter().unzip();
     let (listed, n_seen) = Smallest::merge(names, n);
-    Names {
+    Listing {
         listed,
         n_seen,
         n_unreadable: walked.n_unreadable,
-        left_out: Counted::sum(left_out),
+        skipped: SkipCounts::sum(skipped),
     }
 }
 
-fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
-    let Names {
+fn listing(path: BytesPath, names: Listing, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
+    let Listing {
         listed,
         n_seen,
         n_unreadable,
-        left_out,
+        skipped,
     } = names;
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
     let mut entries = Vec::with_capacity(listed.len());
     let mut n_bytes = 0;
-    for Listed {
+    for ListedEntry {
         key,
         kind,
         bytes,
@@ -182,19 +181,19 @@ fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryLi
         omitted: Some(omitted),
         truncated: omitted > 0,
         n_unreadable,
-        left_out,
+        left_out: skipped,
     })
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Listed {
+struct ListedEntry {
     key: Vec<u8>,
     kind: EntryKind,
     bytes: Option<u64>,
     target: Option<BytesPath>,
 }
 
-impl Listed {
+impl ListedEntry {
     fn new(key: Vec<u8>, folder: BorrowedFd<'_>, name: &[u8], kind: Kind, sizes: bool) -> Self {
         let mut listed = Self {
             key,
@@ -219,28 +218,28 @@ impl Listed {
     }
 }
 
-/// Lists the names in one folder; only those that are given are looked at closer.
+/// Lists the entries of one folder; only those returned are inspected with `stat`.
 fn one(
     folder: BorrowedFd<'_>,
     call: &ListDirectory,
     n: usize,
     stop: &Stop<'_>,
-) -> Result<Names, Errno> {
+) -> Result<Listing, Errno> {
     let (mut names, _) = walk::list(folder, stop)?;
-    let mut left_out = LeftOut::default();
+    let mut skipped = LeftOut::default();
     names.retain(|name| {
         let is_hidden = !call.show_hidden && name.name[0] == b'.';
         let count = if name.kind == Kind::Folder {
-            &mut left_out.hidden_folders
+            &mut skipped.hidden_folders
         } else {
-            &mut left_out.hidden_files
+            &mut skipped.hidden_files
         };
         *count += u64::from(is_hidden);
         !is_hidden
     });
     let n_seen = names.len() as u64;
     let listed = names.into_iter().take(n).map(|name| {
-        Listed::new(
+        ListedEntry::new(
             name.name.to_vec(),
             folder,
             &name.name,
@@ -248,37 +247,37 @@ fn one(
             call.show_size,
         )
     });
-    Ok(Names {
+    Ok(Listing {
         listed: listed.collect(),
         n_seen,
         n_unreadable: 0,
-        left_out,
+        skipped,
     })
 }
 
 struct Lister {
     n: usize,
-    /// Bytes of a shown path before the part below the listed folder.
+    /// Length of the prefix of a path above the listed folder.
     n_prefix: usize,
     sizes: bool,
 }
 
 impl Visitor for Lister {
-    type State = (Smallest<Listed>, Counted);
+    type State = (Smallest<ListedEntry>, SkipCounts);
 
     fn select(&self, _: &Entry<'_>) -> Option<bool> {
         None
     }
 
-    fn pass_over(&self, (_, left_out): &mut Self::State, entry: &Entry<'_>, why: Why) {
-        left_out.note(entry, why);
+    fn pass_over(&self, (_, skipped): &mut Self::State, entry: &Entry<'_>, why: SkipReason) {
+        skipped.note(entry, why);
     }
 
     fn visit(&self, (names, _): &mut Self::State, entry: &Entry<'_>) {
         let key = path_key(&entry.path()[self.n_prefix..]);
-        let is_before = |last: &Listed| key < last.key;
+        let is_before = |last: &ListedEntry| key < last.key;
         names.offer(self.n, is_before, || {
-            Some(Listed::new(
+            Some(ListedEntry::new(
                 key.clone(),
                 entry.folder,
                 entry.name,

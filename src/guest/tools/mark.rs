@@ -1,6 +1,5 @@
-//! What a file holds, as short as two looks at it can be compared by: a digest of its content. A
-//! file that was only touched, or got another name, holds what it held; one that holds other bytes
-//! is another, whatever its size and time say.
+//! A digest of a file's content, by which two versions are compared. A file that was only touched
+//! or renamed keeps its mark; other bytes give another mark, whatever size and time say.
 
 use std::fs::File;
 use std::io;
@@ -15,31 +14,30 @@ use sha2::Sha256;
 use super::edit_file::MAX_BYTES;
 use podbay_wire::Mark;
 
-/// Makes the mark of a text.
+/// Returns the mark of a text.
 pub(super) fn of_text(text: &[u8]) -> Mark {
     shown(Sha256::digest(text).as_slice())
 }
 
-/// Makes the mark of an open file, from its beginning.
+/// Returns the mark of an open file, read from its beginning.
 pub(super) fn of_file(file: &File, stat: &FileStat) -> io::Result<Mark> {
-    let mut marking = Marking::new(file, stat);
+    let mut marking = MarkingReader::new(file, stat);
     if !marking.is_too_large {
         io::copy(&mut marking, &mut io::sink())?;
     }
     marking.finish(file)
 }
 
-/// A reader that makes the mark of all that is read through it.
-pub(super) struct Marking<R> {
+/// A reader that computes the mark of all bytes read through it.
+pub(super) struct MarkingReader<R> {
     inner: R,
     digest: Sha256,
     n_bytes: u64,
     is_too_large: bool,
 }
 
-impl<R: Read> Marking<R> {
-    /// Of a file that is larger than what a file tool changes, its digest would cost too much for
-    /// what it is worth.
+impl<R: Read> MarkingReader<R> {
+    /// A file larger than the file tools edit is not digested: that costs more than it is worth.
     pub(super) fn new(inner: R, stat: &FileStat) -> Self {
         Self {
             inner,
@@ -49,7 +47,7 @@ impl<R: Read> Marking<R> {
         }
     }
 
-    /// Returns the mark of what was read; a larger file goes by what the kernel says of it.
+    /// Returns the mark of what was read; for a larger file one made of its metadata.
     pub(super) fn finish(self, file: &File) -> io::Result<Mark> {
         if !self.is_too_large {
             return Ok(shown(self.digest.finalize().as_slice()));
@@ -66,7 +64,7 @@ impl<R: Read> Marking<R> {
     }
 }
 
-impl<R: Read> Read for Marking<R> {
+impl<R: Read> Read for MarkingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         if !self.is_too_large {
@@ -78,8 +76,8 @@ impl<R: Read> Read for Marking<R> {
     }
 }
 
-/// Reads on to the end, so that the mark is that of the whole file.
-pub(super) fn read_on<R: Read>(reader: &mut io::BufReader<Marking<R>>) -> io::Result<()> {
+/// Reads to the end, so that the mark covers the whole file.
+pub(super) fn read_on<R: Read>(reader: &mut io::BufReader<MarkingReader<R>>) -> io::Result<()> {
     while !reader.get_ref().is_too_large {
         let n = reader.fill_buf()?.len();
         if n == 0 {
@@ -106,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_that_of_all_bytes_however_they_are_read() {
+    fn a_mark_covers_all_bytes_however_they_are_read() {
         let mut file = tempfile::tempfile().expect("a file");
         let text = "line\n".repeat(50_000);
         file.write_all(text.as_bytes()).expect("written");
@@ -117,7 +115,7 @@ mod tests {
             let stat = fstat(file).expect("a file");
             let whole = of_file(file, &stat).expect("reads");
             file.rewind().expect("a file");
-            let mut reader = io::BufReader::new(Marking::new(file, &stat));
+            let mut reader = io::BufReader::new(MarkingReader::new(file, &stat));
             let mut line = String::new();
             reader.read_line(&mut line).expect("reads");
             read_on(&mut reader).expect("reads");

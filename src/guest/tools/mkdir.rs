@@ -5,8 +5,8 @@ use nix::sys::stat::mkdirat;
 
 use super::Workspace;
 use super::save::Parents;
-use super::spot::Spot;
-use super::spot::refused;
+use super::target_entry::TargetEntry;
+use super::target_entry::refused;
 use crate::root::fault;
 use crate::root::file_type;
 use podbay_wire::Change;
@@ -15,17 +15,16 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::Mkdir;
 
-/// Makes a folder and those above it, or none of them. One that is there already is what was
-/// wanted.
+/// Creates a folder and its missing parents, or none of them. An existing folder is a success.
 pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault> {
     let root = &workspace.root;
     let _changing = workspace.changing();
-    let mut spot = Spot::find(root, &call.path, call.protected, Parents::Make)?;
-    let change = match &spot.stat {
+    let mut target_entry = TargetEntry::find(root, &call.path, call.protected, Parents::Make)?;
+    let change = match &target_entry.stat {
         None => {
             match mkdirat(
-                &spot.folder,
-                spot.name.as_slice(),
+                &target_entry.folder,
+                target_entry.name.as_slice(),
                 Mode::from_bits_truncate(0o777),
             ) {
                 Err(Errno::EEXIST) => {
@@ -35,12 +34,12 @@ pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault>
                 }
                 other => other.map_err(|errno| fault(&call.path, errno))?,
             }
-            spot.made.keep();
+            target_entry.made.keep();
             Change::Created
         }
-        Some(_) if spot.is_folder() => Change::Kept,
+        Some(_) if target_entry.is_folder() => Change::Kept,
         Some(stat) if file_type(stat) == SFlag::S_IFLNK => {
-            // A link to a folder does as well as a folder; anything else says why it does not.
+            // A link to a folder counts as a folder; anything else fails here with the reason.
             root.open_directory(&call.path)?;
             Change::Kept
         }
@@ -52,7 +51,7 @@ pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault>
         }
     };
     let change = FileChange {
-        path: spot.shown,
+        path: target_entry.shown,
         change,
         entries: Some(0),
         ..FileChange::default()

@@ -1,49 +1,47 @@
-//! The file tools: what a model may do to the project's files without a shell.
+//! The file tools: what a model can do to the project's files without a shell.
 //!
-//! One file per tool; [`run`] hands a call to its tool. Every tool is plain blocking code called on
-//! a worker thread, several at once, and answers everything a model should read with a [`Fault`].
-//! Where a path leads is decided by [`super::root`] alone; `walk` is the only code that lists
-//! folders in depth; `save` is the only code that writes.
+//! One file per tool; [`run`] dispatches a call to its tool. Every tool is plain blocking code
+//! called on worker threads, several at once, and reports everything that a model should read as a
+//! [`Fault`]. [`super::root`] alone resolves paths; `walk` is the only code that lists folders in
+//! depth; `save` is the only code that writes.
 //!
 //! Start with `read_file`, the simplest.
 
 mod apply_patch;
 mod archive;
 pub(super) mod bash;
-mod bounded;
-mod certain_encoding;
 mod contents;
 mod copy_file;
 mod cursor;
 mod delete_file;
-mod edit_alike;
+mod detected_encoding;
 mod edit_file;
 mod edit_indent;
 mod edit_line_ends;
 mod edit_lines;
+mod edit_lookalike;
 mod edit_match;
 mod edit_report;
-mod encoded;
+mod encoded_text;
 pub(super) mod env;
 pub(super) mod exec;
 pub(super) mod git;
 mod glob;
-mod glob_alike;
+mod glob_lookalike;
 mod grep;
-mod grep_alike;
 mod grep_collect;
+mod grep_lookalike;
 mod grep_pattern;
 mod grep_sink;
 mod grep_text;
 mod headings;
 pub(super) mod hook;
 pub(super) mod ignore_rules;
-mod keep_form;
-mod left_out;
-mod line_run;
+mod kept_format;
+mod line_search;
 mod list_directory;
+pub(super) mod lookalike_names;
 mod mark;
-pub(super) mod meant;
 mod mkdir;
 mod move_file;
 mod multi_edit;
@@ -57,8 +55,10 @@ mod read_file;
 pub(super) mod save;
 mod seen;
 pub(super) mod similar_names;
-mod spot;
+mod skipped;
+mod smallest;
 pub(super) mod stop;
+mod target_entry;
 mod tracked;
 mod transaction;
 mod update_config;
@@ -74,28 +74,28 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
 use self::cursor::Cursors;
-use self::seen::Seen;
+use self::seen::SeenFiles;
 use super::root::Root;
 use podbay_wire::Call;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 
-/// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every
-/// output fits its frame.
+/// Most bytes of names and text in one output. One byte takes at most six in JSON, so every output
+/// fits its frame.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// The project and what the tools need of it from call to call. What the model has seen of files is
-/// not in it: the host remembers that.
+/// The project, and what the tools keep from call to call. What the model has seen of files is not
+/// part of it: the host remembers that.
 #[derive(Debug)]
 pub struct Workspace {
     root: Root,
     cursors: Arc<Cursors>,
-    /// Held while a file is changed: two edits of one file at once would each undo the other.
+    /// Held while a file is changed: two concurrent edits of one file would each undo the other.
     changing: Arc<Mutex<()>>,
 }
 
 impl Workspace {
-    /// Opens the project's folder; in a box that is `/workspace`.
+    /// Opens the project's folder; in a sandbox that is `/workspace`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             root: Root::open(path)?,
@@ -104,7 +104,7 @@ impl Workspace {
         })
     }
 
-    /// The same project, in which no link is followed.
+    /// Returns the same project with links not followed.
     fn by_name(&self) -> Result<Self, Fault> {
         let failed = |error: io::Error| Fault::Io {
             doing: "open the project".into(),
@@ -123,12 +123,12 @@ impl Workspace {
     }
 
     fn changing(&self) -> MutexGuard<'_, ()> {
-        // A change that panicked left no half state behind: files are replaced in one step.
+        // A change that panicked left no partial state: files are replaced atomically.
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Does one of the file calls.
+/// Runs one of the file calls.
 ///
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
@@ -137,14 +137,14 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
             .by_name()
             .map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
     }
-    match meant::find_names(&workspace.root, call) {
-        None => carry_out(workspace, call, stop),
-        Some((call, names)) => meant::said(carry_out(workspace, &call, stop), names),
+    match lookalike_names::find_names(&workspace.root, call) {
+        None => dispatch(workspace, call, stop),
+        Some((call, names)) => lookalike_names::with_note(dispatch(workspace, &call, stop), names),
     }
 }
 
-fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
-    let seen = Seen::of(call);
+fn dispatch(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
+    let seen = SeenFiles::of(call);
     let done = match call {
         Call::ReadFile(call) => match read_file::image(workspace, call) {
             Ok(Some(image)) => Ok(Output::Image(image)),
@@ -171,7 +171,7 @@ fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
         Call::Archive(call) => archive::run(workspace, call, stop),
-        // Nobody is asked about it, so it must be the file of that name.
+        // No question is asked about it, so it must be the file of that name.
         Call::UpdateConfig(call) => workspace
             .by_name()
             .and_then(|workspace| update_config::run(&workspace, &seen, call))
@@ -185,13 +185,13 @@ fn carry_out(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         | Call::Cd(_)
         | Call::Processes(_) => Err(Fault::Io {
             doing: "run a file tool".into(),
-            problem: "this call is not one".into(),
+            problem: "this call is not a file tool".into(),
         }),
     };
     seen.end(done.unwrap_or_else(Output::Fault))
 }
 
-/// Returns the fault for a field of the call itself.
+/// Returns the fault for an invalid field of the call.
 fn invalid(field: &str, problem: impl Into<String>) -> Fault {
     Fault::Invalid {
         field: field.into(),

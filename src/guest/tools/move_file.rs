@@ -13,10 +13,10 @@ use super::copy_file::refuse_destination;
 use super::copy_file::refuse_itself;
 use super::delete_file::refuse_inside;
 use super::save::Parents;
-use super::seen::Seen;
-use super::spot::Spot;
-use super::spot::refused;
+use super::seen::SeenFiles;
 use super::stop::Stop;
+use super::target_entry::TargetEntry;
+use super::target_entry::refused;
 use crate::root::fault;
 use podbay_wire::Change;
 use podbay_wire::Changed;
@@ -26,14 +26,14 @@ use podbay_wire::MoveFile;
 
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &MoveFile,
     stop: &AtomicBool,
 ) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
-    let source = Spot::find(root, &call.source, call.protected, Parents::MustExist)?;
+    let source = TargetEntry::find(root, &call.source, call.protected, Parents::MustExist)?;
     source.there(root)?;
     source.refuse_rooted()?;
     let entries = if source.is_folder() {
@@ -46,12 +46,13 @@ pub(super) fn run(
     } else {
         None
     };
-    let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
+    let mut destination =
+        TargetEntry::find(root, &call.destination, call.protected, Parents::Make)?;
     refuse_itself(&call.source, &source.real, &destination)?;
     let replaced = refuse_destination(source.is_folder(), &destination, call.overwrite)?;
     refuse_other_name(&source, &destination)?;
     seen.refuse_stale(&destination)?;
-    // One that goes by what the kernel says of it is another to it under another name.
+    // A file known by metadata alone has another mark under another name.
     let is_known = seen.last(&source.real).is_some() && seen.refuse_stale(&source).is_ok();
     seen.settle()?;
     let (from, to) = (source.name.as_slice(), destination.name.as_slice());
@@ -65,7 +66,7 @@ pub(super) fn run(
             to,
             RenameFlags::RENAME_NOREPLACE,
         ) {
-            // Some file systems know no flags.
+            // Some file systems know no rename flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 renameat(&source.folder, from, &destination.folder, to)
             }
@@ -77,7 +78,7 @@ pub(super) fn run(
             destination.made.keep();
             seen.moved(&source.real, &destination.real);
             if is_known {
-                seen.look_again(&destination);
+                seen.record_move(&destination);
             }
         }
         Err(Errno::EEXIST | Errno::ENOTEMPTY) => {
@@ -113,9 +114,9 @@ pub(super) fn run(
     })
 }
 
-/// Refuses two names of one file: the kernel leaves both of them where they are and calls that a
+/// Refuses two names of one file (hard links): the kernel would leave both in place and report
 /// success.
-fn refuse_other_name(source: &Spot, destination: &Spot) -> Result<(), Fault> {
+fn refuse_other_name(source: &TargetEntry, destination: &TargetEntry) -> Result<(), Fault> {
     let (Some(from), Some(to)) = (&source.stat, &destination.stat) else {
         return Ok(());
     };

@@ -4,10 +4,10 @@ use nix::errno::Errno;
 
 use super::Workspace;
 use super::edit_file::edit;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
 use super::save::Parents;
-use super::seen::Seen;
+use super::seen::SeenFiles;
 use super::stop::Stop;
 use super::transaction::Transaction;
 use podbay_wire::Change;
@@ -17,10 +17,10 @@ use podbay_wire::FileChange;
 use podbay_wire::FileEdit;
 use podbay_wire::MultiEdit;
 
-/// Makes edits of several files in their order, all or none.
+/// Makes edits in several files in order, all or none.
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &MultiEdit,
     stop: &AtomicBool,
 ) -> Result<Changed, Fault> {
@@ -62,12 +62,12 @@ pub(super) fn run(
         let Some(before) = all.text(at) else {
             return Err(workspace.root.fault(path, Errno::ENOENT));
         };
-        let encoded = Encoded::of(before);
-        let mut text = encoded.text.as_bytes().to_vec();
+        let encoded_text = EncodedText::of(before);
+        let mut text = encoded_text.text.as_bytes().to_vec();
         let edited = edit(path, &mut text, std::slice::from_ref(wanted), number, stop)
             .map_err(|fault| all.outdated(at, seen, fault))?;
-        let after = encoded.edited(path, &text)?;
-        let said = encoded.notes();
+        let after = encoded_text.edited(path, &text)?;
+        let said = encoded_text.notes();
         all.set(at, Some(after));
         let known = files
             .iter()
@@ -103,7 +103,9 @@ pub(super) fn run(
             ));
         }
         if !edited.unescaped.is_empty() {
-            notes.push(format!("edit {number} was found only without its backslashes, which were one level too many: check the result"));
+            notes.push(format!(
+                "edit {number} matched only without one level of backslashes: check the result"
+            ));
         }
     }
     for (at, file) in &mut files {

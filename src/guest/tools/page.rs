@@ -1,25 +1,25 @@
 use std::io;
 use std::io::BufRead;
 
-/// Longest line shown whole; what is longer is generated text, and would crowd out the rest.
+/// Longest line shown whole; longer ones are generated text, and would crowd out the rest.
 pub(super) const MAX_LINE: usize = 4096;
 
-/// How far the rest of a file is read only to say how many lines it has.
+/// How far the rest of a file is read only to count its lines.
 const MAX_COUNTED: u64 = 8 * 1024 * 1024;
 
-/// How far a page is looked for lines behind cut ones before it ends where it is.
+/// How far a page is searched for lines behind truncated ones before it ends.
 const MAX_SCANNED: u64 = 64 * 1024 * 1024;
 
-/// Which lines of a file are wanted.
+/// The lines of a file that are wanted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    /// From 1.
+pub(super) struct LineRange {
+    /// Counted from 1.
     pub(super) first_line: u64,
     pub(super) n_lines: u64,
     pub(super) n_bytes: usize,
 }
 
-/// Some lines of a file, as bytes.
+/// Lines of a file, as bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) text: Vec<u8>,
@@ -29,17 +29,17 @@ pub(super) struct Page {
     pub(super) cut_lines: u32,
 }
 
-/// What came of looking for the page.
+/// Result of reading a page.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PageResult {
     Page(Page),
-    /// The first line wanted lies behind the end of a file of this many lines.
+    /// The first wanted line is behind the end of a file with this many lines.
     BehindTheEnd(u64),
 }
 
-/// Reads a page and forgets the rest as it streams by. `size` is what the reader will give in all,
-/// as far as is known.
-pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Result<Found> {
+/// Reads a page and discards the rest. `size` is how many bytes the reader will return, as far as
+/// known.
+pub(super) fn read(reader: impl BufRead, size: u64, wanted: LineRange) -> io::Result<PageResult> {
     let mut lines = Lines {
         reader,
         position: 0,
@@ -47,7 +47,7 @@ pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Resul
     let mut line = Vec::new();
     for n_before in 1..wanted.first_line {
         if lines.next(0, &mut line)?.is_none() {
-            return Ok(Found::BehindTheEnd(n_before - 1));
+            return Ok(PageResult::BehindTheEnd(n_before - 1));
         }
     }
     let mut page = Page::default();
@@ -59,19 +59,19 @@ pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Resul
         line.clear();
         let Some(length) = lines.next(MAX_LINE, &mut line)? else {
             if page.n_lines == 0 && wanted.first_line > 1 {
-                return Ok(Found::BehindTheEnd(wanted.first_line - 1));
+                return Ok(PageResult::BehindTheEnd(wanted.first_line - 1));
             }
             page.total_lines = Some(wanted.first_line - 1 + page.n_lines);
-            return Ok(Found::Page(page));
+            return Ok(PageResult::Page(page));
         };
-        let was_cut = cut(&mut line, length, wanted.n_bytes);
+        let was_cut = truncate(&mut line, length, wanted.n_bytes);
         if page.n_lines > 0 && page.text.len() + line.len() > wanted.n_bytes {
-            // This line has been taken from the reader but belongs to the next page.
+            // This line was read but belongs to the next page.
             page.more = true;
             page.total_lines = lines
                 .count_rest(size)?
                 .map(|n| wanted.first_line + page.n_lines + n);
-            return Ok(Found::Page(page));
+            return Ok(PageResult::Page(page));
         }
         page.cut_lines += u32::from(was_cut);
         page.text.append(&mut line);
@@ -81,18 +81,18 @@ pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Resul
     page.total_lines = lines
         .count_rest(size)?
         .map(|n| wanted.first_line - 1 + page.n_lines + n);
-    Ok(Found::Page(page))
+    Ok(PageResult::Page(page))
 }
 
-/// Shortens a line of `length` bytes that is not here whole, or that no page of `n_bytes` could
-/// hold; says in it that it did.
-fn cut(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
+/// Truncates a line of `length` bytes that was not read whole, or that does not fit a page of
+/// `n_bytes`; appends a note to it.
+fn truncate(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
     let keep = MAX_LINE.min(n_bytes);
     if length <= keep as u64 {
         return false;
     }
     line.truncate(keep);
-    // Cutting a character in two would make the file look as if it were not UTF-8.
+    // A split character would make the file look like invalid UTF-8.
     let start = line
         .iter()
         .rposition(|byte| byte & 0xc0 != 0x80)
@@ -101,19 +101,19 @@ fn cut(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
         line.truncate(start);
     }
     line.extend_from_slice(
-        format!(" [… this line is cut here; it has {length} bytes]\n").as_bytes(),
+        format!(" [… this line is truncated here; it has {length} bytes]\n").as_bytes(),
     );
     true
 }
 
 struct Lines<R> {
     reader: R,
-    /// Bytes taken from the reader.
+    /// Bytes read so far.
     position: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Takes one line with its end and keeps its first `keep` bytes; returns its whole length, or
+    /// Reads one line with its end and keeps its first `keep` bytes; returns its whole length, or
     /// `None` at the end of the file.
     fn next(&mut self, keep: usize, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
         let mut length = 0;
@@ -135,12 +135,12 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Counts the lines that follow, where that is little work.
+    /// Counts the lines that follow, where that is cheap.
     fn count_rest(&mut self, size: u64) -> io::Result<Option<u64>> {
         if size.saturating_sub(self.position) > MAX_COUNTED {
             return Ok(None);
         }
-        // The file may grow meanwhile, or never end, as some below /proc do.
+        // The file may grow meanwhile, or never end, as some below /proc.
         let last = self.position + MAX_COUNTED;
         let mut n_lines = 0;
         let mut ends_in_line = false;
@@ -171,13 +171,13 @@ mod tests {
         more: bool,
         total: Option<u64>,
     ) {
-        let wanted = Wanted {
+        let wanted = LineRange {
             first_line: wanted.0,
             n_lines: wanted.1,
             n_bytes: wanted.2,
         };
         let found = read(text.as_bytes(), text.len() as u64, wanted).expect("memory reads");
-        let Found::Page(page) = found else {
+        let PageResult::Page(page) = found else {
             panic!("{found:?}")
         };
         assert_eq!(
@@ -218,25 +218,25 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_over_the_bound_is_cut_and_says_so() {
+    fn a_first_line_over_the_bound_is_truncated_with_a_note() {
         check(
             "ééééé\nb\n",
             (1, 1, 5),
-            "éé [… this line is cut here; it has 11 bytes]\n",
+            "éé [… this line is truncated here; it has 11 bytes]\n",
             true,
             Some(2),
         );
     }
 
     #[test]
-    fn long_lines_are_cut_between_characters() {
+    fn long_lines_are_truncated_at_a_character_boundary() {
         let text = format!("{}é\nnext\n", "x".repeat(MAX_LINE - 1));
-        let wanted = Wanted {
+        let wanted = LineRange {
             first_line: 1,
             n_lines: 9,
             n_bytes: 100_000,
         };
-        let Ok(Found::Page(page)) = read(text.as_bytes(), 0, wanted) else {
+        let Ok(PageResult::Page(page)) = read(text.as_bytes(), 0, wanted) else {
             panic!("reads")
         };
         assert_eq!((page.n_lines, page.cut_lines), (2, 1));
@@ -245,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_behind_the_end_says_where_the_end_is() {
+    fn an_offset_behind_the_end_reports_the_number_of_lines() {
         let behind = |text: &str, first_line| {
             read(
                 text.as_bytes(),
                 0,
-                Wanted {
+                LineRange {
                     first_line,
                     n_lines: 5,
                     n_bytes: 100,
@@ -258,8 +258,8 @@ mod tests {
             )
             .expect("memory reads")
         };
-        assert_eq!(behind("a\nb\n", 3), Found::BehindTheEnd(2));
-        assert_eq!(behind("a\nb", 9), Found::BehindTheEnd(2));
-        assert_eq!(behind("", 2), Found::BehindTheEnd(0));
+        assert_eq!(behind("a\nb\n", 3), PageResult::BehindTheEnd(2));
+        assert_eq!(behind("a\nb", 9), PageResult::BehindTheEnd(2));
+        assert_eq!(behind("", 2), PageResult::BehindTheEnd(0));
     }
 }

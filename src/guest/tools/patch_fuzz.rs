@@ -1,29 +1,28 @@
-//! Hunks of a unified diff whose outermost lines are not there: they are passed over, as `patch`
-//! does (fuzz).
+//! Fuzz for unified diffs: outermost context lines that do not match are ignored, as `patch` does.
 
 use std::borrow::Cow;
 
-use super::patch_lines::Level;
-use super::patch_lines::Taken;
-use super::patch_match::Found;
-use super::patch_match::Text;
+use super::patch_lines::Leniency;
+use super::patch_lines::TakenRanges;
+use super::patch_match::FileLines;
+use super::patch_match::HunkPlace;
 use super::patch_match::named;
 use podbay_wire::Hunk;
 use podbay_wire::PatchForm;
 use podbay_wire::PatchLine;
 
-/// Most lines at either end of a hunk that may be passed over, as of `patch`.
+/// Most lines ignored at either end of a hunk, as in `patch`.
 const MAX_FUZZ: usize = 2;
 
-impl Text<'_> {
-    /// Finds where a hunk of a unified diff goes without the outermost lines around its change: in
-    /// one place alone, or at the line that it names.
+impl FileLines<'_> {
+    /// Finds where a hunk fits without its outermost context lines: a single place, or the line
+    /// that it names.
     pub(super) fn find_with_fuzz<'b>(
         &self,
         hunk: &Hunk,
         begin: usize,
-        taken: &Taken,
-    ) -> Option<Found<'b>> {
+        taken: &TakenRanges,
+    ) -> Option<HunkPlace<'b>> {
         for fuzz in (1..=MAX_FUZZ).filter(|_| hunk.form == PatchForm::Unified) {
             let (hunk, n_left_out) = without_ends(hunk, fuzz)?;
             let old = self.old(&hunk);
@@ -35,26 +34,26 @@ impl Text<'_> {
                 |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
             let places: Vec<usize> = self
                 .index
-                .places(&old, Level::Exact, begin)
+                .places(&old, Leniency::Exact, begin)
                 .filter(fits)
                 .take(2)
                 .collect();
             let at_named = || {
                 named(&hunk, n_left_out)
-                    .filter(|at| self.index.is_at(*at, &old, Level::Exact))
+                    .filter(|at| self.index.is_at(*at, &old, Leniency::Exact))
                     .filter(fits)
             };
             let at = match places.as_slice() {
                 [] => continue,
                 [only] => *only,
-                // With less of it there are not fewer.
+                // A smaller hunk does not fit in fewer places.
                 _ => at_named()?,
             };
             let (range, guessed) = (at..at + old.len(), places.len() > 1);
             let hunk = Cow::Owned(hunk);
-            return Some(Found {
+            return Some(HunkPlace {
                 range,
-                level: Level::Exact,
+                level: Leniency::Exact,
                 hunk,
                 n_left_out,
                 fuzz,
@@ -66,8 +65,8 @@ impl Text<'_> {
     }
 }
 
-/// Takes up to so many lines that stay from both ends of a hunk; returns what is left, and how many
-/// there were at its begin. `None`: fewer would do the same.
+/// Removes up to so many context lines from both ends of a hunk; returns the rest, and how many
+/// were removed at its start. `None`: fewer would do the same.
 fn without_ends(hunk: &Hunk, fuzz: usize) -> Option<(Hunk, usize)> {
     let is_kept = |line: &&PatchLine| matches!(line, PatchLine::Keep(_));
     let n_first = hunk.lines.iter().take_while(is_kept).count().min(fuzz);
@@ -86,7 +85,7 @@ fn without_ends(hunk: &Hunk, fuzz: usize) -> Option<(Hunk, usize)> {
         ..hunk.clone()
     };
     if n_last > 0 {
-        // These speak of its last line.
+        // These flags belong to its last line.
         (left.at_end, left.old_unended, left.new_unended) = (false, false, false);
     }
     Some((left, n_first))

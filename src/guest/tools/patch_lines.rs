@@ -1,5 +1,5 @@
-//! The lines of a file, so kept that those of many hunks are found in them without going through
-//! all for each, and what is taken of them.
+//! An index of a file's lines, in which many hunks are found without scanning all lines for each,
+//! and the ranges that they occupy.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -9,24 +9,24 @@ use std::hash::Hash;
 use std::hash::Hasher;
 use std::ops::Range;
 
-use super::line_run::runs;
+use super::line_search::runs;
 use super::stop::Stop;
 use crate::alike::plain_bytes;
 
-/// How closely lines are compared.
+/// How leniently lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum Leniency {
     Exact,
-    /// But for white space at their ends.
+    /// Ignoring white space at their ends.
     End,
-    /// But for white space at both sides.
+    /// Ignoring white space at both sides.
     Around,
-    /// But for that, and for letters that look alike.
+    /// Ignoring that, and differences between look-alike characters.
     Alike,
 }
 
-impl Level {
-    /// Returns what is passed over.
+impl Leniency {
+    /// Names what is ignored, for a note.
     pub(super) fn ignoring(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
@@ -37,7 +37,7 @@ impl Level {
         }
     }
 
-    /// Returns what of a line counts.
+    /// Returns the part of a line that is compared.
     fn form(self, line: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Self::Exact => line.into(),
@@ -48,17 +48,17 @@ impl Level {
     }
 }
 
-/// Lines by what of them counts.
-pub(super) struct Index<'a> {
+/// Lines, indexed by what is compared.
+pub(super) struct LineIndex<'a> {
     lines: Vec<&'a [u8]>,
-    /// For each level the lines by a hash of what counts there; made when it is first asked for.
+    /// For each level the lines by hash; built on first use.
     by_hash: [OnceCell<Vec<(u32, u32)>>; 4],
-    /// For each level their hashes in the order of the lines.
+    /// For each level the hashes in the order of the lines.
     hashes: [OnceCell<Vec<u32>>; 4],
     stop: &'a Stop<'a>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> LineIndex<'a> {
     pub(super) fn new(lines: Vec<&'a [u8]>, stop: &'a Stop<'a>) -> Self {
         Self {
             lines,
@@ -72,13 +72,13 @@ impl<'a> Index<'a> {
         &self.lines
     }
 
-    /// Returns whether nobody wants to know any more; what was found since is then not all.
+    /// Returns whether the call was cancelled; results found since then are incomplete.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// Returns whether lines stand in this place.
-    pub(super) fn is_at(&self, at: usize, wanted: &[&[u8]], level: Level) -> bool {
+    /// Returns whether the wanted lines are at this position.
+    pub(super) fn is_at(&self, at: usize, wanted: &[&[u8]], level: Leniency) -> bool {
         let window = at
             .checked_add(wanted.len())
             .and_then(|end| self.lines.get(at..end));
@@ -90,17 +90,17 @@ impl<'a> Index<'a> {
         })
     }
 
-    /// Returns the places where lines stand one after the other, from this line on, in their order.
-    /// Blank ones alone stand anywhere, and so nowhere, where blanks are passed over.
+    /// Returns the positions of consecutive lines from this line on, in order. Blank lines alone
+    /// match everywhere, and so nowhere, where white space is ignored.
     pub(super) fn places<'b>(
         &'b self,
         wanted: &'b [&'b [u8]],
-        level: Level,
+        level: Leniency,
         from: usize,
     ) -> Box<dyn Iterator<Item = usize> + 'b> {
         let says_something =
-            level == Level::Exact || wanted.iter().any(|line| !line.trim_ascii().is_empty());
-        // The rarest of them says where they can stand at all.
+            level == Leniency::Exact || wanted.iter().any(|line| !line.trim_ascii().is_empty());
+        // The rarest line bounds where they can be.
         let lists = wanted
             .iter()
             .filter(|_| says_something)
@@ -112,8 +112,7 @@ impl<'a> Index<'a> {
         let lines = &lines
             [lines.partition_point(|(_, line)| (*line as usize) < from.saturating_add(n_before))..];
         let is_at = move |at: &usize| self.is_at(*at, wanted, level);
-        // Of many lines that are all frequent, comparing them anew in each place would take
-        // minutes.
+        // With many lines that are all frequent, comparing at each position would take minutes.
         if lines.len().saturating_mul(wanted.len()) > self.lines.len().saturating_mul(4) {
             let wanted: Vec<u32> = wanted.iter().map(|line| hash(&level.form(line))).collect();
             let here = self.hashes[level as usize].get_or_init(|| {
@@ -133,8 +132,8 @@ impl<'a> Index<'a> {
         Box::new(places.filter(is_at))
     }
 
-    /// Returns the lines that can be this one, by their hash, in their order.
-    fn of_hash(&self, level: Level, line: &[u8]) -> &[(u32, u32)] {
+    /// Returns the lines whose hash equals that of this line, in order.
+    fn of_hash(&self, level: Leniency, line: &[u8]) -> &[(u32, u32)] {
         let by_hash = self.by_hash[level as usize].get_or_init(|| {
             let mut by_hash: Vec<(u32, u32)> = (0..)
                 .zip(&self.lines)
@@ -153,17 +152,16 @@ impl<'a> Index<'a> {
 fn hash(line: &[u8]) -> u32 {
     let mut hasher = DefaultHasher::new();
     line.hash(&mut hasher);
-    // Two lines of one hash cost a comparison.
+    // A hash collision costs one comparison.
     hasher.finish() as u32
 }
 
-/// Where hunks have their places already: by the line that each begins at, the one that it ends
-/// before. None of them reaches into another.
+/// Ranges occupied by hunks, by start and end. They do not overlap.
 #[derive(Default)]
-pub(super) struct Taken(BTreeMap<usize, usize>);
+pub(super) struct TakenRanges(BTreeMap<usize, usize>);
 
-impl Taken {
-    /// Returns whether nothing of this is taken, and it does not lie within what is.
+impl TakenRanges {
+    /// Returns whether a range overlaps no occupied one.
     pub(super) fn leaves(&self, range: &Range<usize>) -> bool {
         self.0
             .range(..range.end)
@@ -184,10 +182,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(lines: &[&str], wanted: &[&str], level: Level, expected: &[usize]) {
+    fn check(lines: &[&str], wanted: &[&str], level: Leniency, expected: &[usize]) {
         let never = AtomicBool::new(false);
         let stop = Stop::new(&never, None);
-        let index = Index::new(lines.iter().map(|line| line.as_bytes()).collect(), &stop);
+        let index = LineIndex::new(lines.iter().map(|line| line.as_bytes()).collect(), &stop);
         let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.as_bytes()).collect();
         assert_eq!(
             index.places(&wanted, level, 0).collect::<Vec<_>>(),
@@ -204,28 +202,28 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_wherever_they_stand() {
+    fn every_position_of_lines_is_found() {
         let lines = ["{", "a", "}", " {", "a ", "\u{201c}b\u{201d}", "{", "a"];
-        check(&lines, &["{", "a"], Level::Exact, &[0, 6]);
-        check(&lines, &["{", "a", "}"], Level::Exact, &[0]);
-        check(&lines, &["{", "a"], Level::End, &[0, 6]);
-        check(&lines, &["{", "a"], Level::Around, &[0, 3, 6]);
-        check(&lines, &["a", "\"b\"", "{"], Level::Alike, &[4]);
-        check(&lines, &["a", "none"], Level::Alike, &[]);
-        // Nothing stands in front of the first line, or behind the last.
-        check(&lines, &["x", "{"], Level::Exact, &[]);
-        check(&lines, &["a", "x"], Level::Exact, &[]);
-        check(&lines, &[], Level::Exact, &[]);
-        check(&["", "a", ""], &[""], Level::Exact, &[0, 2]);
-        check(&["", "a", ""], &[" "], Level::Around, &[]);
-        // Frequent lines, which are looked for in another way.
-        check(&["x "; 9], &["x"; 6], Level::End, &[0, 1, 2, 3]);
-        check(&["x"; 9], &["x"; 9], Level::Exact, &[0]);
+        check(&lines, &["{", "a"], Leniency::Exact, &[0, 6]);
+        check(&lines, &["{", "a", "}"], Leniency::Exact, &[0]);
+        check(&lines, &["{", "a"], Leniency::End, &[0, 6]);
+        check(&lines, &["{", "a"], Leniency::Around, &[0, 3, 6]);
+        check(&lines, &["a", "\"b\"", "{"], Leniency::Alike, &[4]);
+        check(&lines, &["a", "none"], Leniency::Alike, &[]);
+        // Nothing is before the first line, or behind the last.
+        check(&lines, &["x", "{"], Leniency::Exact, &[]);
+        check(&lines, &["a", "x"], Leniency::Exact, &[]);
+        check(&lines, &[], Leniency::Exact, &[]);
+        check(&["", "a", ""], &[""], Leniency::Exact, &[0, 2]);
+        check(&["", "a", ""], &[" "], Leniency::Around, &[]);
+        // Frequent lines use another search.
+        check(&["x "; 9], &["x"; 6], Leniency::End, &[0, 1, 2, 3]);
+        check(&["x"; 9], &["x"; 9], Leniency::Exact, &[0]);
     }
 
     #[test]
-    fn what_is_taken_keeps_others_out_and_leaves_its_edges() {
-        let mut taken = Taken::default();
+    fn occupied_ranges_exclude_overlaps_and_allow_adjacent_ones() {
+        let mut taken = TakenRanges::default();
         for range in [4..6, 10..10, 4..4, 6..8] {
             assert!(taken.leaves(&range), "{range:?}");
             taken.take(&range);

@@ -1,123 +1,126 @@
-//! Where the hunks of a patch go: pure work on the lines of one file.
+//! Places the hunks of a patch: pure work on the lines of one file.
 //!
-//! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs
-//! where they stand exactly, and then where they stand but for white space, and then but for
-//! letters that look alike, if that is one place alone; a line `@@ like this` that stands there
-//! once narrows it down to what follows it.
+//! A hunk belongs where its lines match exactly at the line that it names. Otherwise it belongs at
+//! the only place that matches: exactly, then ignoring white space, then with look-alike characters
+//! too. An anchor (`@@ like this`) that occurs once restricts it to what follows.
 //!
-//! What is left open then depends on the form of the patch, as those who know it expect. Of
-//! sections that show lines around a change the first place behind the hunk before is taken. Of a
-//! unified diff whose hunk stands nowhere, up to two of the outermost lines around it are passed
-//! over, as `patch` does (fuzz). Both are said. A line that changes must be there in any case.
+//! Remaining ambiguity is resolved by the form of the patch. For sections with context lines the
+//! first place after the previous hunk is used. For a unified diff that matches nowhere, up to two
+//! of the outermost context lines are ignored, as in `patch` (fuzz). Both are reported. A line that
+//! changes must always match.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::edit_indent::Indents;
-use super::patch_lines::Index;
-use super::patch_lines::Level;
-use super::patch_lines::Taken;
+use super::patch_lines::Leniency;
+use super::patch_lines::LineIndex;
+use super::patch_lines::TakenRanges;
 use super::stop::Stop;
 use crate::alike::plain_bytes;
 use podbay_wire::Hunk;
 use podbay_wire::PatchForm;
 use podbay_wire::PatchLine;
 
-/// Line numbers given where several places fit.
+/// Line numbers listed where several places fit.
 const MAX_PLACES: usize = 10;
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A file's lines with their ends apart.
-pub(super) struct Text<'a> {
+/// A file's lines, with their line ends apart.
+pub(super) struct FileLines<'a> {
     mark: &'a [u8],
-    pub(super) index: Index<'a>,
+    pub(super) index: LineIndex<'a>,
     ends: Vec<&'a [u8]>,
 }
 
-/// What came of a patch in memory.
+/// Result of applying a patch in memory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Patched {
+pub(super) struct PatchedText {
     pub(super) text: Vec<u8>,
     pub(super) added: u64,
     pub(super) removed: u64,
-    /// A hunk has its place by the number of its line or by its order alone: its own lines do not
-    /// say where it belongs.
+    /// A hunk was placed by its line number or by its order alone: its own lines do not say where
+    /// it belongs.
     pub(super) by_number: bool,
-    /// Where a hunk was not found as it says.
+    /// Hunks that did not match exactly.
     pub(super) notes: Vec<String>,
 }
 
 /// Why a hunk, counted from 1, has no place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Miss {
+pub(super) struct HunkFailure {
     pub(super) hunk: u32,
-    pub(super) why: Why,
+    pub(super) why: HunkProblem,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum HunkProblem {
     Nowhere {
-        /// What it would put there is there already.
+        /// The lines that it would add exist already.
         applied: bool,
     },
     /// It fits in several places, which begin at these lines.
     Ambiguous(Vec<u64>),
-    /// The line that it is to stand behind is not there.
+    /// The anchor line does not exist.
     NoAnchor(String),
-    /// Nobody wants to know any more.
+    /// The call was cancelled.
     Cancelled,
 }
 
-/// How much of a line an anchor must be.
+/// How much of a line an anchor must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fits {
+enum AnchorMatch {
     Whole,
     /// Its first words.
     Words,
     Start,
 }
 
-struct Placed<'a> {
+struct PlacedHunk<'a> {
     range: Range<usize>,
     hunk: Cow<'a, Hunk>,
-    /// What the lines that it adds are, where they are not what the patch says to the letter.
+    /// The lines that it adds, where they differ from those of the patch.
     new: Option<Vec<Vec<u8>>>,
 }
 
-/// Where a hunk goes.
-pub(super) struct Found<'a> {
+/// The place of a hunk.
+pub(super) struct HunkPlace<'a> {
     pub(super) range: Range<usize>,
-    pub(super) level: Level,
-    /// What of it is carried out.
+    pub(super) level: Leniency,
+    /// The part of the hunk that is applied.
     pub(super) hunk: Cow<'a, Hunk>,
-    /// Lines at its begin that were passed over.
+    /// Context lines ignored at its start.
     pub(super) n_left_out: usize,
-    /// How many were passed over at most, at either end.
+    /// Most context lines ignored at either end.
     pub(super) fuzz: usize,
-    /// Its lines do not say that it is this place and no other.
+    /// Its lines do not identify this place.
     pub(super) guessed: bool,
-    /// Where else they stand, where that is to be said.
+    /// Other places that match, where they are to be reported.
     pub(super) others: Vec<u64>,
 }
 
 /// Applies the hunks of one file, all or none.
-pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patched, Miss> {
-    let text = Text::new(text, stop);
-    let mut placed: Vec<Placed<'_>> = Vec::new();
-    let mut taken = Taken::default();
+pub(super) fn apply(
+    text: &[u8],
+    hunks: &[Hunk],
+    stop: &Stop<'_>,
+) -> Result<PatchedText, HunkFailure> {
+    let text = FileLines::new(text, stop);
+    let mut placed: Vec<PlacedHunk<'_>> = Vec::new();
+    let mut taken = TakenRanges::default();
     let mut notes = Vec::new();
     let mut by_number = false;
     let mut cursor = 0;
     for (number, hunk) in (1..).zip(hunks) {
-        let miss = |why| Miss { hunk: number, why };
+        let miss = |why| HunkFailure { hunk: number, why };
         let found = text.find(hunk, cursor, &taken);
         by_number |= hunk.line.is_some() && text.is_anywhere(hunk);
-        // Neither has then looked through all.
+        // A cancelled search is incomplete.
         if text.index.is_stopped() {
-            return Err(miss(Why::Cancelled));
+            return Err(miss(HunkProblem::Cancelled));
         }
-        let Found {
+        let HunkPlace {
             range,
             level,
             hunk,
@@ -136,26 +139,26 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
             ));
         }
         if fuzz > 0 {
-            notes.push(format!("hunk {number} was found at line {line} with fuzz {fuzz}: what it shows around its change is not all there, so check the result"));
+            notes.push(format!("hunk {number} was found at line {line} with fuzz {fuzz}: not all of its context lines match, so check the result"));
         }
         if !others.is_empty() {
             notes.push(several(number.into(), line, &others));
         }
         if let Some(named) = hunk
             .line
-            .filter(|&named| named != line && level == Level::Exact)
+            .filter(|&named| named != line && level == Leniency::Exact)
         {
             notes.push(format!(
                 "hunk {number} was found at line {line}, not {named}"
             ));
         }
-        let new =
-            matches!(level, Level::Around | Level::Alike).then(|| text.indented(&hunk, &range));
+        let new = matches!(level, Leniency::Around | Leniency::Alike)
+            .then(|| text.indented(&hunk, &range));
         cursor = range.end;
         taken.take(&range);
-        placed.push(Placed { range, hunk, new });
+        placed.push(PlacedHunk { range, hunk, new });
     }
-    // What only adds lines goes in front of what takes the place of the lines there.
+    // Pure additions go before a replacement at the same line.
     placed.sort_by_key(|placed| (placed.range.start, placed.range.end));
     let count = |wanted: fn(&PatchLine) -> bool| {
         hunks
@@ -164,7 +167,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
             .filter(|line| wanted(line))
             .count() as u64
     };
-    Ok(Patched {
+    Ok(PatchedText {
         added: count(|line| matches!(line, PatchLine::Add(_))),
         removed: count(|line| matches!(line, PatchLine::Remove(_))),
         text: text.with(&placed),
@@ -173,7 +176,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk], stop: &Stop<'_>) -> Result<Patc
     })
 }
 
-impl<'a> Text<'a> {
+impl<'a> FileLines<'a> {
     fn new(text: &'a [u8], stop: &'a Stop<'a>) -> Self {
         let (mark, text) = text
             .strip_prefix(MARK)
@@ -191,7 +194,7 @@ impl<'a> Text<'a> {
         }
         Self {
             mark,
-            index: Index::new(lines, stop),
+            index: LineIndex::new(lines, stop),
             ends,
         }
     }
@@ -200,10 +203,15 @@ impl<'a> Text<'a> {
         self.index.lines()
     }
 
-    fn find<'b>(&self, hunk: &'b Hunk, cursor: usize, taken: &Taken) -> Result<Found<'b>, Why> {
+    fn find<'b>(
+        &self,
+        hunk: &'b Hunk,
+        cursor: usize,
+        taken: &TakenRanges,
+    ) -> Result<HunkPlace<'b>, HunkProblem> {
         let old = self.old(hunk);
         let anchor = self.anchor(hunk, cursor);
-        let found = |at: usize, level: Level| Found {
+        let found = |at: usize, level: Leniency| HunkPlace {
             range: at..at + old.len(),
             level,
             hunk: Cow::Borrowed(hunk),
@@ -213,15 +221,15 @@ impl<'a> Text<'a> {
             others: Vec::new(),
         };
         if old.is_empty() && hunk.miscounted {
-            return Err(Why::Nowhere { applied: false });
+            return Err(HunkProblem::Nowhere { applied: false });
         }
         if old.is_empty() {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
             return self
                 .find_gap(hunk, anchor, taken)
-                .map(|at| found(at, Level::Exact));
+                .map(|at| found(at, Leniency::Exact));
         }
-        // A hunk may show the line that it is to stand behind.
+        // A hunk may contain its own anchor line.
         let begin = anchor
             .ok()
             .flatten()
@@ -229,14 +237,14 @@ impl<'a> Text<'a> {
             .map_or(0, |(at, _)| (at + 1).saturating_sub(old.len()));
         let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines().len();
         let fits = |at: &usize| *at >= begin && taken.leaves(&(*at..at + old.len())) && at_end(at);
-        // Where it fits as it says, it is not looked for anywhere else.
+        // An exact match at the named line ends the search.
         if let Some(at) = named(hunk, 0)
             .filter(|_| !hunk.miscounted)
-            .filter(|at| self.index.is_at(*at, &old, Level::Exact))
+            .filter(|at| self.index.is_at(*at, &old, Leniency::Exact))
             .filter(fits)
         {
             anchor.map_err(no_anchor)?;
-            return Ok(found(at, Level::Exact));
+            return Ok(found(at, Leniency::Exact));
         }
         if hunk.miscounted {
             return self
@@ -249,7 +257,12 @@ impl<'a> Text<'a> {
             .ok()
             .filter(|_| is_in_order)
             .map(|anchor| anchor.map_or(cursor, |(at, _)| at.max(cursor)));
-        for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
+        for level in [
+            Leniency::Exact,
+            Leniency::End,
+            Leniency::Around,
+            Leniency::Alike,
+        ] {
             let from = |from: usize, n: usize| {
                 self.index
                     .places(&old, level, from.max(begin))
@@ -258,7 +271,8 @@ impl<'a> Text<'a> {
                     .collect::<Vec<_>>()
             };
             let behind = next.map_or_else(Vec::new, |next| from(next, MAX_PLACES));
-            // Where there are several, what lies before them, and may all be taken, is not looked through.
+            // Where there are several, those before the cursor, which may all be taken, are not
+            // examined.
             let places = if behind.len() > 1 {
                 behind.clone()
             } else {
@@ -268,16 +282,16 @@ impl<'a> Text<'a> {
                 continue;
             }
             let anchor = anchor.map_err(no_anchor)?;
-            let exact = level == Level::Exact;
+            let exact = level == Leniency::Exact;
             let at = match (anchor, places.as_slice()) {
                 (_, [only]) => Some(*only),
-                // The line before it says which of them is meant: the first that follows it.
+                // The anchor selects the first place after it.
                 (Some((at, is_only)), _) => match from(at, 2).as_slice() {
                     [only] => Some(*only),
                     [first, ..] if is_only && exact => Some(*first),
                     _ => None,
                 },
-                // Hunks stand in the order of the file.
+                // Hunks come in the order of the file.
                 _ => match from(cursor, 2).as_slice() {
                     [only] if exact && cursor > 0 => Some(*only),
                     _ => None,
@@ -287,7 +301,7 @@ impl<'a> Text<'a> {
                 return Ok(found(at, level));
             }
             let Some(&first) = behind.first() else {
-                return Err(Why::Ambiguous(
+                return Err(HunkProblem::Ambiguous(
                     places.iter().map(|at| *at as u64 + 1).collect(),
                 ));
             };
@@ -296,30 +310,36 @@ impl<'a> Text<'a> {
                 .filter(|at| **at != first)
                 .map(|at| *at as u64 + 1)
                 .collect();
-            return Ok(Found {
+            return Ok(HunkPlace {
                 guessed: true,
                 others,
                 ..found(first, level)
             });
         }
         let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
-        let applied = !new.is_empty() && self.index.places(&new, Level::Exact, 0).next().is_some();
+        let applied =
+            !new.is_empty() && self.index.places(&new, Leniency::Exact, 0).next().is_some();
         let fuzzy = if applied || anchor.is_err() {
             None
         } else {
             self.find_with_fuzz(hunk, begin, taken)
         };
-        fuzzy.ok_or(Why::Nowhere { applied })
+        fuzzy.ok_or(HunkProblem::Nowhere { applied })
     }
 
-    /// Finds the only place of lines of which one may be missing.
+    /// Finds the only place of lines; one line may be missing.
     fn find_only(
         &self,
         old: &[&[u8]],
         begin: usize,
         fits: &impl Fn(&usize) -> bool,
-    ) -> Result<(usize, Level), Why> {
-        for level in [Level::Exact, Level::End, Level::Around, Level::Alike] {
+    ) -> Result<(usize, Leniency), HunkProblem> {
+        for level in [
+            Leniency::Exact,
+            Leniency::End,
+            Leniency::Around,
+            Leniency::Alike,
+        ] {
             let places: Vec<usize> = self
                 .index
                 .places(old, level, begin)
@@ -330,16 +350,16 @@ impl<'a> Text<'a> {
                 [] => {}
                 [only] => return Ok((*only, level)),
                 several => {
-                    return Err(Why::Ambiguous(
+                    return Err(HunkProblem::Ambiguous(
                         several.iter().map(|at| *at as u64 + 1).collect(),
                     ));
                 }
             }
         }
-        Err(Why::Nowhere { applied: false })
+        Err(HunkProblem::Nowhere { applied: false })
     }
 
-    /// Returns the lines that a hunk shows. The mark in front of a file's first line is none of it, whether the hunk shows it or not.
+    /// Returns the old lines of a hunk, without a byte order mark before a file's first line.
     pub(super) fn old<'b>(&self, hunk: &'b Hunk) -> Vec<&'b [u8]> {
         let mut old: Vec<&[u8]> = hunk.old().map(bare).collect();
         if let Some(first) = old.first_mut().filter(|_| !self.mark.is_empty()) {
@@ -348,8 +368,13 @@ impl<'a> Text<'a> {
         old
     }
 
-    /// Finds where lines go that come with none around them.
-    fn find_gap(&self, hunk: &Hunk, anchor: Option<usize>, taken: &Taken) -> Result<usize, Why> {
+    /// Finds the place for additions without context.
+    fn find_gap(
+        &self,
+        hunk: &Hunk,
+        anchor: Option<usize>,
+        taken: &TakenRanges,
+    ) -> Result<usize, HunkProblem> {
         let at = match (anchor, hunk.line) {
             _ if hunk.at_end => self.lines().len(),
             (Some(at), _) => at + 1,
@@ -359,24 +384,24 @@ impl<'a> Text<'a> {
         if at <= self.lines().len() && taken.leaves(&(at..at)) {
             Ok(at)
         } else {
-            Err(Why::Nowhere { applied: false })
+            Err(HunkProblem::Nowhere { applied: false })
         }
     }
 
-    /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
+    /// Returns whether a hunk's old lines match nowhere or in several places: only a line number can place it.
     fn is_anywhere(&self, hunk: &Hunk) -> bool {
         let old = self.old(hunk);
-        old.is_empty() || self.index.places(&old, Level::Exact, 0).nth(1).is_some()
+        old.is_empty() || self.index.places(&old, Leniency::Exact, 0).nth(1).is_some()
     }
 
-    /// Returns the line that the last anchor names, after those before it, and whether each stands there once; the error is the one that
-    /// is nowhere.
+    /// Returns the line of the last anchor, after those before it, and whether each occurs once;
+    /// the error is the anchor that does not occur.
     fn anchor<'b>(&self, hunk: &'b Hunk, cursor: usize) -> Result<Option<(usize, bool)>, &'b str> {
         let (mut at, mut is_only) = (None, true);
         for anchor in &hunk.anchors {
             let wanted = anchor.as_bytes().trim_ascii();
             let begin = at.map_or(0, |at: usize| at + 1);
-            let fits = |line: &[u8], how: Fits, by_likeness: bool| {
+            let fits = |line: &[u8], how: AnchorMatch, by_likeness: bool| {
                 let (line, wanted) = if by_likeness {
                     (plain_bytes(line), plain_bytes(wanted))
                 } else {
@@ -384,31 +409,32 @@ impl<'a> Text<'a> {
                 };
                 let (line, wanted) = (line.trim_ascii(), wanted.trim_ascii());
                 match how {
-                    Fits::Whole => line == wanted,
-                    // `def f` is no beginning of `def find()`.
-                    Fits::Words => {
+                    AnchorMatch::Whole => line == wanted,
+                    // `def f` is not a prefix of `def find()` by words.
+                    AnchorMatch::Words => {
                         line.starts_with(wanted)
                             && !(ends_in_word(wanted)
                                 && line.len() > wanted.len()
                                 && ends_in_word(&line[..=wanted.len()]))
                     }
-                    Fits::Start => line.starts_with(wanted),
+                    AnchorMatch::Start => line.starts_with(wanted),
                 }
             };
-            // What lies in the outer one comes before what only follows it.
+            // Lines inside the outer anchor's block come before lines that only follow it.
             let ends = [
                 at.map_or(self.lines().len(), |at| self.end_of_block(at)),
                 self.lines().len(),
             ];
             let looks = |by_likeness| {
                 ends.into_iter().flat_map(move |end| {
-                    [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how, by_likeness))
+                    [AnchorMatch::Whole, AnchorMatch::Words, AnchorMatch::Start]
+                        .map(|how| (end, how, by_likeness))
                 })
             };
             let all = |(end, how, by_likeness)| match (how, by_likeness) {
-                (Fits::Whole, false) if !wanted.is_empty() => self
+                (AnchorMatch::Whole, false) if !wanted.is_empty() => self
                     .index
-                    .places(&[wanted], Level::Around, begin)
+                    .places(&[wanted], Leniency::Around, begin)
                     .take_while(|at| *at < end)
                     .collect::<Vec<usize>>(),
                 _ if self.index.is_stopped() => Vec::new(),
@@ -421,7 +447,8 @@ impl<'a> Text<'a> {
                 .map(all)
                 .find(|lines| !lines.is_empty())
                 .unwrap_or_default();
-            // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
+            // Inside an outer anchor the first match is used; the outermost is searched after the
+            // previous hunk.
             let first = *lines
                 .iter()
                 .find(|line| **line >= cursor)
@@ -433,7 +460,7 @@ impl<'a> Text<'a> {
         Ok(at.map(|at| (at, is_only)))
     }
 
-    /// Returns where what is indented below a line ends.
+    /// Returns where the block indented below a line ends.
     fn end_of_block(&self, at: usize) -> usize {
         let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
         let own = indent(self.lines()[at]);
@@ -443,7 +470,7 @@ impl<'a> Text<'a> {
             .unwrap_or(self.lines().len())
     }
 
-    /// Indents what a hunk will put there as the lines there are.
+    /// Indents the added lines of a hunk like the lines in the file.
     fn indented(&self, hunk: &Hunk, range: &Range<usize>) -> Vec<Vec<u8>> {
         let mut indents = Indents::default();
         for (wanted, here) in hunk.old().zip(&self.lines()[range.clone()]) {
@@ -457,8 +484,8 @@ impl<'a> Text<'a> {
             .collect()
     }
 
-    /// Puts the hunks in their places; all other bytes stay what they are.
-    fn with(&self, placed: &[Placed<'_>]) -> Vec<u8> {
+    /// Applies the placed hunks; all other bytes stay as they are.
+    fn with(&self, placed: &[PlacedHunk<'_>]) -> Vec<u8> {
         let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines().len());
         let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| {
             out.push((self.lines()[at].to_vec(), self.ends[at]));
@@ -471,10 +498,10 @@ impl<'a> Text<'a> {
             .unwrap_or(b"\n");
         let mut done = 0;
         let mut last_is_new = false;
-        for Placed { range, hunk, new } in placed {
+        for PlacedHunk { range, hunk, new } in placed {
             (done..range.start).for_each(|at| copy(&mut out, at));
             let mut at = range.start;
-            // Where a patch shows `\r` itself, it means the line ends that it writes.
+            // A patch that contains `\r` itself means the line ends that it writes.
             let is_literal = hunk.old().any(|line| line.ends_with('\r'));
             let mut number = 0;
             let mut replaced: &[&'a [u8]] = &[];
@@ -506,7 +533,7 @@ impl<'a> Text<'a> {
                             (true, false) => b"\n",
                             (false, _) => near,
                         };
-                        // The file's mark is there already.
+                        // The file already has its byte order mark.
                         let is_first = out.is_empty() && !self.mark.is_empty();
                         let text = text
                             .strip_prefix('\u{feff}')
@@ -543,8 +570,8 @@ impl<'a> Text<'a> {
         text
     }
 
-    /// Returns the ends of the lines that a hunk takes away from this place on, up to the next one
-    /// that it keeps: those that it adds replace them.
+    /// Returns the ends of the lines that a hunk removes from here to the next kept line: added
+    /// lines take them over.
     fn replaced_ends(&self, lines: &[PatchLine], at: usize) -> &[&'a [u8]] {
         let changed = lines
             .iter()
@@ -555,12 +582,12 @@ impl<'a> Text<'a> {
         self.ends.get(at..at + n_removed).unwrap_or_default()
     }
 
-    /// Gives every line but the last its end, and that one what the patch says or what the file
+    /// Gives every line but the last its end; the last one gets what the patch says or the file
     /// had.
     fn close(
         &self,
         out: &mut [(Vec<u8>, &'a [u8])],
-        placed: &[Placed<'_>],
+        placed: &[PlacedHunk<'_>],
         last_is_new: bool,
         common: &'a [u8],
     ) {
@@ -589,7 +616,7 @@ fn ends_in_word(text: &[u8]) -> bool {
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
 }
 
-/// Returns where a hunk begins by its own word, without so many lines at its begin.
+/// Returns the line that a hunk names, corrected for context lines ignored at its start.
 pub(super) fn named(hunk: &Hunk, n_left_out: usize) -> Option<usize> {
     hunk.line.and_then(|line| {
         usize::try_from(line)
@@ -605,7 +632,7 @@ fn has_context(hunk: &Hunk) -> bool {
         .any(|line| matches!(line, PatchLine::Keep(_)))
 }
 
-/// Says that a hunk could have stood in other places too.
+/// The note about a hunk that fits in several places.
 fn several(number: u64, line: u64, others: &[u64]) -> String {
     let lines = others
         .iter()
@@ -625,11 +652,11 @@ fn several(number: u64, line: u64, others: &[u64]) -> String {
     )
 }
 
-fn no_anchor(anchor: &str) -> Why {
-    Why::NoAnchor(anchor.to_owned())
+fn no_anchor(anchor: &str) -> HunkProblem {
+    HunkProblem::NoAnchor(anchor.to_owned())
 }
 
-/// A line of the patch without the `\r` that belongs to its end.
+/// A line of the patch without the `\r` of its end.
 fn bare(line: &str) -> &[u8] {
     line.as_bytes()
         .strip_suffix(b"\r")
@@ -653,14 +680,14 @@ mod tests {
         }
     }
 
-    fn patched(text: &str, hunks: &[Hunk], is_cancelled: bool) -> Result<Patched, Miss> {
+    fn patched(text: &str, hunks: &[Hunk], is_cancelled: bool) -> Result<PatchedText, HunkFailure> {
         let stop = AtomicBool::new(is_cancelled);
         apply(text.as_bytes(), hunks, &Stop::new(&stop, None))
     }
 
-    /// Looked for in all lines, once for each hunk, these would take minutes.
+    /// Searched in all lines for each hunk, these would take minutes.
     #[test]
-    fn many_hunks_are_put_into_many_lines() {
+    fn many_hunks_are_applied_to_many_lines() {
         let own: String = (0..N_LINES).map(|number| format!("{number}\n")).collect();
         let same = "same\n".repeat(N_LINES as usize);
         let numbers: Vec<u64> = (0..N_LINES).step_by(100).collect();
@@ -686,9 +713,9 @@ mod tests {
         }
     }
 
-    /// Compared anew in each place, or looked for in all that is taken, these would take minutes.
+    /// Compared at each position, or against all occupied ranges, these would take minutes.
     #[test]
-    fn neither_the_first_of_many_places_nor_fuzz_takes_long() {
+    fn many_candidate_places_and_fuzz_take_no_quadratic_time() {
         let same = "same\n".repeat(N_LINES as usize);
         let keep = |line: &str| PatchLine::Keep(line.into());
         let change = [PatchLine::Remove("same".into()), PatchLine::Add("x".into())];
@@ -704,8 +731,8 @@ mod tests {
                 && in_order.notes.len() == n_hunks
                 && in_order.by_number
         );
-        // Without its ends it is many lines, each of which stands in the file many times:
-        // everywhere, or nowhere for want of one more.
+        // Without its ends it is many lines, each of which occurs in the file many times:
+        // everywhere, or nowhere because one line is missing.
         let runs = format!("{}other\n", "same\n".repeat(999)).repeat(N_LINES as usize / 1000);
         for (text, n_lines) in [(&same, 50_000), (&runs, 999)] {
             let lines = [
@@ -715,9 +742,9 @@ mod tests {
                 &[keep("two")],
             ]
             .concat();
-            let missed = Miss {
+            let missed = HunkFailure {
                 hunk: 1,
-                why: Why::Nowhere { applied: false },
+                why: HunkProblem::Nowhere { applied: false },
             };
             assert_eq!(
                 patched(
@@ -734,10 +761,10 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_nobody_waits_for_is_put_nowhere() {
-        let cancelled = Miss {
+    fn a_cancelled_patch_is_not_applied() {
+        let cancelled = HunkFailure {
             hunk: 1,
-            why: Why::Cancelled,
+            why: HunkProblem::Cancelled,
         };
         assert_eq!(
             patched("a\n", &[hunk(None, "a", "b")], true),

@@ -9,28 +9,28 @@ use crate::alike::each_plain;
 use crate::root::as_path;
 use podbay_wire::Fault;
 
-/// Longest pattern taken; a longer one is no pattern but an attempt to keep the compiler busy.
+/// Longest pattern accepted; a longer one only keeps the compiler busy.
 const MAX_PATTERN: usize = 4096;
 
-/// What can be done about a pattern that is none.
-pub(super) const SIGNS: &str = "write `*` for any letters, and a backslash before a sign that is meant as it stands, such as `\\[` or `\\{`";
+/// Remedy for an invalid pattern.
+pub(super) const SIGNS: &str = "write `*` for any letters, and a backslash before a sign that is meant literally, such as `\\[` or `\\{`";
 
-/// A glob for paths, in ripgrep's and gitignore's manner: without a slash it matches a name at any
-/// depth, with one it starts at the folder; `*` and `?` stay within a name, `**` goes through
-/// folders, `{a,b}` is either. A part of it that is a name as it stands, such as `[id]`, matches
+/// A glob for paths, in the manner of ripgrep and gitignore: without a slash it matches a name at
+/// any depth, with one it starts at the folder; `*` and `?` stay within a name, `**` crosses
+/// folders, `{a,b}` is either. A component that is also a literal name, such as `[id]`, matches
 /// that name as well.
 #[derive(Debug)]
 pub(super) struct Pattern {
     /// Folders at its start without a wildcard: the search begins there, even if they are ignored
     /// or hidden.
     pub(super) folder: String,
-    /// Names below `folder` that a path can have; everything deeper cannot match.
+    /// Greatest depth of a match below `folder`.
     max_depth: usize,
-    /// Whether a name in it starts with a dot, so that hidden names are wanted.
+    /// Whether a component starts with a dot, so that hidden names are wanted.
     pub(super) names_hidden: bool,
-    /// Whether it says more of a file's name than that there is one.
+    /// Whether it restricts a file's name.
     pub(super) names_files: bool,
-    /// What it was made of, without what only says where it starts.
+    /// Its text without the leading folder.
     pub(super) text: String,
     set: GlobSet,
 }
@@ -40,8 +40,8 @@ impl Pattern {
         Self::with_start(field, text, |folder, glob| (folder, glob))
     }
 
-    /// A pattern for names by their plain forms. It starts at the top, since the folders that it
-    /// begins with may be other ones by their letters.
+    /// A pattern for names in their normalized form. It starts at the top, since its leading
+    /// folders may exist in other characters.
     pub(super) fn alike(field: &str, text: &str) -> Result<Self, Fault> {
         let of_all = |folder: &'_ str, glob: String| {
             if folder.is_empty() {
@@ -81,7 +81,7 @@ impl Pattern {
             (false, false) => format!("**/{name}"),
             (true, true) if name.is_empty() => "**".to_string(),
             (true, true) => format!("{name}/**"),
-            // A folder alone stands for all that is in it.
+            // A folder alone matches everything in it.
             (false, true) => format!("**/{name}/**"),
         };
         let max_depth =
@@ -106,7 +106,7 @@ impl Pattern {
         })
     }
 
-    /// One path as it stands, whatever signs are in it.
+    /// A pattern for one literal path, whatever characters it has.
     pub(super) fn plain(field: &str, path: &str) -> Result<Self, Fault> {
         let text = path.trim_start_matches('/');
         let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
@@ -120,7 +120,7 @@ impl Pattern {
         })
     }
 
-    /// Says whether a path matches, seen from where the pattern starts.
+    /// Returns whether a path, relative to the pattern's start, matches.
     pub(super) fn is_match(&self, path: &[u8]) -> bool {
         let Some(below) = below(path, self.folder.as_bytes()).filter(|below| !below.is_empty())
         else {
@@ -130,21 +130,20 @@ impl Pattern {
             && self.set.is_match(as_path(below))
     }
 
-    /// Says whether what matches can lie in a folder, or below it.
+    /// Returns whether a match can be in a folder, or below it.
     pub(super) fn reaches(&self, folder: &[u8]) -> bool {
         self.leads_through(folder)
             || below(folder, self.folder.as_bytes())
                 .is_some_and(|below| self.max_depth == usize::MAX || depth(below) < self.max_depth)
     }
 
-    /// Says whether a folder is one of those that the pattern names before its first wildcard.
+    /// Returns whether a folder is one of those before the first wildcard.
     pub(super) fn leads_through(&self, folder: &[u8]) -> bool {
         !folder.is_empty() && below(self.folder.as_bytes(), folder).is_some()
     }
 }
 
-/// Returns a pattern with its letters in their plain form; what is an operator then, and was none,
-/// is escaped.
+/// Normalizes the characters of a pattern; a character that becomes an operator is escaped.
 fn plain_pattern(text: &str) -> String {
     each_plain(text, |letter| {
         if is_special(letter) || letter == ',' {
@@ -161,7 +160,7 @@ fn compiled(field: &str, glob: &str) -> Result<GlobSet, Fault> {
         .backslash_escape(true)
         .empty_alternates(true)
         .build();
-    // Without the text of the pattern: what was put before it is not the model's.
+    // Without the text of the pattern, which has a prefix that the model did not write.
     let glob = glob.map_err(|error| invalid(field, format!("{}; {SIGNS}", error.kind())))?;
     let set = GlobSetBuilder::new().add(glob).build();
     set.map_err(|_| {
@@ -172,7 +171,7 @@ fn compiled(field: &str, glob: &str) -> Result<GlobSet, Fault> {
     })
 }
 
-/// Returns the part of a path below a folder; the empty folder is that of all.
+/// Returns the part of a path below a folder; the empty folder contains all.
 fn below<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
     if folder.is_empty() {
         return Some(path);
@@ -210,8 +209,8 @@ fn components(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns a pattern that matches what this one does, and the name that it is where it is one:
-/// `[id]` is one letter of two, and the name of a folder in many projects.
+/// Returns a pattern that also matches its own text as a name: `[id]` is a character class, and a
+/// folder name in many projects.
 fn or_itself(component: &str) -> String {
     if !component.contains(['[', ']', '{', '}', '\\']) {
         return component.to_owned();
@@ -230,12 +229,12 @@ fn escaped(name: &str) -> String {
     out
 }
 
-/// What `exclude` leaves out, folders with all they hold; several patterns may be separated by
+/// Compiles `exclude`, which excludes folders with their contents; patterns may be separated by
 /// commas.
 pub(super) fn excluded(field: &str, text: &str) -> Result<Gitignore, Fault> {
     check_length(field, text)?;
     let mut builder = GitignoreBuilder::new("/");
-    // Git takes an open bracket as a letter; a model that leaves one open means something else.
+    // Git takes an unclosed bracket literally; a model that leaves one open means something else.
     builder.allow_unclosed_class(false);
     for part in split_commas(text) {
         let part = components(part)
@@ -252,8 +251,8 @@ pub(super) fn excluded(field: &str, text: &str) -> Result<Gitignore, Fault> {
         .map_err(|error| invalid(field, without_pattern(&error)))
 }
 
-/// Returns what is wrong, without the text of the pattern: what was put before it is not the
-/// model's.
+/// Returns the error without the text of the pattern, which has a prefix that the model did not
+/// write.
 fn without_pattern(error: &ignore::Error) -> String {
     match error {
         ignore::Error::Glob { err, .. } => err.clone(),
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_ties_the_pattern_to_the_folder() {
+    fn a_slash_anchors_the_pattern_to_the_folder() {
         check("src/*.rs", "src/main.rs", true);
         check("src/*.rs", "src/deep/main.rs", false);
         check("src/*.rs", "other/src/main.rs", false);
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn two_stars_go_through_folders() {
+    fn two_stars_match_across_folders() {
         check("**/*.rs", "main.rs", true);
         check("src/**", "src/a/b.c", true);
         check("src/**/*.rs", "src/main.rs", true);
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_a_name_matches_that_name() {
+    fn a_component_matches_its_own_text_as_a_name() {
         check("app/[id]/page.tsx", "app/[id]/page.tsx", true);
         check("app/[id]/page.tsx", "app/i/page.tsx", true);
         check("app/[id]/page.tsx", "app/x/page.tsx", false);
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_that_a_match_can_lie_in_are_reached() {
+    fn only_folders_that_can_contain_a_match_are_reached() {
         let reaches = |pattern: &str, folder: &str| {
             Pattern::new("pattern", pattern)
                 .expect("a pattern")
@@ -421,12 +420,12 @@ mod tests {
     }
 
     #[test]
-    fn commas_within_braces_separate_nothing() {
+    fn commas_within_braces_do_not_separate() {
         assert_eq!(split_commas("*.ts, *.{js,jsx},"), ["*.ts", "*.{js,jsx}"]);
     }
 
     #[test]
-    fn patterns_that_are_none_say_why() {
+    fn invalid_patterns_say_why() {
         let problem = |pattern: &str| {
             Pattern::new("pattern", pattern)
                 .expect_err("not a pattern")

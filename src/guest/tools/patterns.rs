@@ -1,9 +1,7 @@
-//! Which files a search is about, by their paths: what `glob` finds, and what the argument `glob`
-//! of `grep` says.
+//! Which files a search covers, by path: what `glob` finds, and the argument `glob` of `grep`.
 //!
-//! Both mean the same. Several patterns are separated by commas, and one with `!` before it leaves
-//! out what it matches. A pattern is seen from the folder that is searched, and from the project's
-//! own.
+//! Both have the same syntax. Patterns are separated by commas; one with `!` in front excludes. A
+//! pattern is matched against the path from the searched folder, and from the project's.
 
 use ignore::gitignore::Gitignore;
 use nix::sys::stat::SFlag;
@@ -24,7 +22,7 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::unquoted;
 
-/// Signs of a keyboard for which others are often set.
+/// ASCII characters that are often replaced by typographic ones.
 const LOOKED_LIKE: [char; 4] = ['\'', '"', '-', ' '];
 
 #[derive(Debug, Default)]
@@ -32,11 +30,11 @@ pub(super) struct Patterns {
     /// None: all files.
     pub(super) wanted: Vec<Pattern>,
     unwanted: Vec<Gitignore>,
-    /// The folder that is searched, from the project's.
+    /// The searched folder, from the project's.
     above: Vec<u8>,
-    /// Names are seen by their plain forms, as the patterns have them.
+    /// Names are compared in normalized form, as the patterns are.
     by_likeness: bool,
-    /// What is to be said of how they were read.
+    /// Notes on how the patterns were interpreted.
     pub(super) notes: Vec<String>,
 }
 
@@ -55,7 +53,7 @@ impl Patterns {
         }
     }
 
-    /// Reads what a call says; `above` is the folder that it searches, without a slash at its end.
+    /// Parses the argument of a call; `above` is the searched folder, without a trailing slash.
     pub(super) fn new(root: &Root, above: &[u8], field: &str, text: &str) -> Result<Self, Fault> {
         let mut patterns = Self::all(above);
         let stands = |name: &str| {
@@ -75,7 +73,7 @@ impl Patterns {
             ));
         }
         let text = quoted.as_deref().unwrap_or(text);
-        // A name may have a comma in it.
+        // A name may contain a comma.
         let parts = if text.contains(',') && (stands(text) || quoted.is_some()) {
             vec![text]
         } else {
@@ -104,8 +102,8 @@ impl Patterns {
         Ok(patterns)
     }
 
-    /// Returns the same for names whose letters only look like those of the patterns; `None`: no
-    /// other name looks like them.
+    /// Returns the same patterns for look-alike names; `None`: no other characters look like
+    /// theirs.
     pub(super) fn alike(&self) -> Option<Self> {
         let may_be_other = |text: &str| !text.is_ascii() || text.contains(LOOKED_LIKE);
         if !self
@@ -130,8 +128,8 @@ impl Patterns {
         })
     }
 
-    /// Returns what is to be said of a pattern that found nothing and has backslashes where slashes
-    /// are meant: before letters, or behind a folder's name.
+    /// Returns a note on a pattern that found nothing and has backslashes where slashes were
+    /// probably meant: before letters, or after a folder's name.
     pub(super) fn backslashes(&self, root: &Root) -> Option<String> {
         let slashed = |pattern: &Pattern| {
             let (folder, rest) = pattern.text.split_once('\\')?;
@@ -153,18 +151,18 @@ impl Patterns {
         ))
     }
 
-    /// Leaves out what matches this as well.
+    /// Excludes matches of this as well.
     pub(super) fn without(mut self, unwanted: Gitignore) -> Self {
         self.unwanted.push(unwanted);
         self
     }
 
-    /// Whether hidden names are wanted.
+    /// Returns whether hidden names are wanted.
     pub(super) fn names_hidden(&self) -> bool {
         self.wanted.iter().any(|pattern| pattern.names_hidden)
     }
 
-    /// Decides on what a walk finds; `None`: the rules about hidden and ignored names do.
+    /// Decides on an entry of a walk; `None`: the rules about hidden and ignored names decide.
     pub(super) fn select(&self, entry: &Entry<'_>) -> Option<bool> {
         if entry.kind == Kind::Folder {
             self.select_folder(entry)
@@ -195,7 +193,7 @@ impl Patterns {
     }
 
     fn select_file(&self, entry: &Entry<'_>) -> Option<bool> {
-        // The patterns are cheaper than the rules and leave out more.
+        // The patterns are cheaper than the rules and exclude more.
         let path = entry.path();
         let mut is_named = false;
         if !self.wanted.is_empty() {
@@ -227,7 +225,7 @@ impl Patterns {
         })
     }
 
-    /// Returns a path as the patterns see it.
+    /// Returns the forms of a path that the patterns are matched against.
     fn seen<'a>(&self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let from_above = match path.strip_prefix(self.above.as_slice()) {
             Some([b'/', rest @ ..]) if !self.above.is_empty() => Some(rest),
@@ -249,8 +247,8 @@ impl Patterns {
         })
     }
 
-    /// Returns where to walk: in each folder that a pattern names before its first wildcard, also
-    /// if links lead there. One that is not there needs no walk.
+    /// Returns where to walk: each folder that a pattern names before its first wildcard, also
+    /// through links. A missing one needs no walk.
     pub(super) fn starts(&self, root: &Root) -> Result<Vec<Start>, Fault> {
         if self.wanted.is_empty() {
             let path = BytesPath::from_bytes(self.above.as_slice());
@@ -267,8 +265,8 @@ impl Patterns {
                 .split(|byte| *byte == b'/')
                 .any(|name| name == b"..")
             {
-                // What was allowed is to look in the folder that `path` names. A path that leads
-                // out of the project is said to.
+                // The call may search the folder `path` only. A path out of the project is an
+                // error.
                 root.descend(&BytesPath::from_bytes(from_above.as_slice()))?;
                 return Err(invalid(
                     "pattern",
@@ -311,7 +309,7 @@ impl Patterns {
     }
 }
 
-/// Returns the name that a pattern is in git's quotes.
+/// Returns the unquoted name of a pattern in git's quotes.
 fn in_quotes(text: &str) -> Option<String> {
     let (name, rest) = unquoted(text.trim().as_bytes())?;
     if rest.is_empty() && !name.is_empty() {
@@ -329,7 +327,7 @@ fn join_some(folder: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Says whether a path is that of a folder, or lies below it.
+/// Returns whether a path is that of a folder, or below it.
 fn lies_in(path: &[u8], folder: &[u8]) -> bool {
     folder.is_empty()
         || path

@@ -9,17 +9,17 @@ use nix::sys::stat::FileStat;
 
 use super::MAX_OUTPUT;
 use super::Workspace;
-use super::certain_encoding::Certain;
+use super::detected_encoding::DetectedEncoding;
 use super::edit_file::MAX_BYTES;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
-use super::mark::Marking;
+use super::mark::MarkingReader;
 use super::mark::read_on;
 use super::page;
-use super::page::Found;
+use super::page::LineRange;
 use super::page::Page;
-use super::page::Wanted;
-use super::seen::Seen;
+use super::page::PageResult;
+use super::seen::SeenFiles;
 use super::stop::Stop;
 use super::stop::Stoppable;
 use podbay_wire::BytesPath;
@@ -34,13 +34,13 @@ use podbay_wire::ReadFile;
 use podbay_wire::message::Data;
 use podbay_wire::shown_text;
 
-/// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
+/// How far a file is searched for NUL bytes; git and ripgrep look about as far.
 pub(super) const SNIFFED: usize = 8 * 1024;
 
-/// What a file is that has zero bytes and is nothing better known.
+/// Description of a file with zero bytes and no better known type.
 pub(super) const BINARY: &str = "binary file";
 
-/// Largest image, in bytes: what models look at is scaled down anyway, and it must fit a frame.
+/// Largest image, in bytes: models scale images down anyway, and it must fit a frame.
 const MAX_IMAGE: u64 = 4 * 1024 * 1024;
 
 /// Most files one call reads through a cursor.
@@ -50,7 +50,7 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &ReadFile,
     stop: &AtomicBool,
 ) -> Result<Read, Fault> {
@@ -61,7 +61,7 @@ pub(super) fn run(
     if call.limit == 0 {
         return Err(invalid("limit", "must be at least 1"));
     }
-    let wanted = Wanted {
+    let wanted = LineRange {
         first_line: call.offset.max(1),
         n_lines: call.limit,
         n_bytes,
@@ -81,7 +81,7 @@ pub(super) fn run(
     }
 }
 
-/// Reads an image as it is, where that is wanted and the file is one.
+/// Returns an image as it is, where images are wanted and the file is one.
 pub(super) fn image(workspace: &Workspace, call: &ReadFile) -> Result<Option<Image>, Fault> {
     let (true, Some(path), None) = (call.images, &call.path, &call.cursor) else {
         return Ok(None);
@@ -131,10 +131,10 @@ fn image_kind(start: &[u8]) -> Option<ImageKind> {
 /// used up.
 fn several(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     cursor: &str,
     call: &ReadFile,
-    wanted: Wanted,
+    wanted: LineRange,
     stop: &Stop<'_>,
 ) -> Result<Read, Fault> {
     let mut unread = workspace
@@ -150,7 +150,7 @@ fn several(
             seen,
             &path,
             call.protected,
-            Wanted {
+            LineRange {
                 first_line: 1,
                 n_bytes,
                 ..wanted
@@ -167,7 +167,7 @@ fn several(
                 workspace.cursors.give_back(cursor, unread);
                 return Err(Fault::Cancelled);
             }
-            // One file that is gone does not spoil the others.
+            // One missing file does not spoil the others.
             Err(fault) => files.push(FileText {
                 fault: Some(fault),
                 ..nothing(path)
@@ -185,10 +185,10 @@ fn several(
 
 fn read(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     path: &BytesPath,
     protected: bool,
-    wanted: Wanted,
+    wanted: LineRange,
     stop: &Stop<'_>,
 ) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
@@ -196,8 +196,8 @@ fn read(
     let size = stat.st_size as u64;
     let (found, encoding, mark) = pages(path, &file, &stat, wanted, stop)?;
     let page = match found {
-        Found::Page(page) => page,
-        Found::BehindTheEnd(n_lines) => {
+        PageResult::Page(page) => page,
+        PageResult::BehindTheEnd(n_lines) => {
             let problem = format!(
                 "line {} is behind the end; {path} has {n_lines} lines",
                 wanted.first_line
@@ -216,7 +216,7 @@ fn read(
         Ok(text) => (text, encoding),
         Err(error) => (shown_text(error.as_bytes()).into_owned(), Encoding::Lossy),
     };
-    // A line that was cut was not shown.
+    // A truncated line was not shown.
     let (n_shown, more_follows) = if cut_lines > 0 {
         (0, true)
     } else {
@@ -238,15 +238,15 @@ fn read(
     })
 }
 
-/// Finds out what kind of text the file is and reads the page of it; also returns how it is written
-/// and the mark of all of it.
+/// Detects the kind of text and reads a page of it; also returns its encoding and the mark of the
+/// whole file.
 fn pages(
     path: &BytesPath,
     file: &File,
     stat: &FileStat,
-    wanted: Wanted,
+    wanted: LineRange,
     stop: &Stop<'_>,
-) -> Result<(Found, Encoding, Mark), Fault> {
+) -> Result<(PageResult, Encoding, Mark), Fault> {
     let size = stat.st_size as u64;
     let failed = |error: std::io::Error| {
         if stop.is_cancelled() {
@@ -257,12 +257,14 @@ fn pages(
             problem: error.to_string(),
         }
     };
-    let mut reader =
-        BufReader::with_capacity(64 * 1024, Marking::new(Stoppable::new(file, stop), stat));
+    let mut reader = BufReader::with_capacity(
+        64 * 1024,
+        MarkingReader::new(Stoppable::new(file, stop), stat),
+    );
     let start = reader.fill_buf().map_err(failed)?;
     let start = &start[..start.len().min(SNIFFED)];
     let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
-    if let Some(encoding) = Certain::wide(start) {
+    if let Some(encoding) = DetectedEncoding::wide(start) {
         if size > MAX_BYTES {
             return Err(Fault::TooLarge {
                 path: path.clone(),
@@ -270,14 +272,14 @@ fn pages(
                 limit: MAX_BYTES,
             });
         }
-        let is_marked_utf16 = matches!(encoding, Certain::Utf16(_))
+        let is_marked_utf16 = matches!(encoding, DetectedEncoding::Utf16(_))
             && matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let mut bytes = Vec::new();
         (&mut reader)
             .take(MAX_BYTES)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
-        let found = page_of(&Encoded::of(&bytes), wanted).map_err(failed)?;
+        let found = page_of(&EncodedText::of(&bytes), wanted).map_err(failed)?;
         read_on(&mut reader).map_err(failed)?;
         let mark = reader.into_inner().finish(file).map_err(failed)?;
         let encoding = if is_marked_utf16 {
@@ -302,10 +304,10 @@ fn pages(
     let found = page::read(&mut reader, size, wanted).map_err(failed)?;
     read_on(&mut reader).map_err(failed)?;
     let mark = reader.into_inner().finish(file).map_err(failed)?;
-    // A file without line feeds may have lines all the same, also where the first one wanted is
-    // behind its end.
+    // A file without line feeds may still have lines, also where the first wanted one is behind its
+    // end.
     let is_odd =
-        has_returns_alone || matches!(&found, Found::Page(page) if may_be_encoded(&page.text));
+        has_returns_alone || matches!(&found, PageResult::Page(page) if may_be_encoded(&page.text));
     let other = if is_odd && stat.st_size as u64 <= MAX_BYTES {
         in_encoding(file, wanted).map_err(failed)?
     } else {
@@ -315,39 +317,44 @@ fn pages(
     Ok((found, encoding, mark))
 }
 
-/// Returns whether some lines may mean something else than the bytes that they have.
+/// Returns whether the bytes may not be the text.
 fn may_be_encoded(text: &[u8]) -> bool {
-    !text.is_ascii() || Certain::may_switch(text) || memchr::memmem::find(text, b"~~").is_some()
+    !text.is_ascii()
+        || DetectedEncoding::may_switch(text)
+        || memchr::memmem::find(text, b"~~").is_some()
 }
 
-/// Reads a page of a file whose bytes are not its text: all of it says what it is, as for an edit.
-/// `None`: they are, in UTF-8.
-fn in_encoding(mut file: &File, wanted: Wanted) -> std::io::Result<Option<(Found, Encoding)>> {
+/// Reads a page of a file in another encoding, detected from the whole file as for an edit. `None`:
+/// it is UTF-8.
+fn in_encoding(
+    mut file: &File,
+    wanted: LineRange,
+) -> std::io::Result<Option<(PageResult, Encoding)>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    let encoded = Encoded::of(&bytes);
-    if encoded.is_plain() {
+    let encoded_text = EncodedText::of(&bytes);
+    if encoded_text.is_plain() {
         return Ok(None);
     }
-    let utf8 = if encoded.is_broken() {
+    let utf8 = if encoded_text.is_broken() {
         Encoding::Lossy
     } else {
         Encoding::Utf8
     };
     Ok(Some((
-        page_of(&encoded, wanted)?,
-        encoded.name().map_or(utf8, Encoding::Guessed),
+        page_of(&encoded_text, wanted)?,
+        encoded_text.name().map_or(utf8, Encoding::Guessed),
     )))
 }
 
-fn page_of(encoded: &Encoded<'_>, wanted: Wanted) -> std::io::Result<Found> {
-    let text = encoded.text.as_bytes();
+fn page_of(encoded_text: &EncodedText<'_>, wanted: LineRange) -> std::io::Result<PageResult> {
+    let text = encoded_text.text.as_bytes();
     let text = text.strip_prefix(UTF8_MARK).unwrap_or(text);
     page::read(text, text.len() as u64, wanted)
 }
 
-/// Names what a file is that no one should read as text.
+/// Names the type of a file that should not be read as text.
 pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
     let kind = match start {
         [0x89, b'P', b'N', b'G', ..] if is_png(start) => "PNG image",
@@ -387,18 +394,17 @@ pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
             ..,
         ] => "WebP image",
         [b'%', b'P', b'D', b'F', b'-', ..] => "PDF document",
-        [b'P', b'K', 3, 4, ..] => "ZIP archive (or a file made like one)",
+        [b'P', b'K', 3, 4, ..] => "ZIP archive (or a format based on it)",
         [0x1f, 0x8b, ..] => "gzip archive",
         [0x7f, b'E', b'L', b'F', ..] => "program or library",
         _ if start.starts_with(b"SQLite format 3\0") => "SQLite database",
-        _ if start.contains(&0) && Certain::wide(start).is_none() => BINARY,
+        _ if start.contains(&0) && DetectedEncoding::wide(start).is_none() => BINARY,
         _ => return None,
     };
     Some(kind)
 }
 
-/// Returns whether the signature and the whole first chunk of a PNG are there, with a size that is
-/// one.
+/// Returns whether the signature and the whole first chunk of a PNG are present, with a valid size.
 fn is_png(start: &[u8]) -> bool {
     start.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")
         && start.len() >= 33
@@ -407,7 +413,7 @@ fn is_png(start: &[u8]) -> bool {
             .all(|side| side.iter().any(|byte| *byte != 0))
 }
 
-/// Returns whether a file begins as text does: a letter may be cut where it was read no further.
+/// Returns whether a file begins like text; its last character may be incomplete.
 fn is_text(start: &[u8]) -> bool {
     !start.contains(&0)
         && std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true)

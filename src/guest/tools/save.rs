@@ -1,17 +1,17 @@
-//! How files are changed.
+//! Writing files.
 //!
-//! A file is written beside its old self and renamed over it, so that a reader sees the old or the
-//! new one, never half of one, and a full disk leaves the old one alone. Its mode and group are
-//! kept. A link is followed to the file it means, which is replaced; the link stays.
+//! A file is written beside its old version and renamed over it, so that a reader sees the old or
+//! the new one, and a full disk leaves the old one alone. Mode and group are kept. A link is
+//! followed to its file, which is replaced; the link stays.
 //!
-//! In three cases the old file is written in place instead, as editors do (vim's
+//! In three cases the old file is overwritten in place instead, as editors do (vim's
 //! `backupcopy=auto`), because replacing it would break something that was set up on purpose:
-//! - it has other names (hard links): they would go on showing the old text;
+//! - it has other names (hard links), which would keep the old text;
 //! - its owner or group cannot be given to a new file;
-//! - no new file can be made in its folder, or the file is a mount of its own.
+//! - no new file can be created in its folder, or the file is a mount point.
 //!
-//! The room for the new text is then reserved before the first byte is overwritten. Extended
-//! attributes and access lists of a file that is replaced are not carried over.
+//! The space for the new text is then reserved before the first byte is overwritten. Extended
+//! attributes and access lists of a replaced file are lost.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -48,7 +48,7 @@ use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
 use super::mark;
-use super::spot::refused;
+use super::target_entry::refused;
 use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::check_regular;
@@ -62,26 +62,26 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::Mark;
 
-/// Links followed from one name to the next; the kernel's own number.
+/// Most links followed in sequence; the kernel's own number.
 const MAX_LINKS: u32 = 40;
 
-/// How far from its end a file is looked at for its line ends.
+/// How far from its end a file is searched for its line ends.
 const LAST_LINES: u64 = 64 * 1024;
 
-/// Where a file is or would be: an open folder and the name in it, which is not a link.
+/// The target of a path: an open folder and a name in it that is not a link.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TargetFile {
     path: BytesPath,
     pub(super) folder: OwnedFd,
     pub(super) name: Vec<u8>,
-    /// What stands there now.
+    /// What exists there now.
     old: Option<FileStat>,
-    /// Whether a link led here from where the path ends.
+    /// Whether the path ended at a link that led here.
     pub(super) linked: bool,
     pub(super) made: MadeFolders,
 }
 
-/// Says what to do about a path that ends with a slash, where no folder is there.
+/// The fault for a path that ends with a slash where no folder exists.
 fn not_a_folder(root: &Root, path: &BytesPath, fault: Fault, parents: Parents) -> Fault {
     let Some(bare) = path.as_bytes().strip_suffix(b"/") else {
         return fault;
@@ -103,16 +103,16 @@ fn not_a_folder(root: &Root, path: &BytesPath, fault: Fault, parents: Parents) -
     }
 }
 
-/// Whether missing parent folders are made.
+/// Whether missing parent folders are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parents {
     Make,
     MustExist,
 }
 
-impl Place {
-    /// Finds the place a path means, through links as long as they stay in the project; one with a
-    /// protected name only where that is allowed.
+impl TargetFile {
+    /// Resolves a path, through links that stay in the project; a protected name only where that is
+    /// allowed.
     pub(super) fn find(
         root: &Root,
         path: &BytesPath,
@@ -127,8 +127,8 @@ impl Place {
         for n_links in 0..MAX_LINKS {
             if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".."
             {
-                // Only a folder can be meant: say what is there instead, or what to do where
-                // nothing is.
+                // Only a folder can be meant: report what exists instead, or the remedy where
+                // nothing does.
                 let missing = root
                     .open_directory(&BytesPath::from_bytes(relative.as_slice()))
                     .err();
@@ -180,14 +180,14 @@ impl Place {
             if target.starts_with(b"/") {
                 return Err(root.outside(path, target));
             }
-            // The kernel resolves the joined text from the project's folder, so `..` in it means
-            // what it means in the link.
+            // The kernel resolves the joined path from the project's folder, so `..` means what it
+            // means in the link.
             relative = join(parent, target);
         }
         Err(fault(path, Errno::ELOOP))
     }
 
-    /// Returns where it lies from the project's folder, whatever links it was named through.
+    /// Returns its path from the project's folder, with links resolved.
     pub(super) fn real(&self, root: &Root) -> Result<Vec<u8>, Fault> {
         Ok(join(
             root.real(&self.path, &self.folder)?.as_bytes(),
@@ -195,7 +195,7 @@ impl Place {
         ))
     }
 
-    /// Returns what the kernel says of what stands there.
+    /// Returns the metadata of what exists there.
     pub(super) fn stat(&self) -> Option<&FileStat> {
         self.old.as_ref()
     }
@@ -204,7 +204,7 @@ impl Place {
         self.old.is_some()
     }
 
-    /// Opens what stands there for reading, with what it is like at this moment.
+    /// Opens the file for reading, with its current metadata.
     pub(super) fn open(&self) -> Result<(File, FileStat), Fault> {
         let flags = OFlag::O_RDONLY
             | OFlag::O_NOFOLLOW
@@ -219,7 +219,7 @@ impl Place {
         Ok((File::from(fd), stat))
     }
 
-    /// Returns so many bytes from the beginning of the file, if it can be read.
+    /// Returns the first bytes of the file, if it can be read.
     pub(super) fn beginning(&self, most: u64) -> Option<Vec<u8>> {
         let mut start = Vec::new();
         let (file, _) = self.open().ok()?;
@@ -227,8 +227,8 @@ impl Place {
         Some(start)
     }
 
-    /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has
-    /// none near its end, has no say.
+    /// Returns whether the last line end of the file is `\r\n`; `false` where it cannot be read, or
+    /// has none near its end.
     pub(super) fn ends_lines_with_returns(&self) -> bool {
         let Ok((file, stat)) = self.open() else {
             return false;
@@ -242,7 +242,7 @@ impl Place {
         read.is_ok() && newline.is_some_and(|at| at > 0 && end[at - 1] == b'\r')
     }
 
-    /// Finds out what stands there, and what it is like at this moment.
+    /// Returns the mark of the current file, with its metadata.
     pub(super) fn mark(&self) -> Result<(Mark, FileStat), Fault> {
         let (file, stat) = self.open()?;
         let mark =
@@ -250,8 +250,7 @@ impl Place {
         Ok((mark, stat))
     }
 
-    /// Puts `content` there. With `read` the file must still be the one that was read, as it was
-    /// then.
+    /// Writes `content`. With `read` the file must still be the one that was read, unchanged.
     pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         match self.old {
             None => self.create(content)?,
@@ -261,8 +260,7 @@ impl Place {
         Ok(())
     }
 
-    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back.
-    /// Returns how long it was.
+    /// Appends `content`; a partial write on a full disk is rolled back. Returns the old length.
     pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
@@ -281,7 +279,7 @@ impl Place {
         let temporary = Temporary::beside(self, Mode::from_bits_truncate(0o666)).map_err(failed)?;
         temporary.fill(content).map_err(failed)?;
         match temporary.rename(RenameFlags::RENAME_NOREPLACE) {
-            // Some file systems know no flags.
+            // Some file systems know no rename flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 temporary.rename(RenameFlags::empty()).map_err(failed)
             }
@@ -303,15 +301,15 @@ impl Place {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let in_place = match self.writable(OFlag::empty()) {
-            // A program that runs cannot be written to but can be replaced.
+            // A running program cannot be written to but can be replaced.
             Err(Errno::ETXTBSY) => None,
             other => Some(other.map_err(failed)?),
         };
         if old.st_nlink == 1 {
             match self.swap(old, content, read) {
-                Err(Swap::Refused(errno)) if in_place.is_none() => return Err(failed(errno)),
-                Err(Swap::Refused(_)) => {}
-                Err(Swap::Failed(fault)) => return Err(fault),
+                Err(SwapError::Refused(errno)) if in_place.is_none() => return Err(failed(errno)),
+                Err(SwapError::Refused(_)) => {}
+                Err(SwapError::Failed(fault)) => return Err(fault),
                 Ok(()) => return Ok(()),
             }
         }
@@ -321,8 +319,8 @@ impl Place {
         }
     }
 
-    /// Writes over what is there. With `read` the file must still be the one that was read, as it
-    /// was then.
+    /// Overwrites the file in place. With `read` the file must still be the one that was read,
+    /// unchanged.
     pub(super) fn write_in_place(
         &self,
         content: &[u8],
@@ -347,32 +345,37 @@ impl Place {
         }
         reserve(&fd, 0, content.len()).map_err(|errno| fault(&self.path, errno))?;
         let mut file = File::from(fd);
-        // Past this point a failure is no "nothing was changed": only a broken disk or one that
-        // cannot reserve room comes here.
+        // From here on a failure does not mean "nothing was changed": it takes a broken disk, or
+        // one that cannot reserve space.
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
             doing: format!("write {} in place", self.path),
-            problem: format!("{error}; the file now holds a part of the new text, so write all of it once more"),
+            problem: format!("{error}; the file now contains only a part of the new text: write all of it again"),
         })
     }
 
     /// Replaces the file by a new one of the same mode, owner and group.
-    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Swap> {
-        let failed = |errno| Swap::Failed(fault(&self.path, errno));
-        // The new file is private until it has the mode of the old one: that one may be 0600.
+    fn swap(
+        &self,
+        old: &FileStat,
+        content: &[u8],
+        read: Option<&FileStat>,
+    ) -> Result<(), SwapError> {
+        let failed = |errno| SwapError::Failed(fault(&self.path, errno));
+        // The new file is private until it has the mode of the old one, which may be 0600.
         let temporary = match Temporary::beside(self, Mode::from_bits_truncate(0o600)) {
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT)) => return Err(failed(errno)),
-            other => other.map_err(Swap::Refused)?,
+            other => other.map_err(SwapError::Refused)?,
         };
         let new = fstat(&temporary.file).map_err(failed)?;
         if new.st_uid != old.st_uid {
-            return Err(Swap::Refused(Errno::EPERM));
+            return Err(SwapError::Refused(Errno::EPERM));
         }
         if new.st_gid != old.st_gid {
             fchown(&temporary.file, None, Some(Gid::from_raw(old.st_gid)))
-                .map_err(Swap::Refused)?;
+                .map_err(SwapError::Refused)?;
         }
         temporary.fill(content).map_err(failed)?;
-        // Set-user-id bits go, as they do when the kernel sees a write.
+        // Set-user-id bits are dropped, as the kernel does on a write.
         fchmod(
             &temporary.file,
             Mode::from_bits_truncate(old.st_mode & 0o1777),
@@ -385,20 +388,20 @@ impl Place {
                 AtFlags::AT_SYMLINK_NOFOLLOW,
             );
             if !now.is_ok_and(|now| is_same(read, &now)) {
-                return Err(Swap::Failed(Fault::Changed {
+                return Err(SwapError::Failed(Fault::Changed {
                     path: self.path.clone(),
                 }));
             }
         }
         temporary
             .rename(RenameFlags::empty())
-            .map_err(Swap::Refused)?;
+            .map_err(SwapError::Refused)?;
         temporary.keep();
         Ok(())
     }
 
-    /// Without any write bit a file was made read-only on purpose, also where we could write all
-    /// the same (as root).
+    /// A file without any write bit was made read-only on purpose, even where we could write it (as
+    /// root).
     pub(super) fn check_writable(&self) -> Result<(), Fault> {
         match &self.old {
             Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly {
@@ -417,7 +420,7 @@ impl Place {
             | OFlag::O_CLOEXEC;
         let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty())?;
         let stat = fstat(&fd)?;
-        // It was a regular file when it was found.
+        // It was a regular file when it was resolved.
         if file_type(&stat) == SFlag::S_IFREG {
             Ok((fd, stat))
         } else {
@@ -426,13 +429,13 @@ impl Place {
     }
 }
 
-/// Folders made for a file, the outermost first, each with the folder it was made in; taken back if
-/// the file was not written.
+/// Folders created for a file, the outermost first, each with its parent; removed again if the file
+/// was not written.
 #[derive(Debug, Default)]
 pub(super) struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
 
 impl MadeFolders {
-    /// Leaves the folders there: what they were made for is done.
+    /// Keeps the folders: the file was written.
     pub(super) fn keep(&mut self) {
         self.0.clear();
     }
@@ -446,17 +449,16 @@ impl Drop for MadeFolders {
     }
 }
 
-enum Swap {
+enum SwapError {
     /// The file can perhaps still be written in place.
     Refused(Errno),
     Failed(Fault),
 }
 
-/// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on
-/// the way stay beneath.
+/// Creates the missing folders of `parent`; each prefix is resolved anew, so that links on the way
+/// stay beneath.
 ///
-/// One that is missing where the path goes back up again by `..` is not made: nothing would ever be
-/// in it.
+/// A missing folder that the path leaves again by `..` is not created: it would stay empty.
 pub(super) fn make_folders(
     root: &Root,
     path: &BytesPath,
@@ -484,7 +486,7 @@ pub(super) fn make_folders(
                 refuse_backslash(path, name)?;
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) => made.0.push((here, name.to_vec())),
-                    // Somebody else made it, or a link stands there that leads nowhere; opening it
+                    // Another process created it, or a dangling link has the name; opening it
                     // tells.
                     Err(Errno::EEXIST) => {}
                     Err(errno) => return Err(failed(errno)),
@@ -499,8 +501,8 @@ pub(super) fn make_folders(
     Ok(here)
 }
 
-/// Refuses to make a name with a backslash in it: where a path is written as on Windows, folders
-/// are meant. One that is there is what it is.
+/// Refuses to create a name with a backslash: a Windows path was probably meant. An existing one is
+/// accepted.
 pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Fault> {
     match with_slashes(path).filter(|_| name.contains(&b'\\')) {
         Some(slashed) => Err(refused(
@@ -514,18 +516,18 @@ pub(super) fn refuse_backslash(path: &BytesPath, name: &[u8]) -> Result<(), Faul
     }
 }
 
-/// A new file beside the one it will replace; it is gone when it is dropped without
+/// A new file beside the one it will replace; removed when it is dropped without
 /// [`Temporary::keep`].
 struct Temporary<'a> {
-    place: &'a Place,
+    place: &'a TargetFile,
     name: String,
     file: File,
     kept: std::cell::Cell<bool>,
 }
 
 impl<'a> Temporary<'a> {
-    fn beside(place: &'a Place, mode: Mode) -> Result<Self, Errno> {
-        // O_EXCL is what protects; the name is random so that nobody is in the way.
+    fn beside(place: &'a TargetFile, mode: Mode) -> Result<Self, Errno> {
+        // O_EXCL protects; the random name avoids collisions.
         let name = format!(
             ".podbay-{:016x}.tmp",
             RandomState::new().hash_one(&place.name)
@@ -583,8 +585,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Makes sure that the disk has room before anything is overwritten, where the file system can do
-/// that.
+/// Reserves disk space before anything is overwritten, where the file system supports it.
 fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
     if length == 0 {
         return Ok(());
@@ -595,7 +596,7 @@ fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
     }
 }
 
-/// Whether nobody touched the file between two looks at it.
+/// Returns whether a file is unchanged between two `stat` calls.
 pub(crate) fn is_same(a: &FileStat, b: &FileStat) -> bool {
     (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec)
         == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)

@@ -1,17 +1,16 @@
-//! What the model has last seen of the files that a call changes, so that what somebody else did to
-//! one since is not lost under it.
+//! What the model has last seen of the files that a call changes, so that changes made since by
+//! others are not overwritten.
 //!
-//! A file counts as seen when it was read, and when one of the file tools changed it. What a
-//! command changed does not: the model was not shown it. Only those changes ask that go by a line's
-//! number, put a whole new text there or take the file away; a change that names the text which it
-//! replaces finds it, or does not.
+//! A file counts as seen when it was read, and when a file tool changed it. A change by a command
+//! does not count: the model was not shown it. Only changes by line number, whole replacements and
+//! removals are checked; an edit that names the text which it replaces finds it or fails.
 //!
-//! A file with several names (hard links) is known by a name of its own besides, which is no path:
-//! whatever name it was read by, a change by another one asks as well.
+//! A file with several names (hard links) is also known by an identity that is not a path: a change
+//! by another name than the one it was read by is checked as well.
 //!
-//! The host remembers, and says with each call what it knows of the files in it. Where a name leads
-//! to another file than it says, the call ends with the names that it must tell of, before anything
-//! is done.
+//! The host remembers, and sends with each call what it knows of the files in it. Where a name
+//! leads to another file, the call ends before any change and asks the host for the names that it
+//! needs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,9 +27,9 @@ use nix::sys::stat::fstat;
 
 use super::Workspace;
 use super::mark;
-use super::save::Place;
+use super::save::TargetFile;
 use super::save::errno_of;
-use super::spot::Spot;
+use super::target_entry::TargetEntry;
 use crate::beneath::Links;
 use crate::root::Root;
 use crate::root::fault;
@@ -44,22 +43,21 @@ use podbay_wire::Memo;
 use podbay_wire::Output;
 use podbay_wire::below;
 
-/// What is known of files in one call, and what is to be remembered of them behind it. Paths are
-/// those from the project's folder, whatever links they were named through.
+/// What is known of files in one call, and what the host must remember after it. Paths start at the
+/// project's folder, with links resolved.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// `None`: nobody remembers anything.
+pub(super) struct SeenFiles {
+    /// `None`: the host keeps no memory.
     told: Option<Vec<BytesPath>>,
     known: BTreeMap<Vec<u8>, Mark>,
-    /// What files with several names are known by, from the name that a call gives.
+    /// The identities of files with several names, by the name used in the call.
     shared: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
     untold: RefCell<BTreeSet<BytesPath>>,
     memos: RefCell<Vec<Memo>>,
 }
 
-impl Seen {
-    /// Takes what the host says with a call. Who only reads changes nothing that would have to be
-    /// known.
+impl SeenFiles {
+    /// Takes what the host sent with a call. Calls that only read need nothing.
     pub(super) fn of(call: &Call) -> Self {
         let known = match call {
             Call::ReadFile(_) => Some(Known::default()),
@@ -79,9 +77,9 @@ impl Seen {
         }
     }
 
-    /// Returns where a file lies from the project's folder, and from then on knows it by its other
-    /// names, too.
-    pub(super) fn real(&self, root: &Root, place: &Place) -> Result<Vec<u8>, Fault> {
+    /// Returns a file's path from the project's folder, and registers its identity if it has other
+    /// names.
+    pub(super) fn real(&self, root: &Root, place: &TargetFile) -> Result<Vec<u8>, Fault> {
         let real = place.real(root)?;
         if let Some(stat) = place.stat() {
             self.share(&real, stat);
@@ -89,7 +87,8 @@ impl Seen {
         Ok(real)
     }
 
-    /// Knows a file by its other names, too, if it has any. No path has a zero byte in it.
+    /// Registers the identity of a file with other names. It contains a zero byte, which no path
+    /// does.
     pub(super) fn share(&self, real: &[u8], stat: &FileStat) {
         if stat.st_nlink > 1 && self.told.is_some() {
             let shared = format!("\0{}:{}", stat.st_dev, stat.st_ino).into_bytes();
@@ -97,8 +96,8 @@ impl Seen {
         }
     }
 
-    /// Returns what the file was like when it was last seen; `None`: it never was, or the host has
-    /// to say so first.
+    /// Returns the mark of a file when it was last seen; `None`: it never was, or the host must be
+    /// asked first.
     pub(super) fn last(&self, real: &[u8]) -> Option<&Mark> {
         let told = self.told.as_ref()?;
         let shared = self.shared.borrow();
@@ -111,14 +110,13 @@ impl Seen {
                 self.untold.borrow_mut().insert(BytesPath::from_bytes(name));
             }
         }
-        // By whichever name it was seen last, that is noted under the shared one.
+        // The mark of the name used last is stored under the shared identity.
         shared
             .and_then(|shared| self.known.get(shared))
             .or_else(|| self.known.get(real))
     }
 
-    /// Refuses to go on before the host has said what it knows. It comes before whatever changes
-    /// anything.
+    /// Fails until the host has sent what it knows. Called before any change.
     pub(super) fn settle(&self) -> Result<(), Fault> {
         let paths: Vec<BytesPath> = self.untold.borrow().iter().cloned().collect();
         if paths.is_empty() {
@@ -128,13 +126,13 @@ impl Seen {
         }
     }
 
-    /// Returns whether a file that was seen holds something else now.
+    /// Returns whether a file that was seen has changed since.
     pub(super) fn is_stale(&self, real: &[u8], now: &[u8]) -> bool {
         self.last(real)
             .is_some_and(|last| *last != mark::of_text(now))
     }
 
-    /// Makes of what does not fit a file that has changed since it was seen.
+    /// Turns a fault into "changed since it was seen" where that is the reason.
     pub(super) fn outdated(&self, real: &[u8], now: &[u8], fault: Fault) -> Fault {
         if self.is_stale(real, now) {
             Fault::Outdated {
@@ -145,38 +143,38 @@ impl Seen {
         }
     }
 
-    /// Refuses to take away or to replace what stands on a spot where it is not what was seen.
-    pub(super) fn refuse_stale(&self, spot: &Spot) -> Result<(), Fault> {
-        let is_file = spot
+    /// Refuses to remove or replace an entry that has changed since it was seen.
+    pub(super) fn refuse_stale(&self, target_entry: &TargetEntry) -> Result<(), Fault> {
+        let is_file = target_entry
             .stat
             .as_ref()
             .is_some_and(|stat| file_type(stat) == SFlag::S_IFREG);
-        let Some(last) = self.last(&spot.real).filter(|_| is_file) else {
+        let Some(last) = self.last(&target_entry.real).filter(|_| is_file) else {
             return Ok(());
         };
-        if mark_on(spot)? == *last {
+        if mark_on(target_entry)? == *last {
             Ok(())
         } else {
             Err(Fault::Stale {
-                path: spot.path.clone(),
+                path: target_entry.path.clone(),
             })
         }
     }
 
-    /// Notes what a file that was known is like on its new spot.
-    pub(super) fn look_again(&self, spot: &Spot) {
-        if let Ok(mark) = mark_on(spot) {
-            self.note_change(&spot.real, mark);
+    /// Records the mark of a known file at its new place.
+    pub(super) fn record_move(&self, target_entry: &TargetEntry) {
+        if let Ok(mark) = mark_on(target_entry) {
+            self.note_change(&target_entry.real, mark);
         }
     }
 
-    /// Refuses to take away a folder where something in it that was seen is another now.
+    /// Refuses to remove a folder where a seen file in it has changed.
     pub(super) fn refuse_stale_below(
         &self,
         workspace: &Workspace,
         folder: &[u8],
     ) -> Result<(), Fault> {
-        // Whether all below was told.
+        // Asks the host about everything below.
         let _ = self.last(folder);
         let is_path = |path: &[u8]| !path.starts_with(b"\0");
         for (path, last) in self
@@ -194,8 +192,7 @@ impl Seen {
                         return Err(Fault::Stale { path: shown });
                     }
                 }
-                // Somebody took it away, or put something else there: of what was seen nothing is
-                // left to lose.
+                // It was removed or replaced by something else: nothing that was seen can be lost.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {}
                 Err(errno) => return Err(fault(&shown, errno)),
             }
@@ -203,7 +200,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Notes that the model was shown a part of a file, or all of it.
+    /// Records that the model was shown a part of a file, or all of it.
     pub(super) fn read(
         &self,
         real: BytesPath,
@@ -222,7 +219,7 @@ impl Seen {
         });
     }
 
-    /// Notes that the model wrote all of a file.
+    /// Records that the model wrote a whole file.
     pub(super) fn wrote(&self, real: &[u8], text: &[u8]) {
         let mark = mark::of_text(text);
         self.note_shared(real, &mark);
@@ -232,15 +229,14 @@ impl Seen {
         });
     }
 
-    /// Notes what became of a file by a change of a part of it. What somebody else had done to it
-    /// before stays unseen.
+    /// Records a change of a part of a file. Changes made by others before stay unseen.
     pub(super) fn changed(&self, real: &[u8], before: &[u8], after: &[u8]) {
         if self.told.is_some() && !self.is_stale(real, before) {
             self.note_change(real, mark::of_text(after));
         }
     }
 
-    /// The same, of a file that is not in memory.
+    /// Records the same for a file that is not in memory.
     pub(super) fn note_change(&self, real: &[u8], mark: Mark) {
         self.note_shared(real, &mark);
         self.note(Memo::Changed {
@@ -249,7 +245,7 @@ impl Seen {
         });
     }
 
-    /// Notes what a file with several names is like under the one that they share.
+    /// Records the mark of a file with several names under their shared identity.
     fn note_shared(&self, real: &[u8], mark: &Mark) {
         if let Some(shared) = self.shared.borrow().get(real) {
             self.note(Memo::Changed {
@@ -259,14 +255,14 @@ impl Seen {
         }
     }
 
-    /// Notes that the model itself had what stood there, and below it, taken away or replaced.
+    /// Records that the model removed or replaced an entry, with everything below it.
     pub(super) fn forget(&self, real: &[u8]) {
         self.note(Memo::Gone {
             path: BytesPath::from_bytes(real),
         });
     }
 
-    /// Notes that a file, or what lies below a folder, is known by another name now.
+    /// Records that a file or folder has a new name.
     pub(super) fn moved(&self, from: &[u8], to: &[u8]) {
         self.note(Memo::Moved {
             from: BytesPath::from_bytes(from),
@@ -274,15 +270,14 @@ impl Seen {
         });
     }
 
-    /// Notes whatever is to be remembered.
+    /// Records a memo.
     pub(super) fn note(&self, memo: Memo) {
         if self.told.is_some() {
             self.memos.borrow_mut().push(memo);
         }
     }
 
-    /// Puts what is to be remembered into what came of the call. What could not be known was not
-    /// done.
+    /// Adds the memos to a call's output. A call that lacked knowledge has done nothing.
     pub(super) fn end(self, mut output: Output) -> Output {
         if let (Output::Fault(_), Err(untold)) = (&output, self.settle()) {
             return Output::Fault(untold);
@@ -292,15 +287,20 @@ impl Seen {
     }
 }
 
-fn mark_on(spot: &Spot) -> Result<Mark, Fault> {
+fn mark_on(target_entry: &TargetEntry) -> Result<Mark, Fault> {
     let flags = OFlag::O_RDONLY
         | OFlag::O_NOFOLLOW
         | OFlag::O_NONBLOCK
         | OFlag::O_NOCTTY
         | OFlag::O_CLOEXEC;
-    let opened = openat(&spot.folder, spot.name.as_slice(), flags, Mode::empty())
-        .map_err(|errno| fault(&spot.path, errno))?;
-    mark_of(&File::from(opened), &spot.path)
+    let opened = openat(
+        &target_entry.folder,
+        target_entry.name.as_slice(),
+        flags,
+        Mode::empty(),
+    )
+    .map_err(|errno| fault(&target_entry.path, errno))?;
+    mark_of(&File::from(opened), &target_entry.path)
 }
 
 fn mark_of(file: &File, path: &BytesPath) -> Result<Mark, Fault> {

@@ -1,10 +1,9 @@
 use crate::alike::plain_bytes;
 
-/// Most names given.
+/// Most names returned.
 const MAX_GIVEN: usize = 3;
 
-/// Longer names are compared only by their letters' case; the distance costs the product of both
-/// lengths.
+/// Longer names are compared only ignoring case; the distance costs the product of both lengths.
 const MAX_MEASURED: usize = 64;
 
 /// Collects the names of a folder that a mistyped one may have meant.
@@ -38,7 +37,7 @@ impl SimilarNames {
         self.found.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Returns how far off a name is, or `None` where it cannot have been meant.
+    /// Returns the edit distance to a name, or `None` where it is too far.
     fn distance(&self, name: &[u8]) -> Option<usize> {
         let wanted = self.wanted.as_slice();
         if wanted.is_empty() {
@@ -53,8 +52,8 @@ impl SimilarNames {
                 return Some(distance);
             }
         }
-        // The same name with another ending, `util.ts` for `util.tsx`, is a likely slip however
-        // long the ending is.
+        // The same stem with another extension, `util.ts` for `util.tsx`, is a likely slip however
+        // long the extension is.
         let same_stem = stem(wanted).len() >= 2 && stem(wanted) == stem(name);
         same_stem.then_some(MAX_MEASURED)
     }
@@ -67,7 +66,7 @@ fn stem(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Counts the letters to add, drop, change or swap with their neighbour.
+/// Counts insertions, deletions, substitutions and transpositions.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut above: Vec<usize> = (0..=b.len()).collect();
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_find_the_name_that_was_meant() {
+    fn typos_find_the_intended_name() {
         check("mian.rs", &["lib.rs", "main.rs"], &["main.rs"]);
         check("readme.md", &["README.md", "Cargo.toml"], &["README.md"]);
         check("util.ts", &["util.tsx", "other.ts"], &["util.tsx"]);
@@ -118,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_nothing_alike_are_not_given() {
+    fn dissimilar_names_are_not_suggested() {
         check("a.txt", &["Makefile", "zebra"], &[]);
         check("", &["a"], &[]);
     }
 
     #[test]
-    fn three_are_given_at_the_most_and_the_nearest_first() {
+    fn at_most_three_names_are_suggested_nearest_first() {
         check(
             "test1",
             &["test9", "Test1", "test8", "test7"],

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What ends a walk or a read before it is done.
+/// What ends a walk or a read early: cancellation or a deadline.
 #[derive(Debug)]
 pub(crate) struct Stop<'a> {
     cancelled: &'a AtomicBool,
@@ -21,7 +21,7 @@ impl<'a> Stop<'a> {
         }
     }
 
-    /// Returns one that also ends at this time, if the first would not have earlier.
+    /// Returns one that also ends at this time, unless it ends earlier anyway.
     pub(crate) fn until(&self, time: Instant) -> Self {
         Self::new(
             self.cancelled,
@@ -52,7 +52,7 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Reads on until it is told to stop, and then fails.
+/// A reader that fails once it is told to stop.
 pub(crate) struct Stoppable<'a, R> {
     reader: R,
     stop: &'a Stop<'a>,
@@ -67,7 +67,7 @@ impl<'a, R> Stoppable<'a, R> {
 impl<R: Read> Read for Stoppable<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stop.is_set() {
-            // `Interrupted` would be tried again by the callers.
+            // Callers retry on `Interrupted`.
             return Err(io::Error::other("stopped"));
         }
         self.reader.read(buffer)

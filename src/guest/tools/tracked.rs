@@ -1,5 +1,4 @@
-//! What git tracks of a repository, by the names in its index. `gitformat-index(5)` describes the
-//! file.
+//! The files that git tracks, by the names in its index. `gitformat-index(5)` describes the file.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,19 +10,18 @@ use nix::fcntl::OFlag;
 use nix::fcntl::openat;
 use nix::sys::stat::Mode;
 
-/// Bytes of an index that is read: a million files have fewer.
+/// Largest index that is read, in bytes: a million files need less.
 const MAX_INDEX: u64 = 256 << 20;
 
-/// Bytes of a `.git` file, which says where the repository is.
+/// Largest `.git` file, which names the repository's folder, in bytes.
 const MAX_LINK: u64 = 8 * 1024;
 
 const HEADER: usize = 12;
-/// What stands before the flags of an entry: times, device, inode, mode, user, group, size, and the
-/// object's name.
+/// Fields before the flags of an entry: times, device, inode, mode, user, group, size, object id.
 const BEFORE_FLAGS: usize = 60;
 const EXTENDED: u16 = 0x4000;
 
-/// Paths from the top of the repository, sorted. Where the index cannot be read there are none.
+/// Paths from the top of the repository, sorted. Empty where the index cannot be read.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     names: Vec<u8>,
@@ -31,7 +29,7 @@ pub(super) struct Tracked {
 }
 
 impl Tracked {
-    /// Reads the index of the repository at the top of which this folder is.
+    /// Reads the index of the repository whose top this folder is.
     pub(super) fn read(folder: &OwnedFd) -> Self {
         open(folder)
             .and_then(|index| Self::parse(&index))
@@ -65,7 +63,7 @@ impl Tracked {
             if version < 4 {
                 at = start + (at - 1 - start) / 8 * 8 + 8;
             }
-            // Entries of conflicts have the same name several times.
+            // Entries of a conflict repeat the name.
             if tracked.last() != Some(name.as_slice()) {
                 tracked.names.extend_from_slice(&name);
                 tracked.ends.push(tracked.names.len());
@@ -78,8 +76,7 @@ impl Tracked {
         self.name(self.position(path)) == Some(path)
     }
 
-    /// Says whether something in a folder is tracked, or the folder itself, as the top of a
-    /// submodule.
+    /// Returns whether something in a folder is tracked, or the folder itself, as a submodule.
     pub(super) fn has_below(&self, folder: &[u8]) -> bool {
         let below = [folder, b"/"].concat();
         self.has(folder)
@@ -88,7 +85,7 @@ impl Tracked {
                 .is_some_and(|name| name.starts_with(&below))
     }
 
-    /// Returns where the first name stands that is not before this one.
+    /// Returns the position of the first name that is not before this one.
     fn position(&self, path: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
@@ -117,7 +114,7 @@ fn open(folder: &OwnedFd) -> Option<Vec<u8>> {
     let place = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let git = match openat(folder, ".git", place, Mode::empty()) {
         Ok(git) => git,
-        // A submodule has its repository in that of the project, which is where the file says.
+        // A submodule's repository is inside that of the project; the `.git` file names it.
         Err(Errno::ENOTDIR) => {
             let text = read(folder, ".git", MAX_LINK)?;
             let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
@@ -146,7 +143,7 @@ fn number(bytes: &[u8]) -> u32 {
         .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Reads how many bytes of the name before are left out, as git packs offsets.
+/// Reads how many bytes of the previous name are removed, in git's offset encoding.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
     let mut value = 0_usize;
     loop {
@@ -170,7 +167,7 @@ mod tests {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "a repository to read is made by git itself"
+        reason = "git itself creates the repository that is read"
     )]
     fn git(folder: &Path, words: &[&str]) {
         let done = Command::new("git")
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_gits_index_in_each_of_its_versions() {
+    fn every_version_of_gits_index_is_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let names = [
             "a",
@@ -249,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_index_says_nothing_is_tracked() {
+    fn an_invalid_index_means_nothing_is_tracked() {
         let folder = tempfile::tempdir().expect("a folder");
         let tracked = || Tracked::read(&open_folder(folder.path()));
         assert!(!tracked().has(b"a"));

@@ -1,9 +1,10 @@
-//! Changes of several files, all or none.
+//! Changes to several files, all or none.
 //!
 //! Everything is read and changed in memory first. Then each new text is written beside its file,
-//! so that a full disk is met before anything is touched; then each file is exchanged for its new
-//! self, which keeps the old one under the other name until all are done. When one cannot be, those
-//! before it are put back. A call that is cancelled ends before the first exchange or not at all.
+//! so that a full disk shows before anything is changed; then each file is exchanged for its new
+//! version, which keeps the old one under the other name until all are done. If one exchange fails,
+//! those before it are rolled back. A call that is cancelled ends before the first exchange or not
+//! at all.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -34,16 +35,16 @@ use super::edit_file::MAX_BYTES;
 use super::edit_file::check_text;
 use super::edit_file::too_large;
 use super::edit_report::count_lines;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::invalid;
 use super::mark;
 use super::save::Parents;
-use super::save::Place;
+use super::save::TargetFile;
 use super::save::errno_of;
 use super::save::is_same;
-use super::seen::Seen;
-use super::spot::refused;
+use super::seen::SeenFiles;
 use super::stop::Stop;
+use super::target_entry::refused;
 use crate::root::fault;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
@@ -51,36 +52,35 @@ use podbay_wire::Fault;
 /// Most files of one call; each keeps its folder open.
 const MAX_FILES: usize = 500;
 
-/// Most bytes of text held at once.
+/// Most bytes of text in memory at once.
 const MAX_TOTAL: u64 = 64 * 1024 * 1024;
 
-/// Files that are to change together.
+/// Files that change together.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     files: Vec<Change>,
     bytes: u64,
 }
 
-/// A file that was taken in, as one of its names means it.
+/// A file of the transaction, as resolved by one of its names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    /// Its number among the changes.
+pub(super) struct OpenedFile {
+    /// Its index among the changes.
     pub(super) at: usize,
-    /// Whether this name is a symbolic link in the file's own place. Another name of the same file
-    /// may be none.
+    /// Whether this name is a symbolic link. Another name of the same file may not be one.
     pub(super) by_link: bool,
 }
 
 /// One file, before and after.
 #[derive(Debug)]
 struct Change {
-    place: Place,
-    /// Where it lies, whatever links it was named through: two names of one file are one change.
+    place: TargetFile,
+    /// Its path with links resolved: two names of one file are one change.
     real: Vec<u8>,
     shown: BytesPath,
     before: Option<(Vec<u8>, FileStat)>,
     now: Option<Vec<u8>>,
-    /// Permissions of a new file, where it takes the place of another.
+    /// Permissions of a new file that takes the place of another.
     mode: Option<u32>,
     /// A name beside the file: first of the new text, after the exchange of the old one.
     beside: Option<String>,
@@ -89,23 +89,22 @@ struct Change {
 }
 
 impl Transaction {
-    /// Takes a file in, with what it holds; one that was taken in before, by whatever name, is the
-    /// same change.
+    /// Adds a file with its content; a file that was added before, by any name, is the same change.
     pub(super) fn open(
         &mut self,
         workspace: &Workspace,
-        seen: &Seen,
+        seen: &SeenFiles,
         path: &BytesPath,
         protected: bool,
         parents: Parents,
         must_be_text: bool,
-    ) -> Result<Taken, Fault> {
+    ) -> Result<OpenedFile, Fault> {
         let root = &workspace.root;
-        let place = Place::find(root, path, protected, parents)?;
+        let place = TargetFile::find(root, path, protected, parents)?;
         let real = seen.real(root, &place)?;
         let by_link = place.linked;
         if let Some(at) = self.files.iter().position(|file| file.real == real) {
-            return Ok(Taken { at, by_link });
+            return Ok(OpenedFile { at, by_link });
         }
         if self.files.len() == MAX_FILES {
             return Err(invalid(
@@ -113,7 +112,7 @@ impl Transaction {
                 format!("is one file too many: {MAX_FILES} can be changed in one call"),
             ));
         }
-        // What is known of it is needed at the latest when all is done.
+        // Asks the host for what is known of it, which is needed at the end.
         let _ = seen.last(&real);
         let before = if place.exists() {
             Some(read(&place, path, must_be_text)?)
@@ -139,18 +138,18 @@ impl Transaction {
             beside: None,
             from: None,
         });
-        Ok(Taken {
+        Ok(OpenedFile {
             at: self.files.len() - 1,
             by_link,
         })
     }
 
-    /// Returns whether a file that was taken in lies in this place.
+    /// Returns whether an added file has this path.
     pub(super) fn is_at(&self, at: usize, real: &[u8]) -> bool {
         self.files[at].real == real
     }
 
-    /// Returns what a file holds by now, if it is there.
+    /// Returns a file's current text, if it exists.
     pub(super) fn text(&self, at: usize) -> Option<&Vec<u8>> {
         self.files[at].now.as_ref()
     }
@@ -159,7 +158,7 @@ impl Transaction {
         self.files[at].now = text;
     }
 
-    /// Returns whether a file was there before.
+    /// Returns whether a file existed before.
     pub(super) fn was_there(&self, at: usize) -> bool {
         self.files[at].before.is_some()
     }
@@ -190,24 +189,24 @@ impl Transaction {
         file.before.as_ref().map(|(text, _)| text) != file.now.as_ref()
     }
 
-    /// Returns how many lines of a file are new, and how many are gone.
+    /// Returns how many lines of a file are added, and how many removed.
     pub(super) fn lines(&self, at: usize) -> (u64, u64) {
         let file = &self.files[at];
-        let before = Encoded::of(file.before.as_ref().map_or(&[][..], |(text, _)| text));
-        let now = Encoded::of(file.now.as_deref().unwrap_or_default());
+        let before = EncodedText::of(file.before.as_ref().map_or(&[][..], |(text, _)| text));
+        let now = EncodedText::of(file.now.as_deref().unwrap_or_default());
         count_lines(before.text.as_bytes(), now.text.as_bytes())
     }
 
-    /// Returns whether the model has seen a file that was another than this.
-    pub(super) fn is_stale(&self, at: usize, seen: &Seen) -> bool {
+    /// Returns whether a file has changed since the model saw it.
+    pub(super) fn is_stale(&self, at: usize, seen: &SeenFiles) -> bool {
         let file = &self.files[at];
         file.before
             .as_ref()
             .is_some_and(|(text, _)| seen.is_stale(&file.real, text))
     }
 
-    /// Makes of what does not fit a file that has changed since it was seen.
-    pub(super) fn outdated(&self, at: usize, seen: &Seen, fault: Fault) -> Fault {
+    /// Turns a fault into "changed since it was seen" where that is the reason.
+    pub(super) fn outdated(&self, at: usize, seen: &SeenFiles, fault: Fault) -> Fault {
         let file = &self.files[at];
         match &file.before {
             Some((text, _)) => seen.outdated(&file.real, text, fault),
@@ -216,7 +215,7 @@ impl Transaction {
     }
 
     /// Makes all changes, or none.
-    pub(super) fn commit(mut self, seen: &Seen, stop: &Stop<'_>) -> Result<(), Fault> {
+    pub(super) fn commit(mut self, seen: &SeenFiles, stop: &Stop<'_>) -> Result<(), Fault> {
         seen.settle()?;
         for file in &mut self.files {
             file.prepare()?;
@@ -227,7 +226,7 @@ impl Transaction {
         for at in 0..self.files.len() {
             if let Err(fault) = self.files[at].make() {
                 let fault = self.by_two_names(at).unwrap_or(fault);
-                return Err(self.take_back(at, fault));
+                return Err(self.roll_back(at, fault));
             }
         }
         for file in &mut self.files {
@@ -238,8 +237,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Says that a file could not be changed because it was changed just before, by another name
-    /// that it has.
+    /// The fault for a file that was already changed by another of its names.
     fn by_two_names(&self, at: usize) -> Option<Fault> {
         let id = |file: &Change| {
             file.before
@@ -257,9 +255,9 @@ impl Transaction {
         Some(refused(&file.shown, problem))
     }
 
-    /// Notes what the files are now. One that takes another's place is as well known as that one
-    /// was.
-    fn note(&self, seen: &Seen) {
+    /// Records what the files are now. One that takes another's place counts as seen as that one
+    /// did.
+    fn note(&self, seen: &SeenFiles) {
         let source = |file: &Change| {
             file.from.and_then(|from| {
                 Some((&self.files[from].real, &self.files[from].before.as_ref()?.0))
@@ -291,10 +289,10 @@ impl Transaction {
         }
     }
 
-    fn take_back(&mut self, n_made: usize, fault: Fault) -> Fault {
+    fn roll_back(&mut self, n_made: usize, fault: Fault) -> Fault {
         let mut left = Vec::new();
         for file in self.files[..n_made].iter_mut().rev() {
-            if file.unmake().is_err() {
+            if file.restore().is_err() {
                 left.push(file.shown.to_string());
             }
         }
@@ -313,7 +311,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // First what was written beside, then the folders that were made for it, the innermost
+        // First the texts written beside files, then the folders created for them, the innermost
         // first.
         self.files.iter_mut().for_each(Change::clear);
         while self.files.pop().is_some() {}
@@ -321,7 +319,7 @@ impl Drop for Transaction {
 }
 
 impl Change {
-    /// Writes the new text beside the file, where it can be exchanged for it.
+    /// Writes the new text beside the file, where the two can be exchanged.
     fn prepare(&mut self) -> Result<(), Fault> {
         match (&self.before, &self.now) {
             (None, Some(text)) => {
@@ -335,7 +333,7 @@ impl Change {
             (Some((before, stat)), Some(text)) if before != text => {
                 self.place.check_writable()?;
                 match self.place.writable(OFlag::empty()) {
-                    // A program that runs cannot be written to but can be replaced.
+                    // A running program cannot be written to but can be replaced.
                     Ok(_) | Err(Errno::ETXTBSY) => {}
                     Err(errno) => return Err(self.failed(errno)),
                 }
@@ -350,8 +348,8 @@ impl Change {
         Ok(())
     }
 
-    /// Writes the new text into a file like the old one; where that cannot be had, the old one will
-    /// be written in place.
+    /// Writes the new text into a file like the old one; where that is not possible, the old one
+    /// will be written in place.
     fn stand_in(&mut self, old: &FileStat) -> Result<(), Fault> {
         let text = self.now.as_deref().unwrap_or_default();
         let made = self
@@ -405,7 +403,7 @@ impl Change {
                 self.check_same(stat)?;
                 if let Some(beside) = self.beside.clone() {
                     match self.exchange(&beside) {
-                        // A mount of its own can be written to but not be replaced.
+                        // A mount point can be written to but not replaced.
                         Err(Errno::EBUSY | Errno::EXDEV) => self.clear(),
                         other => return other.map_err(|errno| self.failed(errno)),
                     }
@@ -422,8 +420,8 @@ impl Change {
         }
     }
 
-    /// Puts back what was there.
-    fn unmake(&mut self) -> Result<(), Fault> {
+    /// Restores what was there.
+    fn restore(&mut self) -> Result<(), Fault> {
         let folder = self.place.folder.as_fd();
         match (&self.before, &self.now, &self.beside) {
             (None, Some(_), _) => unlinkat(
@@ -432,7 +430,7 @@ impl Change {
                 UnlinkatFlags::NoRemoveDir,
             )
             .map_err(|errno| self.failed(errno)),
-            // Under the other name lies the old file itself.
+            // Under the other name is the old file itself.
             (Some(_), _, Some(beside)) => {
                 renameat(folder, beside.as_str(), folder, self.place.name.as_slice())
                     .map_err(|errno| self.failed(errno))?;
@@ -450,7 +448,7 @@ impl Change {
         let folder = self.place.folder.as_fd();
         let name = self.place.name.as_slice();
         match renameat2(folder, beside, folder, name, RenameFlags::RENAME_EXCHANGE) {
-            // Some file systems know no flags: for a moment nothing stands there.
+            // Some file systems know no rename flags: for a moment nothing has the name.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 let old = self.new_name();
                 renameat(folder, name, folder, old.as_str())?;
@@ -498,7 +496,7 @@ impl Change {
         Ok(file)
     }
 
-    /// `O_EXCL` is what protects; the name is random so that nobody is in the way.
+    /// `O_EXCL` protects; the random name avoids collisions.
     fn new_name(&self) -> String {
         format!(
             ".podbay-{:016x}.tmp",
@@ -506,7 +504,7 @@ impl Change {
         )
     }
 
-    /// Removes what lies beside: a new text that did not get its place, or an old one that lost it.
+    /// Removes the file beside: an unused new text, or the replaced old one.
     fn clear(&mut self) {
         if let Some(beside) = self.beside.take() {
             let _ = unlinkat(
@@ -522,9 +520,9 @@ impl Change {
     }
 }
 
-/// Reads a file that is to be changed, which must be text unless it only goes or gets another name.
+/// Reads a file that is to be changed, which must be text unless it is only removed or renamed.
 pub(super) fn read(
-    place: &Place,
+    place: &TargetFile,
     path: &BytesPath,
     must_be_text: bool,
 ) -> Result<(Vec<u8>, FileStat), Fault> {

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use super::Workspace;
 use super::edit_report::diff;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::headings::Heading;
 use super::headings::outline;
 use super::save::Parents;
-use super::save::Place;
-use super::seen::Seen;
-use super::spot::refused;
+use super::save::TargetFile;
+use super::seen::SeenFiles;
+use super::target_entry::refused;
 use super::transaction::read;
 use podbay_wire::BytesPath;
 use podbay_wire::Edited;
@@ -18,20 +18,20 @@ use podbay_wire::Fault;
 use podbay_wire::OTHER_INSTRUCTIONS;
 use podbay_wire::UpdateConfig;
 
-/// Where the instructions stand.
+/// The file with the instructions.
 const FILE: &str = podbay_wire::INSTRUCTIONS;
 
-/// The mark that some editors put in front of a text.
+/// Byte order mark.
 const MARK: char = '\u{feff}';
 
 pub(super) fn run(
     workspace: &Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     call: &UpdateConfig,
 ) -> Result<Edited, Fault> {
     let path = BytesPath::from_text(FILE);
     let _changing = workspace.changing();
-    let place = Place::find(&workspace.root, &path, false, Parents::MustExist)?;
+    let place = TargetFile::find(&workspace.root, &path, false, Parents::MustExist)?;
     let created = !place.exists();
     if created
         && !call.beside
@@ -53,8 +53,8 @@ pub(super) fn run(
         let (text, stat) = read(&place, &path, true)?;
         (text, Some(stat))
     };
-    let encoded = Encoded::of(&before);
-    let text = encoded.text.as_ref();
+    let encoded_text = EncodedText::of(&before);
+    let text = encoded_text.text.as_ref();
     let after =
         replace(text, &call.section, &call.content).map_err(|problem| refused(&path, problem))?;
     if after == text {
@@ -69,7 +69,7 @@ pub(super) fn run(
     let real = seen.real(&workspace.root, &place)?;
     let _ = seen.last(&real);
     seen.settle()?;
-    let bytes = encoded.edited(&path, after.as_bytes())?;
+    let bytes = encoded_text.edited(&path, after.as_bytes())?;
     place.save(&bytes, stat.as_ref())?;
     if created {
         seen.wrote(&real, &bytes);
@@ -84,28 +84,28 @@ pub(super) fn run(
         tolerant: Vec::new(),
         unescaped: Vec::new(),
         alike: Vec::new(),
-        notes: encoded.notes(),
+        notes: encoded_text.notes(),
         diff,
         memos: Vec::new(),
     })
 }
 
-/// Whether there is a file of this name that says something; one that cannot be read may.
+/// Returns whether a file of this name exists and is not empty; an unreadable one counts.
 fn is_in_use(workspace: &Workspace, name: &str) -> bool {
     let path = BytesPath::from_text(name);
-    let place = match Place::find(&workspace.root, &path, false, Parents::MustExist) {
+    let place = match TargetFile::find(&workspace.root, &path, false, Parents::MustExist) {
         Ok(place) => place,
-        // A link leads to what is read there.
+        // A link is refused; what it leads to may be read.
         Err(fault) => return matches!(fault, Fault::Refused { .. }),
     };
     place.exists()
         && read(&place, &path, true).map_or(true, |(text, _)| !text.trim_ascii().is_empty())
 }
 
-/// Returns the text with the section in the place of the one of that name, at its end where there
-/// is none, or without it.
+/// Returns the text with the section replaced, appended where there is none of that name, or
+/// removed.
 fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
-    // The mark of some editors is of no line: behind it the first heading is one like the others.
+    // Without the byte order mark the first heading is one like the others.
     if let Some(text) = text.strip_prefix(MARK) {
         return Ok(format!("{MARK}{}", replace(text, section, content)?));
     }
@@ -131,7 +131,7 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
              headings in it with `{marks}` or more, or put what follows into a section of its own"
         ));
     }
-    let Some(Found { heading, body, .. }) = find(text, section) else {
+    let Some(Section { heading, body, .. }) = find(text, section) else {
         if content.is_empty() {
             return Err(format!("has no section `{section}` that could be removed"));
         }
@@ -156,7 +156,7 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     ))
 }
 
-/// Takes a heading off that the new text of a section repeats.
+/// Removes a heading that the new text of a section repeats.
 fn without_heading<'a>(content: &'a str, section: &str) -> &'a str {
     let first = outline(content)
         .headings
@@ -168,7 +168,7 @@ fn without_heading<'a>(content: &'a str, section: &str) -> &'a str {
         return content;
     };
     let rest = &content[first.range.end..];
-    // Alone it would leave nothing, which removes a section.
+    // Nothing else would remain, which removes a section.
     if rest.trim().is_empty() {
         content
     } else {
@@ -185,22 +185,22 @@ fn ends_section(content: &str, level: usize) -> Option<&str> {
         .map(|heading| heading.title)
 }
 
-/// Where a section stands.
-struct Found {
+/// The position of a section.
+struct Section {
     heading: Range<usize>,
     level: usize,
-    /// To the next heading of its level or above it.
+    /// Up to the next heading of its level or above it.
     body: Range<usize>,
 }
 
-fn find(text: &str, section: &str) -> Option<Found> {
+fn find(text: &str, section: &str) -> Option<Section> {
     let mut headings = outline(text).headings.into_iter();
     let Heading { range, level, .. } =
         headings.find(|heading| heading.title.to_lowercase() == section.to_lowercase())?;
     let end = headings
         .find(|heading| heading.level <= level)
         .map_or(text.len(), |next| next.range.start);
-    Some(Found {
+    Some(Section {
         body: range.end..end,
         heading: range,
         level,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_put_where_it_stood_and_the_rest_stays() {
+    fn a_section_is_replaced_in_place_and_the_rest_is_kept() {
         let text =
             "# About\n\nA tool.\n\n## Tests\n\nold\n\n### Slow\n\nones\n\n## Style\n\nplain\n";
         check(
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_would_swallow_what_follows_it_is_refused() {
+    fn a_text_with_an_open_block_is_refused() {
         let said = |content| replace("## A\n\nold\n\n## B\n", "A", content).expect_err(content);
         assert!(said("```sh\nmake").contains("does not end"));
         assert!(said("~~~\nmake\n    ~~~").contains("does not end"));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_in_the_new_text_neither_doubles_nor_ends_the_section() {
+    fn a_repeated_heading_is_dropped_and_one_that_ends_the_section_refused() {
         let text = "# A\n\n## Tests\n\nold\n\n## Style\n\nplain\n";
         check(
             text,

@@ -1,12 +1,11 @@
-//! Walks a folder on several threads, in depth or in breadth.
+//! Walks a folder on several threads, depth first or breadth first.
 //!
-//! `ignore`'s own walker would do, but for what may stand in a hostile folder. It opens
-//! `.gitignore` by its path and waits for ever if that is a named pipe; and it panics where no
-//! thread can be started, leaving the others asleep for good, which a command that uses up the
-//! box's processes can bring about at will. Here every folder is opened beneath the one the walk
-//! started in, no link is followed, files are opened in a folder that is already open, and the walk
-//! goes on with as many threads as there are, if need be the caller's alone. The rules about what
-//! is ignored are `ignore`'s.
+//! Not `ignore`'s own walker, because the folder may be hostile. That one opens `.gitignore` by its
+//! path and blocks forever on a named pipe; and it panics where no thread can be started, leaving
+//! the others asleep for good, which a command that uses up the sandbox's processes can cause at
+//! will. Here every folder is opened beneath the walk's start, no link is followed, files are
+//! opened in an open folder, and the walk continues with as many threads as there are, if need be
+//! the caller's alone. The ignore rules are `ignore`'s.
 
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -23,9 +22,9 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::SFlag;
 use nix::sys::stat::fstatat;
 
-use super::ignore_rules::Rules;
-use super::ignore_rules::Said;
-use super::ignore_rules::Seen;
+use super::ignore_rules::IgnoreRules;
+use super::ignore_rules::RuleFiles;
+use super::ignore_rules::RuleVerdict;
 use super::stop::Stop;
 use crate::beneath::Beneath;
 use crate::beneath::Links;
@@ -43,13 +42,13 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// One name found.
+/// One entry found.
 pub(crate) struct Entry<'a> {
-    /// From the project's folder, with a slash before it.
+    /// Path from the project's folder, with a leading slash.
     pub(crate) full: &'a [u8],
     pub(crate) name: &'a [u8],
     pub(crate) kind: Kind,
-    /// The folder it lies in.
+    /// Its parent folder.
     pub(crate) folder: BorrowedFd<'a>,
 }
 
@@ -60,55 +59,55 @@ impl Entry<'_> {
     }
 }
 
-/// Why an entry is left out.
+/// Why an entry is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum SkipReason {
     /// The visitor does not want it.
     Unselected,
-    /// An ignore file says so.
+    /// By an ignore file.
     Ignored,
     /// Its name begins with a dot.
     Hidden,
 }
 
-/// What is done with what a walk finds; called on several threads at once, each with a state of its
-/// own.
+/// What to do with the entries of a walk; called on several threads at once, each with its own
+/// state.
 pub(crate) trait Visitor: Sync {
     type State: Default + Send;
 
-    /// Decides on an entry before the ignore files are asked, which are if the answer is `None`.
+    /// Decides on an entry before the ignore files, which decide if the answer is `None`.
     fn select(&self, entry: &Entry<'_>) -> Option<bool>;
 
     fn visit(&self, state: &mut Self::State, entry: &Entry<'_>);
 
-    /// Says whether a folder that was visited is walked as well.
+    /// Returns whether a visited folder is walked as well.
     fn enters(&self, _folder: &Entry<'_>) -> bool {
         true
     }
 
-    /// Is told of what is left out.
-    fn pass_over(&self, _state: &mut Self::State, _entry: &Entry<'_>, _why: Why) {}
+    /// Called for skipped entries.
+    fn pass_over(&self, _state: &mut Self::State, _entry: &Entry<'_>, _why: SkipReason) {}
 
-    /// Is told of a repository's own folder or file, which is never visited.
+    /// Called for a repository's own folder or file, which is never visited.
     fn repository(&self, _state: &mut Self::State, _entry: &Entry<'_>) {}
 }
 
 /// Where and how to walk.
 pub(crate) struct Walk<'a> {
     pub(crate) base: &'a Beneath,
-    /// The base's path from the project's folder, without slashes at its ends.
+    /// The base's path from the project's folder, without leading or trailing slash.
     pub(crate) prefix: &'a [u8],
     /// The rules from above the base; `None` where ignored files are wanted as well.
-    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) rules: Option<Arc<IgnoreRules>>,
     pub(crate) hidden: bool,
-    /// How deep, where the names in the base itself are 1.
+    /// Greatest depth; names in the base itself have depth 1.
     pub(crate) max_depth: usize,
-    /// Whether what lies near the top comes first, wherever: there may be no time for all.
+    /// Breadth first: there may be no time for everything.
     pub(crate) in_breadth: bool,
     pub(crate) stop: &'a Stop<'a>,
 }
 
-/// What the threads bring home.
+/// The results of all threads.
 pub(crate) struct Walked<S> {
     pub(crate) states: Vec<S>,
     /// Folders that could not be read.
@@ -166,27 +165,27 @@ struct Run<'a, V> {
     visitor: &'a V,
     queue: Queue<Work>,
     n_unreadable: AtomicU32,
-    /// Length of the base's own path in every full path.
+    /// Length of the base's path in every full path.
     n_base: usize,
 }
 
 enum Work {
     Folder {
         full: Vec<u8>,
-        rules: Option<Arc<Rules>>,
+        rules: Option<Arc<IgnoreRules>>,
         depth: usize,
     },
     /// Some of the files of a large folder.
     Files {
-        folder: Arc<Opened>,
+        folder: Arc<OpenFolder>,
         names: Vec<Name>,
     },
 }
 
-struct Opened {
+struct OpenFolder {
     fd: OwnedFd,
     full: Vec<u8>,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<IgnoreRules>>,
 }
 
 /// A name in a folder.
@@ -214,7 +213,7 @@ impl<V: Visitor> Run<'_, V> {
         &self,
         state: &mut V::State,
         full: Vec<u8>,
-        above: Option<Arc<Rules>>,
+        above: Option<Arc<IgnoreRules>>,
         depth: usize,
     ) -> Result<(), Errno> {
         let relative = full[self.n_base..].strip_prefix(b"/").unwrap_or_default();
@@ -224,11 +223,11 @@ impl<V: Visitor> Run<'_, V> {
             Links::Refuse,
         )?;
         let (names, seen) = list(fd.as_fd(), self.walk.stop)?;
-        let rules = above.map(|above| Rules::below(&above, &fd, &full, seen));
+        let rules = above.map(|above| IgnoreRules::below(&above, &fd, &full, seen));
         let (folders, files): (Vec<Name>, Vec<Name>) = names
             .into_iter()
             .partition(|name| name.kind == Kind::Folder);
-        let folder = Opened { fd, full, rules };
+        let folder = OpenFolder { fd, full, rules };
         let mut path = Vec::with_capacity(folder.full.len() + 64);
         let mut work = Vec::with_capacity(folders.len());
         // The last one pushed is the first one taken.
@@ -238,8 +237,8 @@ impl<V: Visitor> Run<'_, V> {
             };
             if depth + 1 < self.walk.max_depth {
                 let rules = folder.rules.as_ref().map(|rules| match below {
-                    Below::All => Arc::clone(rules),
-                    Below::Tracked => Rules::tracked_only(rules),
+                    FolderScope::All => Arc::clone(rules),
+                    FolderScope::Tracked => IgnoreRules::tracked_only(rules),
                 });
                 work.push(Work::Folder {
                     full: path.clone(),
@@ -270,7 +269,7 @@ impl<V: Visitor> Run<'_, V> {
         Ok(())
     }
 
-    fn files(&self, state: &mut V::State, folder: &Opened, names: &[Name]) {
+    fn files(&self, state: &mut V::State, folder: &OpenFolder, names: &[Name]) {
         let mut path = Vec::with_capacity(folder.full.len() + 64);
         for name in names {
             if self.walk.stop.is_set() {
@@ -280,15 +279,15 @@ impl<V: Visitor> Run<'_, V> {
         }
     }
 
-    /// Visits an entry unless it is to be left out, and says what in it is wanted too; `path` then
-    /// holds its path.
+    /// Visits an entry unless it is skipped, and returns what in it is wanted too; `path` then
+    /// contains its path.
     fn take(
         &self,
-        folder: &Opened,
+        folder: &OpenFolder,
         name: &Name,
         path: &mut Vec<u8>,
         state: &mut V::State,
-    ) -> Option<Below> {
+    ) -> Option<FolderScope> {
         path.clear();
         path.extend_from_slice(&folder.full);
         path.push(b'/');
@@ -299,27 +298,27 @@ impl<V: Visitor> Run<'_, V> {
             kind: name.kind,
             folder: folder.fd.as_fd(),
         };
-        // A repository's own folder holds nothing to be read, and what is in it is many files.
+        // A repository's own folder has nothing to read, and many files.
         if &*name.name == b".git" {
             self.visitor.repository(state, &entry);
             return None;
         }
-        let mut below = Below::All;
+        let mut below = FolderScope::All;
         let why = match self.visitor.select(&entry) {
             Some(true) => None,
-            Some(false) => Some(Why::Unselected),
+            Some(false) => Some(SkipReason::Unselected),
             None => {
                 let is_hidden = !self.walk.hidden && entry.name[0] == b'.';
-                match folder.rules.as_ref().map_or(Said::Nothing, |rules| {
-                    rules.say(entry.full, entry.kind == Kind::Folder)
+                match folder.rules.as_ref().map_or(RuleVerdict::Nothing, |rules| {
+                    rules.verdict(entry.full, entry.kind == Kind::Folder)
                 }) {
-                    Said::Ignored => Some(Why::Ignored),
-                    Said::Wanted => None,
-                    Said::TrackedBelow => {
-                        below = Below::Tracked;
-                        is_hidden.then_some(Why::Hidden)
+                    RuleVerdict::Ignored => Some(SkipReason::Ignored),
+                    RuleVerdict::Included => None,
+                    RuleVerdict::HasTracked => {
+                        below = FolderScope::Tracked;
+                        is_hidden.then_some(SkipReason::Hidden)
                     }
-                    Said::Nothing => is_hidden.then_some(Why::Hidden),
+                    RuleVerdict::Nothing => is_hidden.then_some(SkipReason::Hidden),
                 }
             }
         };
@@ -333,19 +332,22 @@ impl<V: Visitor> Run<'_, V> {
 }
 
 /// What in a folder is wanted.
-enum Below {
+enum FolderScope {
     All,
-    /// Git ignores the folder, and tracks something in it.
+    /// Git ignores the folder, but tracks something in it.
     Tracked,
 }
 
 /// Reads the names of a folder, sorted.
-pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
+pub(crate) fn list(
+    folder: BorrowedFd<'_>,
+    stop: &Stop<'_>,
+) -> Result<(Vec<Name>, RuleFiles), Errno> {
     let listed = folder
         .try_clone_to_owned()
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let mut names = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = RuleFiles::default();
     for (number, entry) in Dir::from_fd(listed)?.into_iter().enumerate() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
@@ -363,8 +365,8 @@ pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>
             Some(Type::Directory) => Kind::Folder,
             Some(Type::Symlink) => Kind::Link,
             Some(_) => Kind::Other,
-            // Some file systems do not say.
-            None => look(folder, name),
+            // Some file systems do not report the type.
+            None => kind_of(folder, name),
         };
         names.push(Name {
             name: name.into(),
@@ -375,7 +377,7 @@ pub(crate) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>
     Ok((names, seen))
 }
 
-fn look(folder: BorrowedFd<'_>, name: &[u8]) -> Kind {
+fn kind_of(folder: BorrowedFd<'_>, name: &[u8]) -> Kind {
     match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(|stat| file_type(&stat)) {
         Ok(SFlag::S_IFREG) => Kind::File,
         Ok(SFlag::S_IFDIR) => Kind::Folder,
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_near_the_top_is_looked_at_first() {
+    fn entries_near_the_top_are_visited_first() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("a/b/c")).expect("made");
         fs::create_dir_all(folder.path().join("z/y")).expect("made");

@@ -1,34 +1,38 @@
 use std::borrow::Cow;
 
 use super::Workspace;
-use super::certain_encoding::Certain;
+use super::detected_encoding::DetectedEncoding;
 use super::edit_file::MAX_BYTES;
-use super::encoded::Encoded;
-use super::keep_form::in_form_of;
+use super::encoded_text::EncodedText;
+use super::kept_format::in_format_of;
 use super::read_file::SNIFFED;
 use super::save::Parents;
-use super::save::Place;
-use super::seen::Seen;
+use super::save::TargetFile;
+use super::seen::SeenFiles;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::WriteFile;
 use podbay_wire::Written;
 
-/// A new text gets what a model is not shown of the old one: see `keep_form`. What is appended gets
-/// the line ends of the line before it, unless the model wrote `\r` itself and so means what it
-/// says, and the encoding of the file.
-pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Result<Written, Fault> {
+/// A replaced text keeps mark, encoding and line ends: see `kept_format`. An appended text gets the
+/// encoding of the file and the line ends of the line before it, unless the model wrote `\r` itself
+/// and so means it exactly.
+pub(super) fn run(
+    workspace: &Workspace,
+    seen: &SeenFiles,
+    call: &WriteFile,
+) -> Result<Written, Fault> {
     let _changing = workspace.changing();
-    let place = Place::find(&workspace.root, &call.path, call.protected, Parents::Make)?;
+    let place = TargetFile::find(&workspace.root, &call.path, call.protected, Parents::Make)?;
     let created = !place.exists();
     let content = call.content.as_bytes();
     let appended = call.append && !created;
     let real = seen.real(&workspace.root, &place)?;
     let notes;
     let bytes = if appended {
-        let (content, said) = in_form_of_end(&place, &call.path, &call.content)?;
+        let (content, said) = in_format_of_end(&place, &call.path, &call.content)?;
         notes = said;
-        // Of a file that was never read, no more is known than its end.
+        // Only the end of a file that was never read is known.
         let last = seen.last(&real);
         seen.settle()?;
         let is_known = match last {
@@ -41,7 +45,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
         }
         before + content.len() as u64
     } else {
-        // What stands there goes as a whole: it must be what the model knows, where it knows it.
+        // The whole file is replaced: it must be what the model has seen, if it has.
         let last = seen.last(&real).filter(|_| !created);
         seen.settle()?;
         let read = match last {
@@ -63,7 +67,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
         };
         let (content, kept) = old.map_or_else(
             || (content.to_vec(), Vec::new()),
-            |old| in_form_of(&old, &call.content),
+            |old| in_format_of(&old, &call.content),
         );
         notes = kept;
         place
@@ -82,11 +86,10 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     })
 }
 
-/// Returns a text that is to be appended in the encoding of what stands there and with its line
-/// ends, and what is to be said of it. Of a file that is very long its beginning tells the
-/// encoding.
-fn in_form_of_end(
-    place: &Place,
+/// Encodes an appended text like the file, with its line ends; also returns notes. For a very long
+/// file its beginning tells the encoding.
+fn in_format_of_end(
+    place: &TargetFile,
     path: &BytesPath,
     content: &str,
 ) -> Result<(Vec<u8>, Vec<String>), Fault> {
@@ -110,35 +113,35 @@ fn in_form_of_end(
             Vec::new(),
         ));
     };
-    if old.len() as u64 == MAX_BYTES && Certain::wide(&old[..SNIFFED]).is_none() {
-        // Not within a letter.
+    if old.len() as u64 == MAX_BYTES && DetectedEncoding::wide(&old[..SNIFFED]).is_none() {
+        // Not within a character.
         old.truncate(
             old.iter()
                 .rposition(|byte| *byte == b'\n')
                 .map_or(0, |at| at + 1),
         );
     }
-    let encoded = Encoded::of(&old);
-    let has_returns = if encoded.is_certain() {
-        last_line_ends_with_return(&encoded.text)
+    let encoded_text = EncodedText::of(&old);
+    let has_returns = if encoded_text.is_certain() {
+        last_line_ends_with_return(&encoded_text.text)
     } else {
         place.ends_lines_with_returns()
     };
     Ok((
-        encoded.addition(path, &with_returns(has_returns))?,
-        encoded.notes(),
+        encoded_text.addition(path, &with_returns(has_returns))?,
+        encoded_text.notes(),
     ))
 }
 
-/// Returns whether the bytes of a text do not depend on what stands in front of it: ASCII is ASCII,
-/// unless the beginning of the file tells otherwise.
-fn is_same_everywhere(place: &Place, content: &str) -> bool {
+/// Returns whether a text has the same bytes in any encoding: ASCII does, unless the beginning of
+/// the file says otherwise.
+fn is_same_everywhere(place: &TargetFile, content: &str) -> bool {
     let start = place.beginning(SNIFFED as u64).unwrap_or_default();
     let has_returns_alone = start.contains(&b'\r') && !start.contains(&b'\n');
     content.is_ascii()
         && !content.contains('~')
         && !has_returns_alone
-        && Certain::wide(&start).is_none()
+        && DetectedEncoding::wide(&start).is_none()
 }
 
 fn last_line_ends_with_return(text: &str) -> bool {
@@ -146,7 +149,7 @@ fn last_line_ends_with_return(text: &str) -> bool {
         .is_some_and(|at| text[..at].ends_with('\r'))
 }
 
-/// Says what it means that a file is not the one that the model has seen.
+/// Explains that a file is not the one that the model has seen.
 fn stale(fault: Fault) -> Fault {
     match fault {
         Fault::Changed { path } => Fault::Stale { path },

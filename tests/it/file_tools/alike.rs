@@ -202,7 +202,7 @@ fn a_pattern_finds_the_only_name_that_looks_like_it_and_that_is_said() {
                 continue;
             }
             let finished = project.model("glob", &json!({"pattern": pattern}).to_string());
-            let said = format!("{name}, which looks alike, was taken");
+            let said = format!("{name}, which looks alike, was used");
             assert!(
                 finished.text.starts_with(&format!("{name}\n")) && finished.text.contains(&said),
                 "{pattern}: {}",

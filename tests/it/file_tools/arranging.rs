@@ -669,7 +669,7 @@ fn a_tree_is_bounded_and_without_what_git_ignores() {
     );
     for (path, words) in [
         ("nothing", "no such file"),
-        ("a/x", "is a file, and no folder"),
+        ("a/x", "is a file, not a folder"),
         ("../outside", "outside"),
     ] {
         match project.call(Call::Tree(Tree {

@@ -536,7 +536,7 @@ fn lines_that_end_in_a_carriage_return_alone_are_lines_and_stay_so() {
             let finished = project.model(tool, &arguments.to_string());
             assert_eq!(finished.status, CallStatus::Ok, "{tool}: {}", finished.text);
             assert!(
-                finished.text.contains("its lines end in CR alone"),
+                finished.text.contains("its lines end in a lone CR"),
                 "{tool}: {}",
                 finished.text
             );

@@ -209,11 +209,11 @@ async fn an_archive_that_is_refused_is_told_with_a_way_on() {
     }
     hand.put("twice.zip", twice);
     for (name, cause, way) in [
-        ("cut.zip", "damaged, cut off or none", "get or make it anew"),
+        ("cut.zip", "damaged, truncated or not a zip", "download or create it again"),
         (
             "cut.tar",
-            "damaged, cut off or no archive",
-            "get or make it anew",
+            "damaged, truncated or not the kind",
+            "download or create it again",
         ),
         (
             "link.tar",
@@ -414,7 +414,7 @@ async fn archives_that_lead_out_are_refused_as_a_whole() {
             .fails("archive", extract(&name), CallStatus::Failed)
             .await;
         assert!(
-            text.contains("nothing was unpacked") || text.contains("no file; use bash"),
+            text.contains("nothing was unpacked") || text.contains("special entry; use bash"),
             "{entry} {kind:?}: {text}"
         );
         assert!(!hand.has("out"), "{entry} {kind:?}");
@@ -591,7 +591,7 @@ async fn pipes_and_sockets_are_left_out_and_said_and_names_a_zip_cannot_hold_are
     let zip = json!({"action": "create", "archive_path": "b.zip", "source_path": "src"});
     let text = hand.fails("archive", zip, CallStatus::Failed).await;
     assert!(
-        text.contains("a name is not UTF-8, and a zip knows no others; make a tar"),
+        text.contains("a name is not UTF-8, which zip requires; create a tar instead"),
         "{text}"
     );
     assert!(!hand.guest.path("b.zip").exists());
@@ -614,8 +614,8 @@ async fn what_is_no_archive_or_no_call_is_named() {
     nix::unistd::mkfifo(&hand.guest.path("pipe.zip"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     for (name, words) in [
         ("text.zip", "cannot be read as a zip"),
-        ("text.tar", "no archive of the kind"),
-        ("text.tgz", "no archive of the kind"),
+        ("text.tar", "not the kind of archive"),
+        ("text.tgz", "not the kind of archive"),
         ("a.rar", "ends in none of .zip"),
         ("none.zip", "no such file"),
         ("folder.zip", "is a directory"),
@@ -685,7 +685,7 @@ async fn archives_with_nothing_in_them_or_behind_a_password_say_so() {
     let text = hand
         .fails("archive", extract("empty.zip"), CallStatus::Failed)
         .await;
-    assert!(text.contains("holds nothing") && !hand.has("out"), "{text}");
+    assert!(text.contains("is empty") && !hand.has("out"), "{text}");
     zip(&hand, "secret.zip", &[("a", b"a")]);
     let path = hand.guest.path("secret.zip");
     let mut bytes = std::fs::read(&path).expect("read");

@@ -37,7 +37,7 @@ const SOCKET: &str = "is not a regular file but a socket";
 const FIXED: &str = "is read-only here";
 const LARGE: &str = "more than the";
 const NO_FOLDER: &str = "is not a directory, or leads through";
-const A_FILE: &str = "is a file, and no folder; use read_file";
+const A_FILE: &str = "is a file, not a folder; use read_file";
 
 #[rustfmt::skip]
 const TABLE: [Row; 35] = [
@@ -494,12 +494,12 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         (
             "list_directory",
             json!({"path": "a.txt"}),
-            "a.txt: is a file, and no folder; use read_file",
+            "a.txt: is a file, not a folder; use read_file",
         ),
         (
             "list_directory",
             json!({"path": "a.txt/"}),
-            "is a file, and no folder; use read_file",
+            "is a file, not a folder; use read_file",
         ),
         (
             "list_directory",
@@ -509,7 +509,7 @@ async fn a_name_of_the_wrong_kind_is_told_what_to_do() {
         (
             "tree",
             json!({"path": "src/b.txt"}),
-            "src/b.txt: is a file, and no folder; use read_file",
+            "src/b.txt: is a file, not a folder; use read_file",
         ),
         (
             "glob",

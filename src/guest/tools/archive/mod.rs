@@ -1,9 +1,9 @@
-//! `archive`: packs files, takes them out, says what is in an archive.
+//! `archive`: packs files, unpacks archives, lists their contents.
 //!
-//! An archive is foreign text. Every name in it is looked at before the first file is made, and
-//! anything odd refuses the whole of it; what comes out of it is counted, whatever it says of its
-//! size; and it all goes to a folder without a name first, so that nothing is there or everything.
-//! Nothing that is there is replaced.
+//! An archive is untrusted. Every name in it is checked before the first file is created, and an
+//! odd one refuses the whole archive. Unpacked bytes are counted, whatever sizes it declares.
+//! Everything is unpacked into a temporary folder first, so that all of it appears or nothing.
+//! Existing files are never replaced.
 
 mod names;
 mod pack;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use super::Workspace;
 use super::contents::MAX_COPY;
 use super::invalid;
-use super::spot::refused;
 use super::stop::Stop;
+use super::target_entry::refused;
 use podbay_wire::Archive;
 use podbay_wire::ArchiveAction;
 use podbay_wire::BytesPath;
@@ -27,25 +27,24 @@ use podbay_wire::Fault;
 use podbay_wire::LeftOut;
 use podbay_wire::Output;
 
-/// Files and folders that an archive may hold.
+/// Most files and folders in an archive.
 const MAX_ENTRIES: u64 = 10_000;
-/// Bytes of all files in it together, and of the archive.
+/// Most bytes of all its files together, and of the archive.
 const MAX_BYTES: u64 = MAX_COPY;
 
-/// What can be done about an archive that is good and is not taken out here, and about one that is
-/// not good.
+/// Remedies: for a valid archive that this tool does not unpack, and for a damaged one.
 const WITH_BASH: &str = "nothing was unpacked; take out what you need of it with bash (tar, unzip)";
-const GET_WHOLE: &str = "look what it is with bash (ls -l, file), and get or make it anew";
+const GET_WHOLE: &str = "inspect it with bash (ls -l, file), then download or create it again";
 
-/// How an archive is written.
+/// Format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ArchiveKind {
     Zip,
     Tar,
     TarGz,
 }
 
-impl Kind {
+impl ArchiveKind {
     fn of(path: &BytesPath) -> Result<Self, Fault> {
         let name = path.to_text().to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
@@ -70,7 +69,7 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> Result<Output, Fault> {
     let stop = &Stop::new(stop, None);
-    let kind = Kind::of(&call.archive)?;
+    let kind = ArchiveKind::of(&call.archive)?;
     match &call.action {
         ArchiveAction::List => list(workspace, call, kind, stop).map(Output::Listing),
         ArchiveAction::Create { source } => {
@@ -85,7 +84,7 @@ pub(super) fn run(
 fn list(
     workspace: &Workspace,
     call: &Archive,
-    kind: Kind,
+    kind: ArchiveKind,
     stop: &Stop<'_>,
 ) -> Result<DirectoryListing, Fault> {
     let file = read::open(workspace, call)?;
@@ -95,15 +94,15 @@ fn list(
         n += 1;
         if entries.len() < call.max_entries as usize {
             let (kind, target) = match entry.what {
-                read::What::File { .. } => (EntryKind::File, None),
-                read::What::Folder => (EntryKind::Directory, None),
-                read::What::Link { target } => {
+                read::EntryContent::File { .. } => (EntryKind::File, None),
+                read::EntryContent::Folder => (EntryKind::Directory, None),
+                read::EntryContent::Link { target } => {
                     (EntryKind::Link, Some(BytesPath::from_bytes(target)))
                 }
             };
             let bytes = (kind == EntryKind::File).then_some(entry.bytes);
-            // As it is written, so that an odd name is seen before anything is taken out; but of a
-            // folder without the slash that its kind says.
+            // The name as written, so that an odd one is seen before unpacking; of a folder without
+            // the trailing slash.
             let name = if kind == EntryKind::Directory {
                 entry.name.strip_suffix(b"/").unwrap_or(&entry.name)
             } else {

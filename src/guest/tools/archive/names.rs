@@ -1,15 +1,14 @@
 use super::WITH_BASH;
-use crate::tools::spot::refused;
+use crate::tools::target_entry::refused;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Longest name of one file or folder.
+/// Longest name of one file or folder, in bytes.
 const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 3000;
 const MAX_DEPTH: usize = 64;
 
-/// Returns the parts of a name in an archive, or refuses one that could lead out of the folder it
-/// is unpacked into.
+/// Returns the components of an entry's name; refuses one that could lead out of the target folder.
 pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let bad = |problem: &str| {
         let shown: String = BytesPath::from_bytes(name)
@@ -50,10 +49,10 @@ pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fa
     Ok(parts)
 }
 
-/// Refuses a link that could lead out of the folder it is unpacked into.
+/// Refuses a link that could lead out of the target folder.
 ///
-/// `..` may stand only before any name, and not more often than the link lies deep: then, by
-/// induction over the links on the way, whatever it leads through stays inside.
+/// `..` may stand only before any name, and at most as often as the link is deep: then, by
+/// induction over the links on the way, every target stays inside.
 pub(super) fn check_link(
     archive: &BytesPath,
     parts: &[Vec<u8>],
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_leads_out_is_refused() {
+    fn entry_names_that_escape_the_folder_are_refused() {
         let archive = BytesPath::from_text("a.zip");
         for name in [
             "../a",
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_could_lead_out_is_refused() {
+    fn links_that_could_escape_the_folder_are_refused() {
         let archive = BytesPath::from_text("a.tar");
         let check = |name: &str, target: &str| {
             check_link(

@@ -16,7 +16,7 @@ use nix::sys::stat::SFlag;
 use nix::sys::stat::fstat;
 use zip::write::SimpleFileOptions;
 
-use super::Kind;
+use super::ArchiveKind;
 use super::MAX_BYTES;
 use super::MAX_ENTRIES;
 use crate::beneath::Links;
@@ -29,15 +29,15 @@ use crate::root::names;
 use crate::root::split;
 use crate::tools::Workspace;
 use crate::tools::contents::open_folder;
-use crate::tools::copy_file::Copy;
+use crate::tools::copy_file::StagedCopy;
 use crate::tools::copy_file::refuse_destination;
 use crate::tools::save::Parents;
 use crate::tools::save::errno_of;
-use crate::tools::spot::Spot;
-use crate::tools::spot::is_rooted;
-use crate::tools::spot::refused;
 use crate::tools::stop::Stop;
 use crate::tools::stop::Stoppable;
+use crate::tools::target_entry::TargetEntry;
+use crate::tools::target_entry::is_rooted;
+use crate::tools::target_entry::refused;
 use crate::tools::walk;
 use crate::tools::walk::Name;
 use podbay_wire::Archive;
@@ -49,15 +49,15 @@ use podbay_wire::FileChange;
 use podbay_wire::Protected;
 use podbay_wire::protected_name;
 
-/// How deep folders may lie in each other.
+/// Greatest depth of folders.
 const MAX_DEPTH: usize = 64;
 
-/// Packs under a name of its own beside the archive's and renames that: a reader sees nothing or
+/// Packs into a temporary file beside the archive's path and renames it: a reader sees nothing or
 /// all of it.
 pub(super) fn run(
     workspace: &Workspace,
     call: &Archive,
-    kind: Kind,
+    kind: ArchiveKind,
     source: &BytesPath,
     stop: &Stop<'_>,
 ) -> Result<Changed, Fault> {
@@ -74,10 +74,10 @@ pub(super) fn run(
     if real.as_bytes().split(|byte| *byte == b'/').any(is_rooted) {
         return Err(refused(
             source,
-            "belongs to git or to Podbay, and no archive takes that along; name another folder, or read what is needed",
+            "belongs to git or to Podbay and is never packed; name another folder, or read the files you need",
         ));
     }
-    let mut destination = Spot::find(root, &call.archive, call.protected, Parents::Make)?;
+    let mut destination = TargetEntry::find(root, &call.archive, call.protected, Parents::Make)?;
     if destination.stat.is_some() && !destination.is_folder() {
         let remedy = "name another archive, or delete this one first".to_owned();
         return Err(Fault::Exists {
@@ -86,7 +86,7 @@ pub(super) fn run(
         });
     }
     refuse_destination(false, &destination, false)?;
-    let copy = Copy::beside(&destination, false);
+    let copy = StagedCopy::beside(&destination, false);
     let file = copy.make()?;
     let mut packing = Packing {
         call,
@@ -99,7 +99,7 @@ pub(super) fn run(
         n_special: 0,
         stop,
     };
-    // What is packed is called by its own name in the archive, and the project's folder by none.
+    // Names in the archive start with the source's own name; with nothing for the project's folder.
     let name = split(
         real.as_bytes()
             .strip_suffix(b"/")
@@ -156,7 +156,7 @@ pub(super) fn run(
 struct Packing<'a> {
     call: &'a Archive,
     source: &'a BytesPath,
-    /// The archive itself, which may lie in what is packed.
+    /// The archive itself, which may lie in the packed folder.
     own: FileStat,
     writer: Writer,
     left: u64,
@@ -307,7 +307,7 @@ impl Packing<'_> {
     fn unwritten(&self, error: &io::Error) -> Fault {
         match error.raw_os_error() {
             Some(_) => fault(&self.call.archive, errno_of(error)),
-            None => refused(&self.call.archive, format!("cannot be made: {error}")),
+            None => refused(&self.call.archive, format!("cannot be created: {error}")),
         }
     }
 }
@@ -319,14 +319,13 @@ enum Writer {
 }
 
 impl Writer {
-    fn new(kind: Kind, file: File) -> Self {
+    fn new(kind: ArchiveKind, file: File) -> Self {
         match kind {
-            Kind::Zip => Self::Zip(Box::new(zip::ZipWriter::new(file))),
-            Kind::Tar => Self::Tar(Box::new(tar::Builder::new(file))),
-            Kind::TarGz => Self::TarGz(Box::new(tar::Builder::new(flate2::write::GzEncoder::new(
-                file,
-                flate2::Compression::default(),
-            )))),
+            ArchiveKind::Zip => Self::Zip(Box::new(zip::ZipWriter::new(file))),
+            ArchiveKind::Tar => Self::Tar(Box::new(tar::Builder::new(file))),
+            ArchiveKind::TarGz => Self::TarGz(Box::new(tar::Builder::new(
+                flate2::write::GzEncoder::new(file, flate2::Compression::default()),
+            ))),
         }
     }
 
@@ -348,10 +347,9 @@ impl Writer {
         }
     }
 
-    /// Returns how many bytes the file turned out to have; a tar has room for just as many as were
-    /// said.
+    /// Returns how many bytes the file really had; a tar reserves exactly the declared size.
     fn file(&mut self, name: &[u8], stat: &FileStat, content: impl Read) -> io::Result<u64> {
-        let mut content = Counted {
+        let mut content = CountingReader {
             inner: content,
             n: 0,
         };
@@ -375,12 +373,12 @@ impl Writer {
     }
 }
 
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     n: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.n += n as u64;
@@ -389,8 +387,9 @@ impl<R: Read> Read for Counted<R> {
 }
 
 fn text(name: &[u8]) -> io::Result<&str> {
-    std::str::from_utf8(name)
-        .map_err(|_| io::Error::other("a name is not UTF-8, and a zip knows no others; make a tar"))
+    std::str::from_utf8(name).map_err(|_| {
+        io::Error::other("a name is not UTF-8, which zip requires; create a tar instead")
+    })
 }
 
 fn options(stat: &FileStat) -> SimpleFileOptions {

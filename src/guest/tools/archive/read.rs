@@ -6,44 +6,44 @@ use std::io::SeekFrom;
 
 use zip::result::ZipError;
 
+use super::ArchiveKind;
 use super::GET_WHOLE;
-use super::Kind;
 use super::MAX_BYTES;
 use super::MAX_ENTRIES;
 use super::too_large;
 use super::too_many;
 use crate::tools::Workspace;
-use crate::tools::spot::refused;
 use crate::tools::stop::Stop;
 use crate::tools::stop::Stoppable;
+use crate::tools::target_entry::refused;
 use podbay_wire::Archive;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Longest target of a link.
+/// Longest target of a link, in bytes.
 const MAX_TARGET: u64 = 4096;
-/// Bytes that headers may take besides the files: 16 KiB for each would be long names without end.
+/// Most bytes of headers in total: 16 KiB per entry would allow names without end.
 const MAX_HEADERS: u64 = 16 * 1024 * 1024;
-/// The end of a zip's list of names: its mark, and how much follows it at the most.
+/// Zip's end-of-central-directory record: its signature, and its largest size.
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_MAX: u64 = 22 + 65_535;
 
 /// One entry of an archive.
 pub(super) struct Entry {
-    /// As it is written there.
+    /// As written in the archive.
     pub(super) name: Vec<u8>,
-    pub(super) what: What,
-    /// Size, as it is written there.
+    pub(super) what: EntryContent,
+    /// Size, as declared in the archive.
     pub(super) bytes: u64,
 }
 
-pub(super) enum What {
+pub(super) enum EntryContent {
     File { may_run: bool },
     Folder,
     Link { target: Vec<u8> },
 }
 
-/// Gets each entry and, of a file, what is in it.
+/// Called for each entry; for a file with a reader of its content.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(Entry, &mut dyn Read) -> Result<(), Fault>;
 
 pub(super) fn open(workspace: &Workspace, call: &Archive) -> Result<File, Fault> {
@@ -61,21 +61,21 @@ pub(super) fn open(workspace: &Workspace, call: &Archive) -> Result<File, Fault>
     Ok(file)
 }
 
-/// Goes through an archive from its beginning; whatever is neither a file, a folder nor a symbolic
-/// link refuses all of it.
+/// Visits all entries of an archive from its beginning. An entry that is no file, folder or
+/// symbolic link refuses the whole archive.
 pub(super) fn each(
     path: &BytesPath,
     mut file: File,
-    kind: Kind,
+    kind: ArchiveKind,
     stop: &Stop<'_>,
     visit: Visit<'_>,
 ) -> Result<(), Fault> {
     file.seek(SeekFrom::Start(0))
         .map_err(|error| broken(path, &error, stop))?;
     match kind {
-        Kind::Zip => each_of_zip(path, file, stop, visit),
-        Kind::Tar => each_of_tar(path, Stoppable::new(file, stop), stop, visit),
-        Kind::TarGz => each_of_tar(
+        ArchiveKind::Zip => each_of_zip(path, file, stop, visit),
+        ArchiveKind::Tar => each_of_tar(path, Stoppable::new(file, stop), stop, visit),
+        ArchiveKind::TarGz => each_of_tar(
             path,
             flate2::read::MultiGzDecoder::new(Stoppable::new(file, stop)),
             stop,
@@ -93,16 +93,16 @@ fn each_of_zip(
     let bad = |error: ZipError| match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => refused(
             path,
-            "is encrypted, and no password can be given here; where you know it, use bash (unzip -P), or else ask for what is in it",
+            "is encrypted, and this tool takes no password; if you know it, use bash (unzip -P), otherwise ask the user for the content",
         ),
         ZipError::UnsupportedArchive(why) => refused(
             path,
-            format!("is a zip of a kind that is not read here ({why}); use bash for it"),
+            format!("is a zip variant that this tool does not read ({why}); use bash"),
         ),
         error => refused(
             path,
             format!(
-                "cannot be read as a zip, so it is damaged, cut off or none ({error}); {GET_WHOLE}"
+                "cannot be read as a zip: it is damaged, truncated or not a zip ({error}); {GET_WHOLE}"
             ),
         ),
     };
@@ -111,11 +111,11 @@ fn each_of_zip(
     if archive.len() as u64 > MAX_ENTRIES {
         return Err(too_many(path));
     }
-    // Of two entries with one name the library keeps the last.
+    // Of two entries with one name the library keeps only the last.
     if !counts.contains(&(archive.len() as u64)) {
         return Err(refused(
             path,
-            "holds a name more than once, and only the last of them could be read; use bash (unzip) for it",
+            "contains a name more than once, and only the last entry could be read; use bash (unzip)",
         ));
     }
     for at in 0..archive.len() {
@@ -135,13 +135,13 @@ fn each_of_zip(
                     .take(MAX_TARGET)
                     .read_to_end(&mut target)
                     .map_err(|error| broken(path, &error, stop))?;
-                What::Link { target }
+                EntryContent::Link { target }
             }
-            _ if name.ends_with(b"/") => What::Folder,
-            0 | libc::S_IFREG => What::File {
+            _ if name.ends_with(b"/") => EntryContent::Folder,
+            0 | libc::S_IFREG => EntryContent::File {
                 may_run: mode & 0o100 != 0,
             },
-            libc::S_IFDIR => What::Folder,
+            libc::S_IFDIR => EntryContent::Folder,
             _ => return Err(odd(path, &name)),
         };
         visit(Entry { name, what, bytes }, &mut inner)?;
@@ -149,8 +149,8 @@ fn each_of_zip(
     Ok(())
 }
 
-/// A zip says at its end how many names it has; all are read before the first can be looked at.
-/// Returns what it says: once, but for marks that stand there by chance.
+/// A zip declares its number of names at its end; the library reads all of them before the first is
+/// visited. Returns the declared counts: one, plus those of signatures that occur by chance.
 fn refuse_many_names(path: &BytesPath, mut file: &File) -> Result<Vec<u64>, Fault> {
     let mut end = Vec::new();
     let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
@@ -176,9 +176,9 @@ fn each_of_tar(
     stop: &Stop<'_>,
     visit: Visit<'_>,
 ) -> Result<(), Fault> {
-    // One byte more than there may be tells that there is more.
-    let bounded = source.take(MAX_BYTES + MAX_HEADERS + 1);
-    let mut archive = tar::Archive::new(bounded);
+    // One byte more than allowed tells that there is more.
+    let smallest = source.take(MAX_BYTES + MAX_HEADERS + 1);
+    let mut archive = tar::Archive::new(smallest);
     let mut n = 0;
     for entry in archive
         .entries()
@@ -193,12 +193,12 @@ fn each_of_tar(
         let bytes = inner.size();
         let what = match inner.header().entry_type() {
             tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
-                What::File {
+                EntryContent::File {
                     may_run: inner.header().mode().is_ok_and(|mode| mode & 0o100 != 0),
                 }
             }
-            tar::EntryType::Directory => What::Folder,
-            tar::EntryType::Symlink => What::Link {
+            tar::EntryType::Directory => EntryContent::Folder,
+            tar::EntryType::Symlink => EntryContent::Link {
                 target: inner
                     .link_name_bytes()
                     .map(std::borrow::Cow::into_owned)
@@ -216,10 +216,7 @@ fn each_of_tar(
         return Err(too_large(path));
     }
     if n == 0 {
-        return Err(refused(
-            path,
-            format!("holds nothing, or is no tar; {GET_WHOLE}"),
-        ));
+        return Err(refused(path, format!("is empty or not a tar; {GET_WHOLE}")));
     }
     Ok(())
 }
@@ -229,7 +226,7 @@ fn odd(path: &BytesPath, name: &[u8]) -> Fault {
     refused(
         path,
         format!(
-            "the entry `{shown}` is a hard link, a device or something else that is no file; use bash for this archive"
+            "the entry `{shown}` is a hard link, a device or another special entry; use bash for this archive"
         ),
     )
 }
@@ -241,7 +238,7 @@ pub(super) fn broken(path: &BytesPath, error: &io::Error, stop: &Stop<'_>) -> Fa
     refused(
         path,
         format!(
-            "is damaged, cut off or no archive of the kind that its name says ({error}); {GET_WHOLE}"
+            "is damaged, truncated or not the kind of archive that its name says ({error}); {GET_WHOLE}"
         ),
     )
 }

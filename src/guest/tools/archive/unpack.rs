@@ -17,13 +17,13 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::mkdirat;
 use nix::unistd::symlinkat;
 
-use super::Kind;
+use super::ArchiveKind;
 use super::MAX_BYTES;
 use super::WITH_BASH;
 use super::names::check_link;
 use super::names::parts;
 use super::read;
-use super::read::What;
+use super::read::EntryContent;
 use super::read::broken;
 use super::too_large;
 use crate::root::as_path;
@@ -35,9 +35,9 @@ use crate::tools::contents;
 use crate::tools::save::MadeFolders;
 use crate::tools::save::errno_of;
 use crate::tools::save::make_folders;
-use crate::tools::spot::is_rooted;
-use crate::tools::spot::refused;
 use crate::tools::stop::Stop;
+use crate::tools::target_entry::is_rooted;
+use crate::tools::target_entry::refused;
 use podbay_wire::Archive;
 use podbay_wire::BytesPath;
 use podbay_wire::Change;
@@ -46,12 +46,12 @@ use podbay_wire::Fault;
 use podbay_wire::FileChange;
 use podbay_wire::protected_name;
 
-/// Unpacks into a folder beside what is there, then gives each thing its name; what cannot be done
-/// as a whole is not done.
+/// Unpacks into a temporary folder beside the target, then renames each top entry to its place; all
+/// of it or nothing.
 pub(super) fn run(
     workspace: &Workspace,
     call: &Archive,
-    kind: Kind,
+    kind: ArchiveKind,
     into: &BytesPath,
     stop: &Stop<'_>,
 ) -> Result<Changed, Fault> {
@@ -66,8 +66,8 @@ pub(super) fn run(
         file.try_clone()
             .map_err(|error| broken(&call.archive, &error, stop))
     };
-    let found = Found::look(call, into, real.as_bytes(), look(&file)?, kind, stop)?;
-    let stage = Stage::new(into, &folder)?;
+    let found = Contents::look(call, into, real.as_bytes(), look(&file)?, kind, stop)?;
+    let stage = StagingFolder::new(into, &folder)?;
     stage.fill(call, file, kind, stop)?;
     stage.name_all(&found.tops)?;
     drop(stage);
@@ -92,21 +92,21 @@ pub(super) fn run(
     })
 }
 
-/// What an archive holds, all of it looked at.
-struct Found {
-    /// First parts of all names, and those of them that are folders.
+/// The inspected entries of an archive.
+struct Contents {
+    /// First components of all names, and those of them that are folders.
     tops: Vec<Vec<u8>>,
     folders: BTreeSet<Vec<u8>>,
     all: Vec<Vec<u8>>,
 }
 
-impl Found {
+impl Contents {
     fn look(
         call: &Archive,
         into: &BytesPath,
         real: &[u8],
         file: File,
-        kind: Kind,
+        kind: ArchiveKind,
         stop: &Stop<'_>,
     ) -> Result<Self, Fault> {
         let mut found = Self {
@@ -128,11 +128,11 @@ impl Found {
             if parts.iter().any(|part| is_rooted(part)) || is_refused {
                 return Err(refused(
                     &call.archive,
-                    format!("holds {path}, which is protected by its name; {WITH_BASH}"),
+                    format!("contains {path}, whose name is protected; {WITH_BASH}"),
                 ));
             }
-            let is_folder = matches!(entry.what, What::Folder);
-            if let What::Link { target } = &entry.what {
+            let is_folder = matches!(entry.what, EntryContent::Folder);
+            if let EntryContent::Link { target } = &entry.what {
                 check_link(&call.archive, &parts, target)?;
             }
             left = left
@@ -149,7 +149,7 @@ impl Found {
             } else if !is_folder {
                 return Err(refused(
                     &call.archive,
-                    format!("holds {path} twice; {WITH_BASH}"),
+                    format!("contains {path} twice; {WITH_BASH}"),
                 ));
             }
             Ok(())
@@ -157,13 +157,13 @@ impl Found {
         if found.all.is_empty() {
             return Err(refused(
                 &call.archive,
-                "holds nothing, so there is nothing to unpack; go on without it, or get it anew",
+                "is empty, so there is nothing to unpack; continue without it, or download it again",
             ));
         }
         Ok(found)
     }
 
-    /// Returns how much lies in a folder.
+    /// Returns how many entries a folder contains.
     fn inside(&self, folder: &[u8]) -> u64 {
         self.all
             .iter()
@@ -175,16 +175,15 @@ impl Found {
     }
 }
 
-/// A folder that has no name of the person's yet; it is gone with all that is in it when it is
-/// dropped.
-struct Stage<'a> {
+/// A temporary folder without a final name; removed with its contents when it is dropped.
+struct StagingFolder<'a> {
     into: &'a BytesPath,
     folder: &'a OwnedFd,
     name: String,
     opened: OwnedFd,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> StagingFolder<'a> {
     fn new(into: &'a BytesPath, folder: &'a OwnedFd) -> Result<Self, Fault> {
         let failed = |errno| fault(into, errno);
         let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(into));
@@ -199,7 +198,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Links come last, so that no file is written through one.
-    fn fill(&self, call: &Archive, file: File, kind: Kind, stop: &Stop<'_>) -> Result<(), Fault> {
+    fn fill(
+        &self,
+        call: &Archive,
+        file: File,
+        kind: ArchiveKind,
+        stop: &Stop<'_>,
+    ) -> Result<(), Fault> {
         let mut links = Vec::new();
         let mut left = MAX_BYTES;
         read::each(&call.archive, file, kind, stop, &mut |entry, content| {
@@ -211,8 +216,8 @@ impl<'a> Stage<'a> {
                 return Ok(());
             };
             let done = match entry.what {
-                What::Folder => self.folder_of(&parts).map(drop),
-                What::File { may_run } => {
+                EntryContent::Folder => self.folder_of(&parts).map(drop),
+                EntryContent::File { may_run } => {
                     let folder = self.folder_of(folders);
                     folder.and_then(|folder| {
                         self.write(
@@ -220,7 +225,7 @@ impl<'a> Stage<'a> {
                         )
                     })
                 }
-                What::Link { target } => {
+                EntryContent::Link { target } => {
                     links.push((parts, target));
                     Ok(())
                 }
@@ -246,7 +251,7 @@ impl<'a> Stage<'a> {
         BytesPath::from_bytes(join(self.into.as_bytes(), &parts.join(&b'/')))
     }
 
-    /// Opens a folder in it, and makes what is missing of it.
+    /// Opens a folder in the temporary folder, creating what is missing.
     fn folder_of(&self, parts: &[Vec<u8>]) -> Result<OwnedFd, Fault> {
         let failed = |errno| fault(&self.at(parts), errno);
         let mut here = contents::open_folder(&self.opened, b".").map_err(failed)?;
@@ -262,7 +267,7 @@ impl<'a> Stage<'a> {
 
     #[expect(
         clippy::too_many_arguments,
-        reason = "one place that writes what comes out of an archive, and all that bounds it"
+        reason = "one place writes an entry and applies every bound to it"
     )]
     fn write(
         &self,
@@ -292,7 +297,7 @@ impl<'a> Stage<'a> {
             if n == 0 {
                 return Ok(());
             }
-            // What it says of its size is not believed.
+            // The declared size is not trusted.
             *left = left
                 .checked_sub(n as u64)
                 .ok_or_else(|| too_large(&call.archive))?;
@@ -302,7 +307,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Gives everything its name. Where one is taken, all of those that were given are taken back.
+    /// Renames all top entries to their places. If a name is taken, those already renamed are moved
+    /// back.
     fn name_all(&self, names: &[Vec<u8>]) -> Result<(), Fault> {
         for (at, name) in names.iter().enumerate() {
             let Err(errno) = self.name_one(name) else {
@@ -339,7 +345,7 @@ impl<'a> Stage<'a> {
             name,
             RenameFlags::RENAME_NOREPLACE,
         ) {
-            // Some file systems know no flags; what is there is then looked for.
+            // Some file systems know no rename flags; an existing entry is then looked for.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 let there = nix::sys::stat::fstatat(
                     self.folder,
@@ -357,9 +363,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl Drop for Stage<'_> {
+impl Drop for StagingFolder<'_> {
     fn drop(&mut self) {
-        // Only what this call has made is in it.
+        // Only what this call created is in it.
         let _ = contents::remove(
             self.folder.as_fd(),
             self.name.as_bytes(),
@@ -369,7 +375,7 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// Says which entry of which archive it was.
+/// Adds the entry and the archive to a fault.
 fn of_entry(archive: &BytesPath, name: &[u8], fault: Fault) -> Fault {
     match fault {
         Fault::Cancelled | Fault::TooLarge { .. } | Fault::NoSpace { .. } => fault,

@@ -1,5 +1,5 @@
-//! What git would refuse in words of its own, which name what it was asked inside, or a way on that
-//! a model does not have.
+//! Queries that git would refuse with a message that does not help a model: it names sandbox
+//! internals, or a remedy that the model does not have.
 
 use super::Asking;
 use crate::tools::invalid;
@@ -10,7 +10,7 @@ use podbay_wire::GitQuery;
 use podbay_wire::GitStash;
 
 impl Asking<'_> {
-    /// Refuses what can be seen to fail before git is asked to do it.
+    /// Refuses a query that will fail, before git runs.
     pub(super) async fn refuse(&self, query: &GitQuery) -> Result<(), Fault> {
         match query {
             GitQuery::Diff {
@@ -43,15 +43,15 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns the files of a commit that are to be staged: all but those that are gone and staged
-    /// as removed already. One that is gone and that git does not know is refused.
+    /// Returns the files of a commit that must be staged: all except those whose removal is staged
+    /// already. A missing file that git does not know is refused.
     pub(super) async fn to_stage<'f>(
         &self,
         files: &'f [BytesPath],
     ) -> Result<Vec<&'f BytesPath>, Fault> {
         let mut found = Vec::new();
         for file in files {
-            // Of what is there git says itself what it makes of it.
+            // Git itself reports problems with existing files.
             let Some(fault) = self.session.directories.lacks(file) else {
                 found.push(file);
                 continue;
@@ -69,8 +69,7 @@ impl Asking<'_> {
         Ok(found)
     }
 
-    /// Returns whether git names anything at a path; it does where it has more to say than can be
-    /// heard.
+    /// Returns whether git prints anything for a path; also where it prints more than is read.
     async fn has_some(&self, words: &[&str], path: &[u8]) -> bool {
         let words = words
             .iter()
@@ -115,8 +114,7 @@ impl Asking<'_> {
             .is_empty())
     }
 
-    /// Returns whether a branch of a remote has this name, which git makes a branch of when it is
-    /// checked out.
+    /// Returns whether a remote branch has this name; checking it out creates a local branch.
     async fn has_remote(&self, name: &str) -> Result<bool, Fault> {
         Ok(!self
             .answer(&[
@@ -144,7 +142,7 @@ impl Asking<'_> {
                 ),
             ));
         }
-        // As git decides it: what it follows, where it follows anything, else what is checked out.
+        // As git decides it: merged into its upstream, where it has one, else into HEAD.
         let follows = format!("{name}@{{upstream}}");
         let has_upstream = self.has(&follows).await?;
         let kept = if has_upstream { &follows } else { "HEAD" };
@@ -198,7 +196,7 @@ impl Asking<'_> {
     }
 }
 
-/// Returns the commits that a difference names.
+/// Returns the commits that a diff names.
 fn ends(base: &str) -> Vec<&str> {
     let ends = base
         .split_once("...")

@@ -1,44 +1,46 @@
-//! A whole new text for a file that is there: it keeps what a model is not shown of the old one,
-//! which is the byte order mark, the encoding and the line ends. What cannot be kept is said.
+//! Replacing the whole text of an existing file: byte order mark, encoding and line ends, which a
+//! model is not shown, are kept. What cannot be kept is reported.
 
-use super::edit_line_ends::LineEnds;
+use super::edit_line_ends::LineEndFitter;
 use super::edit_line_ends::n_line_ends;
-use super::encoded::Encoded;
-use super::encoded::Unwritable;
+use super::encoded_text::EncodedText;
+use super::encoded_text::Unwritable;
 use super::read_file::BINARY;
 use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
 
 const MARK: &str = "\u{feff}";
 
-/// Returns the bytes of a new text in the form of the old one, and what is to be said of them.
-pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
+/// Encodes a new text like the old one; also returns notes for the model.
+pub(super) fn in_format_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
     let mut notes = Vec::new();
     if old.is_empty() {
         return (new.as_bytes().to_vec(), notes);
     }
     if let Some(kind) = binary_kind(&old[..old.len().min(SNIFFED)]) {
         if kind == BINARY {
-            notes.push("the old file was no text that is known: it had zero bytes, and the file is UTF-8 now".to_owned());
+            notes.push(
+                "the old file was not text: it had zero bytes; the file is UTF-8 now".to_owned(),
+            );
         }
         return (new.as_bytes().to_vec(), notes);
     }
-    let encoded = Encoded::of(old);
-    let mut text = if encoded.has_returns_alone() {
-        notes.push("its lines end in CR alone, as before".to_owned());
-        encoded.with_its_ends(new).into_owned()
+    let encoded_text = EncodedText::of(old);
+    let mut text = if encoded_text.has_returns_alone() {
+        notes.push("its lines end in a lone CR, as before".to_owned());
+        encoded_text.with_its_ends(new).into_owned()
     } else {
-        with_line_ends(&encoded.text, new, &mut notes)
+        with_line_ends(&encoded_text.text, new, &mut notes)
     };
-    if encoded.text.starts_with(MARK) && !text.starts_with(MARK) {
+    if encoded_text.text.starts_with(MARK) && !text.starts_with(MARK) {
         text.insert_str(0, MARK);
-        if !encoded.is_certain() {
+        if !encoded_text.is_certain() {
             notes.push("the byte order mark in front of it is kept".to_owned());
         }
     }
-    let written = encoded.anew(&text);
-    match (written, encoded.name()) {
-        (Ok(bytes), Some(name)) if encoded.is_certain() => {
+    let written = encoded_text.replacing(&text);
+    match (written, encoded_text.name()) {
+        (Ok(bytes), Some(name)) if encoded_text.is_certain() => {
             notes.push(format!("it is {name} as before"));
             (bytes, notes)
         }
@@ -50,7 +52,7 @@ pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
         }
         (Ok(bytes), _) => (bytes, notes),
         (Err(Unwritable::Letter(letter)), Some(name)) => {
-            let why = if encoded.is_certain() {
+            let why = if encoded_text.is_certain() {
                 format!("was {name}, which has no `{letter}`")
             } else {
                 format!(
@@ -70,13 +72,13 @@ pub(super) fn in_form_of(old: &[u8], new: &str) -> (Vec<u8>, Vec<String>) {
     }
 }
 
-/// Gives a new text the line ends of the old one, unless it has `\r` itself and so means what it
-/// says.
+/// Gives a new text the line ends of the old one, unless it contains `\r` itself and so means it
+/// exactly.
 fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
     let new = if new.contains('\r') {
         new.to_owned()
     } else {
-        let fitted = LineEnds::new(old.as_bytes()).fit(new.as_bytes(), b"", &(0..old.len()));
+        let fitted = LineEndFitter::new(old.as_bytes()).fit(new.as_bytes(), b"", &(0..old.len()));
         String::from_utf8(fitted).expect("line ends are text")
     };
     match (line_ends(old), line_ends(&new)) {
@@ -91,7 +93,7 @@ fn with_line_ends(old: &str, new: &str, notes: &mut Vec<String>) -> String {
     new
 }
 
-/// Returns which line ends a text has; `None`: it has none.
+/// Returns the line ends of a text; `None`: it has none.
 fn line_ends(text: &str) -> Option<&'static str> {
     match n_line_ends(text.as_bytes()) {
         (_, 0) => None,
@@ -107,7 +109,7 @@ mod tests {
 
     #[track_caller]
     fn check(old: &[u8], new: &str, expected: &[u8], said: &str) {
-        let (bytes, notes) = in_form_of(old, new);
+        let (bytes, notes) = in_format_of(old, new);
         assert_eq!(
             (bytes.escape_ascii().to_string(), notes.join("; ").as_str()),
             (expected.escape_ascii().to_string(), said)
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_text_keeps_the_form_of_the_old_one() {
+    fn a_new_text_keeps_mark_encoding_and_line_ends() {
         check(b"a\nb\n", "c\nd", b"c\nd", "");
         check(
             b"a\r\nb\r\n",
@@ -161,7 +163,7 @@ mod tests {
             b"a\rb\r",
             "c\nd\n",
             b"c\rd\r",
-            "its lines end in CR alone, as before",
+            "its lines end in a lone CR, as before",
         );
         check(
             b"a\0\n\0",
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_said() {
+    fn what_cannot_be_kept_is_reported() {
         check(
             b"a\nb\n",
             "c\r\n",
@@ -213,13 +215,13 @@ mod tests {
             b"a\rb\r",
             "c\r\n",
             b"c\r",
-            "its lines end in CR alone, as before",
+            "its lines end in a lone CR, as before",
         );
         check(
             b"\x01\0\x02\0",
             "text\n",
             b"text\n",
-            "the old file was no text that is known: it had zero bytes, and the file is UTF-8 now",
+            "the old file was not text: it had zero bytes; the file is UTF-8 now",
         );
         let said = "the old text was not UTF-8 but looked like windows-1252 (Latin-1), and which bytes `\u{e8}` has there is not certain: the file is UTF-8 now";
         check(

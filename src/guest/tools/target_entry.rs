@@ -22,15 +22,15 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::protected_name;
 
-/// A name in an open folder, whatever stands there. Unlike a [`super::save::Place`] it follows no
-/// link in that place: to delete or to move a link is to delete or to move the link itself.
+/// A name in an open folder, whatever exists there. Unlike [`super::save::TargetFile`] it follows no
+/// link: to delete or move a link is to delete or move the link itself.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct TargetEntry {
     /// As the model gave it.
     pub(super) path: BytesPath,
-    /// From the project's folder, without a slash at its end.
+    /// From the project's folder, without a trailing slash.
     pub(super) shown: BytesPath,
-    /// Where it lies, through whatever links it was named.
+    /// Its path from the project's folder, with links resolved.
     pub(super) real: Vec<u8>,
     pub(super) folder: OwnedFd,
     pub(super) name: Vec<u8>,
@@ -38,9 +38,9 @@ pub(super) struct Spot {
     pub(super) made: MadeFolders,
 }
 
-impl Spot {
-    /// Finds the spot that a path names; the project's own folder is none. A protected name is
-    /// refused unless it is allowed.
+impl TargetEntry {
+    /// Resolves a path; the project's own folder is refused. A protected name is refused unless it
+    /// is allowed.
     pub(super) fn find(
         root: &Root,
         path: &BytesPath,
@@ -61,7 +61,7 @@ impl Spot {
             ));
         }
         if name == b".." {
-            // Only the kernel knows what that leads to, and it says so if that is outside.
+            // Only the kernel knows where that leads; it fails if that is outside.
             root.open_directory(path)?;
             return Err(refused(path, "ends in `..`; name the folder itself"));
         }
@@ -104,7 +104,7 @@ impl Spot {
         })
     }
 
-    /// Returns what stands there; a name that nothing has is a fault with names that look like it.
+    /// Returns the metadata; a missing entry is a fault that suggests similar names.
     pub(super) fn there(&self, root: &Root) -> Result<&FileStat, Fault> {
         self.stat
             .as_ref()
@@ -117,7 +117,7 @@ impl Spot {
             .is_some_and(|stat| file_type(stat) == SFlag::S_IFDIR)
     }
 
-    /// Refuses what must stay where it is, whoever allowed what.
+    /// Refuses entries that must stay in place, whatever was allowed.
     pub(super) fn refuse_rooted(&self) -> Result<(), Fault> {
         if is_rooted(&self.name) {
             return Err(refused(
@@ -130,7 +130,7 @@ impl Spot {
 }
 
 /// Returns whether a name is that of a repository's folder or of Podbay's, or what some file
-/// systems take for one.
+/// systems treat as one.
 pub(super) fn is_rooted(name: &[u8]) -> bool {
     protected_name(&BytesPath::from_bytes(name)).is_some_and(|found| {
         let plain: String = found.name.chars().filter(char::is_ascii).collect();

@@ -1,31 +1,31 @@
-//! Counts what a walk leaves out, so that a result which says nothing says what was not looked at.
+//! Counts what a walk skips, so that an empty result says what was not searched.
 
 use super::walk::Entry;
 use super::walk::Kind;
-use super::walk::Why;
+use super::walk::SkipReason;
 use podbay_wire::BytesPath;
 use podbay_wire::LeftOut;
 
 /// Folders that are named.
 const MOST_NAMED: usize = 3;
 
-/// What one thread of a walk has left out.
+/// What one thread of a walk has skipped.
 #[derive(Debug, Default)]
-pub(super) struct Counted(LeftOut);
+pub(super) struct SkipCounts(LeftOut);
 
-impl Counted {
-    pub(super) fn note(&mut self, entry: &Entry<'_>, why: Why) {
-        let Self(left_out) = self;
+impl SkipCounts {
+    pub(super) fn note(&mut self, entry: &Entry<'_>, why: SkipReason) {
+        let Self(skipped) = self;
         let count = match (why, entry.kind) {
-            (Why::Unselected, _) => return,
-            (Why::Hidden, Kind::Folder) => &mut left_out.hidden_folders,
-            (Why::Ignored, Kind::Folder) => &mut left_out.ignored_folders,
-            (Why::Hidden, _) => &mut left_out.hidden_files,
-            (Why::Ignored, _) => &mut left_out.ignored_files,
+            (SkipReason::Unselected, _) => return,
+            (SkipReason::Hidden, Kind::Folder) => &mut skipped.hidden_folders,
+            (SkipReason::Ignored, Kind::Folder) => &mut skipped.ignored_folders,
+            (SkipReason::Hidden, _) => &mut skipped.hidden_files,
+            (SkipReason::Ignored, _) => &mut skipped.ignored_files,
         };
         *count += 1;
         if entry.kind == Kind::Folder {
-            name(&mut left_out.folders, BytesPath::from_bytes(entry.path()));
+            name(&mut skipped.folders, BytesPath::from_bytes(entry.path()));
         }
     }
 
@@ -44,7 +44,7 @@ impl Counted {
     }
 }
 
-/// Keeps the first few by name, so that the same are named each time.
+/// Keeps the first few by name, so that the result is deterministic.
 fn name(named: &mut Vec<BytesPath>, folder: BytesPath) {
     if named.len() < MOST_NAMED || named.last().is_some_and(|last| folder < *last) {
         let at = named.partition_point(|other| *other < folder);

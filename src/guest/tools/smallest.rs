@@ -1,6 +1,6 @@
 use std::collections::BinaryHeap;
 
-/// Keeps the smallest few of many items and counts the rest.
+/// Keeps the `n` smallest of many items and counts the rest.
 #[derive(Debug)]
 pub(super) struct Smallest<T> {
     kept: BinaryHeap<T>,
@@ -17,8 +17,8 @@ impl<T: Ord> Default for Smallest<T> {
 }
 
 impl<T: Ord> Smallest<T> {
-    /// Counts an item, which is made only if it is among the `n` smallest by what `is_smaller` says
-    /// about the largest of them.
+    /// Counts an item. It is built only if it belongs to the `n` smallest, which `is_smaller`
+    /// decides against the largest of them.
     pub(super) fn offer(
         &mut self,
         n: usize,
@@ -54,15 +54,14 @@ impl<T: Ord> Smallest<T> {
     }
 }
 
-/// Turns a path into bytes whose order is that of the names in it, one after the other: `a/b`
-/// stands before `a.b`.
+/// Turns a path into bytes that sort component by component: `a/b` comes before `a.b`.
 pub(super) fn path_key(path: &[u8]) -> Vec<u8> {
     path.iter()
         .map(|byte| if *byte == b'/' { 0 } else { *byte })
         .collect()
 }
 
-/// Takes [`path_key`] back; no name holds a NUL byte.
+/// Reverses [`path_key`]; no name contains a NUL byte.
 pub(super) fn key_path(mut key: Vec<u8>) -> Vec<u8> {
     for byte in &mut key {
         if *byte == 0 {

@@ -1,9 +1,9 @@
-//! Encodings in which ASCII is not simply ASCII, and which a file tells for certain: by the mark in
-//! front of it, by zero bytes, or by the sequences that switch between alphabets. Text that goes
-//! into such a file is written in its encoding: as UTF-8 it would spoil all of it.
+//! Encodings in which ASCII bytes may mean something else, and which a file identifies with
+//! certainty: by its byte order mark, by zero bytes, or by escape sequences. Text added to such a
+//! file is written in its encoding: UTF-8 would corrupt the file.
 //!
-//! What a file without a mark is, is only said where nothing else is likely: texts that end in zero
-//! bytes are no UTF-16.
+//! A file without a mark is identified only where nothing else is likely: strings that end in zero
+//! bytes are not UTF-16.
 
 use encoding_rs::EUC_KR;
 use encoding_rs::Encoding;
@@ -14,34 +14,34 @@ use super::read_file::SNIFFED;
 
 /// One of these encodings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Certain {
-    Utf16(Order),
-    Utf32(Order),
+pub(super) enum DetectedEncoding {
+    Utf16(ByteOrder),
+    Utf32(ByteOrder),
     Iso2022Jp,
-    Shifted(&'static Shifted),
+    ShiftEncoding(&'static ShiftEncoding),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ByteOrder {
     Little,
     Big,
 }
 
-/// An encoding of seven bits in which two sequences lead to letters of two bytes and back.
+/// A 7-bit encoding in which two escape sequences switch to two-byte characters and back.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shifted {
+pub(super) struct ShiftEncoding {
     name: &'static str,
-    /// What the file begins with.
+    /// The sequence that the file begins with.
     head: &'static [u8],
     to_pairs: &'static [u8],
     to_ascii: &'static [u8],
-    /// The encoding of eight bits that has the same pairs.
+    /// The 8-bit encoding that has the same pairs.
     pairs: &'static Encoding,
-    /// What stands twice where it is meant, since a sequence begins with it.
+    /// A byte that begins sequences, and is doubled where it stands for itself.
     doubled: Option<u8>,
 }
 
-static HZ: Shifted = Shifted {
+static HZ: ShiftEncoding = ShiftEncoding {
     name: "HZ",
     head: b"",
     to_pairs: b"~{",
@@ -49,7 +49,7 @@ static HZ: Shifted = Shifted {
     pairs: GBK,
     doubled: Some(b'~'),
 };
-static ISO_2022_KR: Shifted = Shifted {
+static ISO_2022_KR: ShiftEncoding = ShiftEncoding {
     name: "ISO-2022-KR",
     head: b"\x1b$)C",
     to_pairs: b"\x0e",
@@ -60,21 +60,26 @@ static ISO_2022_KR: Shifted = Shifted {
 
 const MARK: &str = "\u{feff}";
 
-/// How many letters at least are ASCII in a text without a mark: one of so many.
+/// In a text without a mark, at least one character of so many is ASCII.
 const ASCII_SHARE: usize = 8;
 
-impl Certain {
-    /// Returns what a file tells that it is.
+impl DetectedEncoding {
+    /// Returns the encoding that a file identifies itself as.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let start = &bytes[..bytes.len().min(SNIFFED)];
         Self::wide(start).or_else(|| Self::switching(bytes))
     }
 
-    /// Returns what the beginning of a file, as far as it is looked at, tells of letters that have
-    /// two bytes or four.
+    /// Detects UTF-16 and UTF-32 by the beginning of a file.
     pub(super) fn wide(start: &[u8]) -> Option<Self> {
-        const UTF_32: [Certain; 2] = [Certain::Utf32(Order::Little), Certain::Utf32(Order::Big)];
-        const UTF_16: [Certain; 2] = [Certain::Utf16(Order::Little), Certain::Utf16(Order::Big)];
+        const UTF_32: [DetectedEncoding; 2] = [
+            DetectedEncoding::Utf32(ByteOrder::Little),
+            DetectedEncoding::Utf32(ByteOrder::Big),
+        ];
+        const UTF_16: [DetectedEncoding; 2] = [
+            DetectedEncoding::Utf16(ByteOrder::Little),
+            DetectedEncoding::Utf16(ByteOrder::Big),
+        ];
         let is_marked = |one: &Self| one.encode(MARK).is_ok_and(|mark| start.starts_with(&mark));
         let is_whole = |one: &Self| one.decode_strictly(start).is_some();
         if let Some(marked) = UTF_32
@@ -96,7 +101,7 @@ impl Certain {
             .map(|(_, one)| one)
     }
 
-    /// Returns whether a text of ASCII alone may be something else by the sequences in it.
+    /// Returns whether a pure ASCII text may be something else because of escape sequences.
     pub(super) fn may_switch(text: &[u8]) -> bool {
         memchr::memchr(0x1b, text).is_some() || memchr::memmem::find(text, b"~{").is_some()
     }
@@ -110,9 +115,9 @@ impl Certain {
                 .is_some_and(|text| !text.is_ascii())
         };
         let all = [
-            Self::Shifted(&ISO_2022_KR),
+            Self::ShiftEncoding(&ISO_2022_KR),
             Self::Iso2022Jp,
-            Self::Shifted(&HZ),
+            Self::ShiftEncoding(&HZ),
         ];
         all.into_iter().find(is_foreign)
     }
@@ -120,16 +125,16 @@ impl Certain {
     /// Returns its name, as `iconv` knows it.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Utf16(Order::Little) => "UTF-16LE",
-            Self::Utf16(Order::Big) => "UTF-16BE",
-            Self::Utf32(Order::Little) => "UTF-32LE",
-            Self::Utf32(Order::Big) => "UTF-32BE",
+            Self::Utf16(ByteOrder::Little) => "UTF-16LE",
+            Self::Utf16(ByteOrder::Big) => "UTF-16BE",
+            Self::Utf32(ByteOrder::Little) => "UTF-32LE",
+            Self::Utf32(ByteOrder::Big) => "UTF-32BE",
             Self::Iso2022Jp => "ISO-2022-JP",
-            Self::Shifted(shifted) => shifted.name,
+            Self::ShiftEncoding(shifted) => shifted.name,
         }
     }
 
-    /// Returns the text that bytes are in it; what is no letter is shown as such.
+    /// Decodes bytes; invalid ones become replacement characters.
     pub(super) fn decode(self, bytes: &[u8]) -> String {
         match self {
             Self::Utf16(order) => {
@@ -146,13 +151,13 @@ impl Certain {
                 .decode_without_bom_handling(bytes)
                 .0
                 .into_owned(),
-            Self::Shifted(shifted) => shifted
+            Self::ShiftEncoding(shifted) => shifted
                 .decode(bytes)
                 .unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned()),
         }
     }
 
-    /// The same; `None`: some of it is no letter. The beginning of a file may end within one.
+    /// Decodes bytes; `None`: some are invalid. The beginning of a file may end within a character.
     fn decode_strictly(self, bytes: &[u8]) -> Option<String> {
         match self {
             Self::Utf16(order) if bytes.len().is_multiple_of(2) => {
@@ -175,23 +180,25 @@ impl Certain {
             Self::Iso2022Jp => ISO_2022_JP
                 .decode_without_bom_handling_and_without_replacement(bytes)
                 .map(std::borrow::Cow::into_owned),
-            Self::Shifted(shifted) => shifted.decode(bytes),
+            Self::ShiftEncoding(shifted) => shifted.decode(bytes),
             Self::Utf16(_) | Self::Utf32(_) => None,
         }
     }
 
-    /// Returns the bytes of a text in it; the error is a letter that it has not.
+    /// Encodes a text; the error is a character that the encoding lacks.
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         match self {
-            Self::Utf16(Order::Little) => {
+            Self::Utf16(ByteOrder::Little) => {
                 Ok(text.encode_utf16().flat_map(u16::to_le_bytes).collect())
             }
-            Self::Utf16(Order::Big) => Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
-            Self::Utf32(Order::Little) => Ok(text
+            Self::Utf16(ByteOrder::Big) => {
+                Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect())
+            }
+            Self::Utf32(ByteOrder::Little) => Ok(text
                 .chars()
                 .flat_map(|letter| u32::from(letter).to_le_bytes())
                 .collect()),
-            Self::Utf32(Order::Big) => Ok(text
+            Self::Utf32(ByteOrder::Big) => Ok(text
                 .chars()
                 .flat_map(|letter| u32::from(letter).to_be_bytes())
                 .collect()),
@@ -207,13 +214,13 @@ impl Certain {
                     Ok(bytes.into_owned())
                 }
             }
-            Self::Shifted(shifted) => shifted.encode(text),
+            Self::ShiftEncoding(shifted) => shifted.encode(text),
         }
     }
 }
 
-impl Order {
-    /// Returns the number that some bytes are.
+impl ByteOrder {
+    /// Returns the number that the bytes form.
     fn unit(self, bytes: &[u8]) -> u32 {
         let add = |sum: u32, byte: &u8| sum << 8 | u32::from(*byte);
         match self {
@@ -223,8 +230,8 @@ impl Order {
     }
 }
 
-impl Shifted {
-    /// Returns the text of a whole file; `None`: it is not in this encoding.
+impl ShiftEncoding {
+    /// Decodes a whole file; `None`: it is not in this encoding.
     fn decode(&self, bytes: &[u8]) -> Option<String> {
         let mut rest = bytes.strip_prefix(self.head)?;
         let mut text = String::with_capacity(rest.len());
@@ -249,7 +256,7 @@ impl Shifted {
                         .decode_without_bom_handling_and_without_replacement(&pair)?,
                 );
                 n_pairs += 1;
-                // Signs, and of the Chinese letters the more common half.
+                // Punctuation, and the more common half of the Chinese characters.
                 n_usual += usize::from(pair[0] < 0xd8);
                 rest = behind;
             } else {
@@ -261,7 +268,8 @@ impl Shifted {
                 rest = &rest[1 + usize::from(is_doubled)..];
             }
         }
-        // A few signs between such sequences may be something else, as a format of Lisp is.
+        // A few pairs of punctuation between such sequences may be something else, such as a Lisp
+        // format string.
         let is_meant = !self.head.is_empty() || (n_pairs > 1 && n_usual * 2 > n_pairs);
         (is_meant && !is_in_pairs).then_some(text)
     }
@@ -301,9 +309,8 @@ impl Shifted {
     }
 }
 
-/// Returns whether a text that has no mark is one: it has no control characters, some of it is
-/// ASCII or it has the letters of one alphabet, and its bytes are not a text themselves, of lines
-/// or names that end in a zero byte.
+/// Returns whether a decoded text without a mark is plausible: no control characters, some ASCII or
+/// the letters of one alphabet, and bytes that are not themselves zero-terminated text.
 fn is_likely(text: &str, bytes: &[u8]) -> bool {
     let is_control =
         |letter: char| letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\u{c}');
@@ -324,17 +331,17 @@ fn is_likely(text: &str, bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const ALL: [Certain; 7] = [
-        Certain::Utf16(Order::Little),
-        Certain::Utf16(Order::Big),
-        Certain::Utf32(Order::Little),
-        Certain::Utf32(Order::Big),
-        Certain::Iso2022Jp,
-        Certain::Shifted(&HZ),
-        Certain::Shifted(&ISO_2022_KR),
+    const ALL: [DetectedEncoding; 7] = [
+        DetectedEncoding::Utf16(ByteOrder::Little),
+        DetectedEncoding::Utf16(ByteOrder::Big),
+        DetectedEncoding::Utf32(ByteOrder::Little),
+        DetectedEncoding::Utf32(ByteOrder::Big),
+        DetectedEncoding::Iso2022Jp,
+        DetectedEncoding::ShiftEncoding(&HZ),
+        DetectedEncoding::ShiftEncoding(&ISO_2022_KR),
     ];
 
-    fn text_for(encoding: Certain) -> &'static str {
+    fn text_for(encoding: DetectedEncoding) -> &'static str {
         match encoding.name() {
             "ISO-2022-JP" => "メニュー\nprice: 5\n",
             "HZ" => "菜单 ~ \n价格: 5\n",
@@ -344,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_and_gives_its_bytes_back() {
+    fn every_encoding_is_detected_and_round_trips() {
         for encoding in ALL {
             let text = text_for(encoding);
             let bytes = encoding.encode(text).expect("it has these letters");
-            assert_eq!(Certain::of(&bytes), Some(encoding));
+            assert_eq!(DetectedEncoding::of(&bytes), Some(encoding));
             assert_eq!(encoding.decode(&bytes), text, "{}", encoding.name());
         }
         for encoding in &ALL[..4] {
@@ -360,13 +367,13 @@ mod tests {
                 "ab\r\n",
             ] {
                 let bytes = encoding.encode(text).expect("it has all letters");
-                assert_eq!(Certain::of(&bytes), Some(*encoding), "{text}");
+                assert_eq!(DetectedEncoding::of(&bytes), Some(*encoding), "{text}");
             }
         }
     }
 
     #[test]
-    fn other_bytes_are_none_of_them() {
+    fn other_bytes_are_not_detected() {
         let bytes: [&[u8]; 14] = [
             b"plain\n",
             b"abc\0",
@@ -384,12 +391,17 @@ mod tests {
             b"\x1b$B is a sequence\n",
         ];
         for bytes in bytes {
-            assert_eq!(Certain::of(bytes), None, "{}", bytes.escape_ascii());
+            assert_eq!(
+                DetectedEncoding::of(bytes),
+                None,
+                "{}",
+                bytes.escape_ascii()
+            );
         }
     }
 
     #[test]
-    fn a_letter_that_an_encoding_has_not_is_named() {
+    fn a_character_that_an_encoding_lacks_is_named() {
         for encoding in &ALL[4..] {
             assert_eq!(encoding.encode("a☃b"), Err('☃'), "{}", encoding.name());
         }

@@ -1,19 +1,18 @@
-//! The text of a file that is not UTF-8: what a model is shown of it, what its edits match, and the
-//! bytes of what they make.
+//! The text of a file that is not UTF-8: how it is shown to a model, matched by edits, and encoded
+//! again.
 //!
-//! Nothing in a file says for certain which of the older encodings it has. It is shown in the one
-//! that its bytes look like, by the rules of web browsers, and that is a guess: a few letters can
-//! be of several. So new text is never written by the guess. What stays keeps its bytes, whatever
-//! they stand for; ASCII is ASCII in all of these encodings; and a letter that stands in the file
-//! already is written with the bytes that it has there. Of these the bytes are certain, even where
-//! the guess is wrong, since they will look as what the model copied them from. Any other letter is
+//! No file says for certain which legacy encoding it has. It is decoded by what its bytes look
+//! like, by the rules of web browsers, which is a guess: some bytes fit several encodings. New text
+//! is therefore never encoded by the guess. Unchanged text keeps its bytes; ASCII is the same in
+//! all of these encodings; and a character that already occurs in the file is written with the
+//! bytes that it has there, which is right even where the guess is wrong. Any other character is
 //! refused.
 //!
-//! A text that is UTF-8 but for a few broken bytes is still UTF-8; those stay what they are.
+//! A text that is UTF-8 except for a few broken bytes is treated as UTF-8; those bytes stay as they
+//! are.
 //!
-//! An encoding that the file tells for certain is another matter: all of the new text is written in
-//! it, where that gives the old text its very bytes back. Lines that end in a carriage return alone
-//! are lines all the same, and keep that end.
+//! An encoding that the file identifies with certainty is used for all new text, provided that it
+//! encodes the old text to the same bytes. Lines that end in a lone carriage return keep that end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,55 +35,55 @@ use imara_diff::Diff;
 use imara_diff::Hunk;
 use imara_diff::InternedInput;
 
-use super::certain_encoding::Certain;
+use super::detected_encoding::DetectedEncoding;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::shown_text;
 
-/// A file's text, in UTF-8, over the bytes that stand for it.
+/// A file's text, in UTF-8, and how its bytes encode it.
 #[derive(Debug)]
-pub(super) struct Encoded<'a> {
+pub(super) struct EncodedText<'a> {
     pub(super) text: Cow<'a, str>,
-    form: Form<'a>,
-    /// Its lines end in a carriage return alone, each of which is a line feed in the text.
+    form: Representation<'a>,
+    /// Its lines end in a lone carriage return, which is a line feed in the text.
     has_returns_alone: bool,
 }
 
-/// How the bytes of a file stand for its text.
+/// How the bytes of a file encode its text.
 #[derive(Debug)]
-enum Form<'a> {
+enum Representation<'a> {
     /// They are UTF-8.
     Plain,
-    /// In an encoding that is certain, unless some bytes are not those that the text has in it.
-    Certain {
-        encoding: Certain,
+    /// An encoding that is certain; broken where it does not encode the text to the same bytes.
+    DetectedEncoding {
+        encoding: DetectedEncoding,
         is_exact: bool,
     },
-    Other(Other<'a>),
+    LegacyText(LegacyText<'a>),
 }
 
-/// Why a text cannot be written.
+/// Why a text cannot be encoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unwritable {
-    /// Which bytes this letter has is not certain, or it has none.
+    /// The bytes of this character are not certain, or it has none.
     Letter(char),
-    /// Some of the file is not what it should be in its encoding.
+    /// Some of the file is invalid in its encoding.
     Broken,
 }
 
 #[derive(Debug)]
-struct Other<'a> {
-    /// What the bytes look like; `None`: UTF-8, but for those that are shown by their numbers, such
-    /// as `\xff`.
+struct LegacyText<'a> {
+    /// The guessed encoding; `None`: UTF-8 with broken bytes, which are shown as escapes such as
+    /// `\xff`.
     guess: Option<&'static Encoding>,
     bytes: &'a [u8],
-    /// How many bytes each letter has; of a number that stands for one the first letter has it.
+    /// Bytes of each character; of an escape the first character has the byte.
     lengths: Vec<u8>,
-    /// Where letters begin in each other encoding that all of the file could have.
+    /// Where characters begin in each other encoding that fits the whole file.
     others: Vec<BTreeSet<usize>>,
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> EncodedText<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         let (text, form) = decoded(bytes);
         let has_returns_alone = text.contains('\r') && !text.contains('\n');
@@ -100,36 +99,39 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the encoding of a file that is not UTF-8: what it is, or looks like.
+    /// Returns the encoding of a file that is not UTF-8, certain or guessed.
     pub(super) fn name(&self) -> Option<String> {
         match &self.form {
-            Form::Certain { encoding, .. } => Some(encoding.name().to_owned()),
-            Form::Other(other) => other.guess.map(name),
-            Form::Plain => None,
+            Representation::DetectedEncoding { encoding, .. } => Some(encoding.name().to_owned()),
+            Representation::LegacyText(other) => other.guess.map(name),
+            Representation::Plain => None,
         }
     }
 
-    /// Returns whether its encoding is one that the file tells.
+    /// Returns whether its encoding is certain.
     pub(super) fn is_certain(&self) -> bool {
-        matches!(self.form, Form::Certain { .. })
+        matches!(self.form, Representation::DetectedEncoding { .. })
     }
 
     /// Returns whether its text is its bytes.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self.form, Form::Plain) && !self.has_returns_alone
+        matches!(self.form, Representation::Plain) && !self.has_returns_alone
     }
 
-    /// Returns whether some bytes stand for nothing, in whatever encoding.
+    /// Returns whether some bytes are invalid in its encoding.
     pub(super) fn is_broken(&self) -> bool {
-        matches!(&self.form, Form::Other(Other { guess: None, .. }))
+        matches!(
+            &self.form,
+            Representation::LegacyText(LegacyText { guess: None, .. })
+        )
     }
 
-    /// Returns whether its lines end in a carriage return alone.
+    /// Returns whether its lines end in a lone carriage return.
     pub(super) fn has_returns_alone(&self) -> bool {
         self.has_returns_alone
     }
 
-    /// Returns what is to be said of what was written there.
+    /// Returns notes on how new text was encoded.
     pub(super) fn notes(&self) -> Vec<String> {
         let said = |name| {
             let is = if self.is_certain() {
@@ -143,61 +145,59 @@ impl<'a> Encoded<'a> {
         };
         let ends = self
             .has_returns_alone
-            .then(|| "its lines end in CR alone, as before".to_owned());
+            .then(|| "its lines end in a lone CR, as before".to_owned());
         self.name().map(said).into_iter().chain(ends).collect()
     }
 
-    /// Returns the bytes of a text that takes the place of this one.
+    /// Encodes a text that replaces this one by an edit.
     pub(super) fn with(&self, after: &str) -> Result<Vec<u8>, Unwritable> {
         let after = self.with_its_ends(after);
         match &self.form {
-            Form::Plain => Ok(after.into_owned().into_bytes()),
-            Form::Certain {
+            Representation::Plain => Ok(after.into_owned().into_bytes()),
+            Representation::DetectedEncoding {
                 is_exact: false, ..
             } => Err(Unwritable::Broken),
-            Form::Certain {
+            Representation::DetectedEncoding {
                 encoding,
                 is_exact: true,
             } => encoding.encode(&after).map_err(Unwritable::Letter),
-            Form::Other(other) => other
+            Representation::LegacyText(other) => other
                 .with(&self.with_its_ends(&self.text), &after)
                 .map_err(Unwritable::Letter),
         }
     }
 
-    /// Returns the bytes of a text that is to stand in the place of all of this one, whatever it
-    /// held.
-    pub(super) fn anew(&self, text: &str) -> Result<Vec<u8>, Unwritable> {
+    /// Encodes a text that replaces the whole file.
+    pub(super) fn replacing(&self, text: &str) -> Result<Vec<u8>, Unwritable> {
         match &self.form {
-            Form::Certain { encoding, .. } => encoding
+            Representation::DetectedEncoding { encoding, .. } => encoding
                 .encode(&self.with_its_ends(text))
                 .map_err(Unwritable::Letter),
             _ => self.with(text),
         }
     }
 
-    /// The same as [`Self::with`], for a file that is left as it is where that cannot be.
+    /// Like [`Self::with`], with a fault for a text that cannot be encoded.
     pub(super) fn edited(&self, path: &BytesPath, after: &[u8]) -> Result<Vec<u8>, Fault> {
         let after = std::str::from_utf8(after).expect("an edit puts texts into a text");
         self.with(after).map_err(|why| self.refusal(path, &why))
     }
 
-    /// Returns the bytes of a text that goes to the end of this one, which may be only the
-    /// beginning of a file.
+    /// Encodes a text that is appended to this one, which may be only the beginning of a file.
     pub(super) fn addition(&self, path: &BytesPath, text: &str) -> Result<Vec<u8>, Fault> {
         match &self.form {
-            Form::Plain => Ok(self.with_its_ends(text).into_owned().into_bytes()),
-            Form::Certain { encoding, .. } => encoding
+            Representation::Plain => Ok(self.with_its_ends(text).into_owned().into_bytes()),
+            Representation::DetectedEncoding { encoding, .. } => encoding
                 .encode(&self.with_its_ends(text))
                 .map_err(|letter| self.refusal(path, &Unwritable::Letter(letter))),
-            Form::Other(other) => {
+            Representation::LegacyText(other) => {
                 let all = self.edited(path, format!("{}{text}", self.text).as_bytes())?;
                 Ok(all[other.bytes.len()..].to_vec())
             }
         }
     }
 
-    /// Returns a text with the line ends of the file, where they are of their own kind.
+    /// Returns a text with the file's lone carriage returns as line ends, where it has them.
     pub(super) fn with_its_ends<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.has_returns_alone {
             Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r"))
@@ -206,7 +206,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The fault for a file whose encoding a text written in UTF-8 would spoil.
+    /// The fault for a file that text in UTF-8 would corrupt.
     fn refusal(&self, path: &BytesPath, why: &Unwritable) -> Fault {
         let encoding = self.name().unwrap_or_else(|| "broken UTF-8".to_owned());
         let letter = match why {
@@ -221,13 +221,13 @@ impl<'a> Encoded<'a> {
     }
 }
 
-impl Other<'_> {
+impl LegacyText<'_> {
     fn with(&self, before: &str, after: &str) -> Result<Vec<u8>, char> {
         let lines = InternedInput::new(before, after);
         let mut diff = Diff::compute(Algorithm::Histogram, &lines);
         diff.postprocess_lines(&lines);
         let known = self.known(before);
-        // Where each line begins, in the text, among its letters and in the bytes.
+        // Where each line begins: in the text, in characters and in bytes.
         let mut starts = vec![(0, 0, 0)];
         let (mut at_text, mut at_letter, mut at_byte) = (0, 0, 0);
         for token in &lines.before {
@@ -255,7 +255,7 @@ impl Other<'_> {
         {
             out.extend_from_slice(&self.bytes[done..starts[old.start as usize].2]);
             done = starts[old.end as usize].2;
-            // As many as before take their places one by one.
+            // Equal numbers of lines are paired one by one.
             let pairs = if old.len() == new.len() {
                 old.zip(new)
                     .map(|(old, new)| (old..old + 1, new..new + 1))
@@ -277,8 +277,8 @@ impl Other<'_> {
         Ok(out)
     }
 
-    /// Writes what takes the place of a part, which begins at this byte: letters at its beginning
-    /// and its end that stay keep their bytes.
+    /// Encodes a replaced part, which begins at this byte: its unchanged first and last characters
+    /// keep their bytes.
     fn change(
         &self,
         old: &Part<'_>,
@@ -305,7 +305,7 @@ impl Other<'_> {
                 .map(|length| usize::from(*length))
                 .sum::<usize>()
         };
-        // A number that stands for a byte is not cut in two.
+        // An escape for a byte is not split.
         let is_inside = |at: usize| old.lengths.get(at) == Some(&0);
         while is_inside(n_head) {
             n_head -= 1;
@@ -313,7 +313,7 @@ impl Other<'_> {
         while is_inside(n_old - n_tail) {
             n_tail -= 1;
         }
-        // What is ASCII by the guess may be the second half of a letter.
+        // What is ASCII by the guess may be the second half of a character.
         let ends = [
             at + bytes(&old.lengths[..n_head]),
             at + bytes(&old.lengths[..n_old - n_tail]),
@@ -337,7 +337,7 @@ impl Other<'_> {
             .skip(n_head)
             .take(n_new - n_head - n_tail)
             .collect();
-        // Whether such a number is text or stands for the byte once more nobody knows.
+        // A typed escape may be text or mean the byte: ambiguous.
         if self.lengths.contains(&0) && put.contains(r"\x") {
             return Err('\\');
         }
@@ -357,8 +357,8 @@ impl Other<'_> {
         Ok(())
     }
 
-    /// Returns the bytes of each letter that is not ASCII; none for one that stands there with
-    /// different ones.
+    /// Returns the bytes of each character that is not ASCII; none for one that occurs with
+    /// different bytes.
     fn known(&self, text: &str) -> HashMap<char, Option<&[u8]>> {
         let mut known: HashMap<char, Option<&[u8]>> = HashMap::new();
         let mut at = 0;
@@ -386,15 +386,18 @@ struct Part<'a> {
     bytes: &'a [u8],
 }
 
-/// Returns the text of a file, and how its bytes stand for it.
-fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Form<'_>) {
-    if let Some(encoding) = Certain::of(bytes) {
+/// Returns the text of a file, and how its bytes encode it.
+fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Representation<'_>) {
+    if let Some(encoding) = DetectedEncoding::of(bytes) {
         let text = encoding.decode(bytes);
         let is_exact = encoding.encode(&text).is_ok_and(|again| again == bytes);
-        return (Cow::Owned(text), Form::Certain { encoding, is_exact });
+        return (
+            Cow::Owned(text),
+            Representation::DetectedEncoding { encoding, is_exact },
+        );
     }
     let broken = match std::str::from_utf8(bytes) {
-        Ok(text) => return (Cow::Borrowed(text), Form::Plain),
+        Ok(text) => return (Cow::Borrowed(text), Representation::Plain),
         Err(_) => broken_utf8(bytes),
     };
     let (guess, (text, lengths)) = match broken {
@@ -404,7 +407,7 @@ fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Form<'_>) {
     let others = guess.map_or_else(Vec::new, |guess| other_readings(bytes, guess));
     (
         Cow::Owned(text),
-        Form::Other(Other {
+        Representation::LegacyText(LegacyText {
             guess,
             bytes,
             lengths,
@@ -413,8 +416,8 @@ fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Form<'_>) {
     )
 }
 
-/// Returns the text of what is UTF-8 but for a few bytes: more of its letters are UTF-8 than are
-/// not, which no text in another encoding has.
+/// Returns the text of UTF-8 with a few broken bytes: more of its non-ASCII characters are valid
+/// than not, which no text in another encoding has.
 fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     let (mut text, mut lengths) = (
         String::with_capacity(bytes.len()),
@@ -438,8 +441,8 @@ fn broken_utf8(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     (n_letters > n_broken).then_some((text, lengths))
 }
 
-/// Returns where letters begin in each encoding with letters of several bytes that all of the bytes
-/// could be in. A short text could be in many.
+/// Returns where characters begin in each multi-byte encoding that fits all of the bytes. A short
+/// text may fit many.
 fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>> {
     let others = [SHIFT_JIS, GBK, BIG5, EUC_KR]
         .into_iter()
@@ -457,13 +460,12 @@ fn other_readings(bytes: &[u8], guess: &'static Encoding) -> Vec<BTreeSet<usize>
         .collect()
 }
 
-/// Returns the encoding that bytes look like, the text they are in it, and how many bytes each of
-/// its letters has.
+/// Returns the guessed encoding, the text in it, and the bytes of each character.
 fn guessed(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guess = detector.guess(None, Utf8Detection::Deny);
-    // In this one all bytes are letters.
+    // In this one all bytes are characters.
     let or_any = || letters(bytes, WINDOWS_1252).map(|letters| (Some(WINDOWS_1252), letters));
     letters(bytes, guess)
         .map(|letters| (Some(guess), letters))
@@ -471,7 +473,7 @@ fn guessed(bytes: &[u8]) -> (Option<&'static Encoding>, (String, Vec<u8>)) {
         .expect("each byte is a letter of windows-1252")
 }
 
-/// Returns the letters that bytes are in an encoding; `None`: some are none, or not one by one.
+/// Decodes bytes character by character; `None`: some are invalid.
 fn letters(bytes: &[u8], encoding: &'static Encoding) -> Option<(String, Vec<u8>)> {
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let (mut text, mut lengths) = (
@@ -502,7 +504,7 @@ fn letters(bytes: &[u8], encoding: &'static Encoding) -> Option<(String, Vec<u8>
     (length == 0).then_some((text, lengths))
 }
 
-/// Returns a name that `iconv` knows too, with the better known one of what most texts in it are.
+/// Returns a name that `iconv` knows too, with the more familiar name of its most common subset.
 fn name(encoding: &'static Encoding) -> String {
     if encoding == WINDOWS_1252 {
         "windows-1252 (Latin-1)".to_owned()
@@ -524,7 +526,7 @@ mod tests {
         bytes.into_owned()
     }
 
-    /// Some lines in each encoding, of which one is changed.
+    /// Lines in each encoding, of which one is edited.
     const TEXTS: [(&str, &str, &str, &str); 8] = [
         ("gbk", "菜单\n价格: 5\n结束\n", "5", "6"),
         ("shift_jis", "メニュー\nprice: 5\n", "price: 5", "price: 6"),
@@ -547,16 +549,21 @@ mod tests {
     ];
 
     #[test]
-    fn a_text_is_shown_in_the_encoding_that_it_looks_like_and_an_edit_keeps_all_other_bytes() {
+    fn guessed_encodings_are_shown_and_an_edit_keeps_all_other_bytes() {
         for (encoding, text, old, new) in TEXTS {
             let before = bytes(encoding, text);
-            let encoded = Encoded::of(&before);
-            assert_eq!(encoded.text, text, "{encoding} {:?}", encoded.name());
-            let guess = encoded.name().expect("it is not UTF-8").to_lowercase();
+            let encoded_text = EncodedText::of(&before);
+            assert_eq!(
+                encoded_text.text,
+                text,
+                "{encoding} {:?}",
+                encoded_text.name()
+            );
+            let guess = encoded_text.name().expect("it is not UTF-8").to_lowercase();
             assert!(guess.starts_with(encoding), "{guess}");
             let after = text.replace(old, new);
             assert_eq!(
-                encoded.with(&after),
+                encoded_text.with(&after),
                 Ok(bytes(encoding, &after)),
                 "{encoding}"
             );
@@ -564,10 +571,10 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_of_the_file_is_written_as_it_is_there_and_any_other_is_refused() {
+    fn characters_of_the_file_reuse_their_bytes_and_others_are_refused() {
         for (encoding, text, _, _) in TEXTS {
             let before = bytes(encoding, text);
-            let encoded = Encoded::of(&before);
+            let encoded_text = EncodedText::of(&before);
             let letters: String = text
                 .chars()
                 .filter(|letter| !letter.is_ascii())
@@ -575,50 +582,50 @@ mod tests {
                 .collect();
             let after = format!("{text}{letters}\n{letters}+");
             assert_eq!(
-                encoded.with(&after),
+                encoded_text.with(&after),
                 Ok(bytes(encoding, &after)),
                 "{encoding}"
             );
             assert_eq!(
-                encoded.with(&format!("{text}€☃")),
+                encoded_text.with(&format!("{text}€☃")),
                 Err(Unwritable::Letter('€')),
                 "{encoding}"
             );
         }
     }
 
-    /// The control: of Latin-1 and Latin-2 the same bytes are other letters, and no length of a
-    /// file tells them apart for certain.
+    /// The control: in Latin-1 and Latin-2 the same bytes are different characters, and no file
+    /// tells them apart for certain.
     #[test]
-    fn where_the_guess_is_wrong_the_bytes_are_right_all_the_same() {
+    fn a_wrong_guess_still_writes_the_right_bytes() {
         let text = "cena: 5 zł\n";
         let before = bytes("windows-1250", text);
-        let encoded = Encoded::of(&before);
-        let shown = encoded.text.replace('5', "6");
-        let shown = format!("{shown}{}", encoded.text);
+        let encoded_text = EncodedText::of(&before);
+        let shown = encoded_text.text.replace('5', "6");
+        let shown = format!("{shown}{}", encoded_text.text);
         assert_eq!(
-            encoded.with(&shown),
+            encoded_text.with(&shown),
             Ok(bytes("windows-1250", "cena: 6 zł\ncena: 5 zł\n"))
         );
     }
 
-    /// A short file looks like many encodings: a backslash may be half of a letter.
+    /// A short file fits many encodings: a backslash may be half of a character.
     #[test]
-    fn what_may_be_half_of_a_letter_is_not_changed() {
+    fn a_byte_that_may_be_half_of_a_character_is_not_changed() {
         for word in ["表示", "十分", "能力", "構成", "予定"] {
             let before = bytes("shift_jis", &format!("print(\"{word}\")\nX\n"));
-            let encoded = Encoded::of(&before);
-            for ascii in ('!'..='~')
-                .filter(|ascii| !"print(\")X".contains(*ascii) && encoded.text.contains(*ascii))
-            {
+            let encoded_text = EncodedText::of(&before);
+            for ascii in ('!'..='~').filter(|ascii| {
+                !"print(\")X".contains(*ascii) && encoded_text.text.contains(*ascii)
+            }) {
                 assert_eq!(
-                    encoded.with(&encoded.text.replace(ascii, "/")),
+                    encoded_text.with(&encoded_text.text.replace(ascii, "/")),
                     Err(Unwritable::Letter(ascii)),
                     "{word}"
                 );
             }
             assert_eq!(
-                encoded.with(&encoded.text.replace('X', "Y")),
+                encoded_text.with(&encoded_text.text.replace('X', "Y")),
                 Ok(bytes("shift_jis", &format!("print(\"{word}\")\nY\n"))),
                 "{word}"
             );
@@ -626,93 +633,99 @@ mod tests {
     }
 
     #[test]
-    fn broken_bytes_among_utf_8_stay_and_new_letters_are_utf_8() {
+    fn broken_bytes_in_utf_8_are_kept_and_new_text_is_utf_8() {
         let before = b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff here\nand \xfe\n";
-        let encoded = Encoded::of(before);
+        let encoded_text = EncodedText::of(before);
         assert_eq!(
-            (encoded.text.as_ref(), encoded.name()),
+            (encoded_text.text.as_ref(), encoded_text.name()),
             ("café déjà\nbroken \\xff here\nand \\xfe\n", None)
         );
-        let after = encoded.text.replace("here", "hère").replace("café", "thé");
+        let after = encoded_text
+            .text
+            .replace("here", "hère")
+            .replace("café", "thé");
         assert_eq!(
-            encoded.with(&after),
+            encoded_text.with(&after),
             Ok(b"th\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \xff h\xc3\xa8re\nand \xfe\n".to_vec())
         );
-        // A byte goes as a whole, and a number that is written anew is not certain to be one.
+        // A byte is removed as a whole, and a typed escape is refused.
         assert_eq!(
-            encoded.with(&encoded.text.replace(r"\xff", r"\n")),
+            encoded_text.with(&encoded_text.text.replace(r"\xff", r"\n")),
             Ok(b"caf\xc3\xa9 d\xc3\xa9j\xc3\xa0\nbroken \\n here\nand \xfe\n".to_vec())
         );
         assert_eq!(
-            encoded.with(&format!("{}\\xff", encoded.text)),
+            encoded_text.with(&format!("{}\\xff", encoded_text.text)),
             Err(Unwritable::Letter('\\'))
         );
     }
 
     #[test]
-    fn an_encoding_that_is_certain_takes_any_letter_and_what_is_broken_in_it_stays() {
+    fn certain_encodings_take_any_character_and_keep_broken_bytes() {
         let wide = |text: &str| {
             text.encode_utf16()
                 .flat_map(u16::to_le_bytes)
                 .collect::<Vec<u8>>()
         };
         let before = wide("\u{feff}price: 5\r\n");
-        let encoded = Encoded::of(&before);
+        let encoded_text = EncodedText::of(&before);
         assert_eq!(
-            (encoded.text.as_ref(), encoded.name().as_deref()),
+            (encoded_text.text.as_ref(), encoded_text.name().as_deref()),
             ("\u{feff}price: 5\r\n", Some("UTF-16LE"))
         );
         assert_eq!(
-            encoded.with(&encoded.text.replace('5', "☕")),
+            encoded_text.with(&encoded_text.text.replace('5', "☕")),
             Ok(wide("\u{feff}price: ☕\r\n"))
         );
         let broken = [wide("\u{feff}a"), vec![0, 0xd8], wide("b\n")].concat();
-        assert_eq!(Encoded::of(&broken).with("new"), Err(Unwritable::Broken));
-        let japanese = bytes("iso-2022-jp", "メニュー\nprice: 5\n");
-        let encoded = Encoded::of(&japanese);
         assert_eq!(
-            encoded.with(&encoded.text.replace('5', "六")),
+            EncodedText::of(&broken).with("new"),
+            Err(Unwritable::Broken)
+        );
+        let japanese = bytes("iso-2022-jp", "メニュー\nprice: 5\n");
+        let encoded_text = EncodedText::of(&japanese);
+        assert_eq!(
+            encoded_text.with(&encoded_text.text.replace('5', "六")),
             Ok(bytes("iso-2022-jp", "メニュー\nprice: 六\n"))
         );
         assert_eq!(
-            encoded.with(&encoded.text.replace('5', "☃")),
+            encoded_text.with(&encoded_text.text.replace('5', "☃")),
             Err(Unwritable::Letter('☃'))
         );
     }
 
     #[test]
-    fn a_carriage_return_alone_ends_a_line_and_stays_one() {
+    fn lone_carriage_returns_end_lines_and_are_kept() {
         for (before, text) in [
             ("a\rb\rc", "a\nb\nc"),
             ("one\r", "one\n"),
             ("é\rü\r", "é\nü\n"),
         ] {
-            let encoded = Encoded::of(before.as_bytes());
-            assert_eq!(encoded.text, text);
-            assert_eq!(encoded.with(text), Ok(before.as_bytes().to_vec()));
+            let encoded_text = EncodedText::of(before.as_bytes());
+            assert_eq!(encoded_text.text, text);
+            assert_eq!(encoded_text.with(text), Ok(before.as_bytes().to_vec()));
             assert_eq!(
-                encoded.with(&format!("{text}x\n")),
+                encoded_text.with(&format!("{text}x\n")),
                 Ok(format!("{before}x\r").into_bytes())
             );
         }
-        let latin = Encoded::of(b"caf\xe9\rtea\r");
+        let latin = EncodedText::of(b"caf\xe9\rtea\r");
         assert_eq!(
             latin.with("caf\u{e9}\nmilk\ntea\n"),
             Ok(b"caf\xe9\rmilk\rtea\r".to_vec())
         );
-        // With a line feed anywhere it is no such file.
-        assert_eq!(Encoded::of(b"a\rb\n").text, "a\rb\n");
+        // With a line feed anywhere it is not such a file.
+        assert_eq!(EncodedText::of(b"a\rb\n").text, "a\rb\n");
     }
 
     proptest! {
         #[test]
         fn whatever_the_bytes_are_the_text_as_it_is_gives_them_back(before in proptest::collection::vec(any::<u8>(), 0..64), more in "[ -~\n]{0,8}") {
-            let encoded = Encoded::of(&before);
-            prop_assume!(!encoded.is_certain());
-            prop_assert_eq!(encoded.with(&encoded.text), Ok(before.clone()));
-            let after = format!("{more}{}", encoded.text);
-            let more = if encoded.has_returns_alone { more.replace('\n', "\r") } else { more };
-            prop_assert_eq!(encoded.with(&after), Ok([more.as_bytes(), &before].concat()));
+            let encoded_text = EncodedText::of(&before);
+            prop_assume!(!encoded_text.is_certain());
+            prop_assert_eq!(encoded_text.with(&encoded_text.text), Ok(before.clone()));
+            let after = format!("{more}{}", encoded_text.text);
+            let more = if encoded_text.has_returns_alone { more.replace('\n', "\r") } else { more };
+            prop_assert_eq!(encoded_text.with(&after), Ok([more.as_bytes(), &before].concat()));
         }
     }
 }

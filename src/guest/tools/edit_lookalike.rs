@@ -1,5 +1,5 @@
-//! An edit whose old text stands in the file with letters that look alike: a typesetter's quotes
-//! for those of a keyboard, a letter composed in another way.
+//! Edits whose old text occurs in the file with look-alike characters: typographic quotes for ASCII
+//! ones, or a different Unicode composition.
 
 use std::ops::Range;
 
@@ -8,9 +8,8 @@ use memchr::memmem;
 use crate::alike::Plain;
 use crate::alike::plain;
 
-/// Finds the only place of a text by letters that look alike, and returns it with the new text for
-/// it: what the old and the new one have in common at their beginning and their end stays as it is
-/// in the file.
+/// Finds the only place of a text by look-alike characters; returns it with the new text for it.
+/// Common prefix and suffix of the old and new text keep the characters of the file.
 pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Vec<u8>)> {
     let text_plain = Plain::of(text);
     let old_plain = Plain::of(old);
@@ -24,7 +23,7 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
     while let Some(at) = finder.find(&text_plain.text.as_bytes()[from..]) {
         let at = from + at;
         from = at + 1;
-        // A letter without its mark is another letter.
+        // A base letter without its combining mark is another letter.
         if let Some((begin, end)) = text_plain.begin(at).zip(text_plain.end(at + wanted.len())) {
             places.push((at, begin..end));
             if places.len() > 1 {
@@ -50,8 +49,8 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
     Some((place, out))
 }
 
-/// Returns how many bytes two texts have in common at their beginning, and at their end behind
-/// that, in whole letters with their marks.
+/// Returns the lengths of the common prefix and suffix of two texts, in bytes, at whole characters
+/// with their combining marks.
 fn stays(old: &str, new: &str) -> (usize, usize) {
     let is_same = |(one, other): &(&u8, &u8)| one == other;
     let cuts = |text: &str| Plain::of(text);
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_by_letters_that_look_alike_and_what_stays_keeps_them() {
+    fn look_alike_text_is_found_and_unchanged_parts_keep_their_characters() {
         let quoted = "say \u{201c}hello\u{201d} now\n";
         check(
             quoted,
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_with_a_mark_is_another_and_two_places_are_too_many() {
+    fn a_combining_mark_makes_another_letter_and_two_places_are_ambiguous() {
         check("cafe\u{301}", "cafe", "tea", None);
         check("it\u{2019}s, it\u{2019}s", "it's", "is", None);
         check("x\u{b2}\u{2019}", "x2'", "y", None);

@@ -1,8 +1,8 @@
-//! The file that a pattern means whose letters only look like those of its name.
+//! Files whose names match a glob pattern only by look-alike characters.
 
 use nix::sys::stat::SFlag;
 
-use super::ignore_rules::Rules;
+use super::ignore_rules::IgnoreRules;
 use super::patterns::Patterns;
 use super::patterns::Start;
 use super::stop::Stop;
@@ -15,41 +15,41 @@ use crate::root::file_type;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Files that are named where several look alike.
+/// Files listed where several look alike.
 const MOST_NAMED: usize = 3;
 
-/// What was found by letters that look alike.
-pub(super) enum Alike {
+/// Result of a search by look-alike characters.
+pub(super) enum LookalikeMatch {
     Nothing,
     Only(BytesPath),
-    /// Which of them is meant nothing tells.
+    /// Several files fit; nothing tells which is meant.
     Several(String),
 }
 
-/// Looks for what patterns mean that match nothing. Where rules speak of paths by their names,
-/// names are what they are.
+/// Searches by look-alike characters for patterns that match nothing. Not in calls whose paths are
+/// checked by name.
 pub(super) fn find(
     root: &Root,
     patterns: &Patterns,
     include_ignored: bool,
     stop: &Stop<'_>,
-) -> Result<Alike, Fault> {
+) -> Result<LookalikeMatch, Fault> {
     let Some(patterns) = patterns.alike().filter(|_| !root.beneath().refuses_links()) else {
-        return Ok(Alike::Nothing);
+        return Ok(LookalikeMatch::Nothing);
     };
     let mut found: Vec<Vec<u8>> = Vec::new();
     for Start { base, path } in patterns.starts(root)? {
         let walk = Walk {
             base: &base,
             prefix: path.as_bytes(),
-            rules: (!include_ignored).then(|| Rules::above(root, path.as_bytes())),
+            rules: (!include_ignored).then(|| IgnoreRules::above(root, path.as_bytes())),
             hidden: include_ignored || patterns.names_hidden(),
             max_depth: usize::MAX,
             in_breadth: false,
             stop,
         };
         found.extend(
-            walk.run(&Names {
+            walk.run(&NameCollector {
                 root,
                 patterns: &patterns,
             })
@@ -59,14 +59,14 @@ pub(super) fn find(
         );
     }
     if stop.is_set() {
-        return Ok(Alike::Nothing);
+        return Ok(LookalikeMatch::Nothing);
     }
     found.sort_unstable();
     found.dedup();
     let mut found = found.into_iter().map(BytesPath::from_bytes);
     Ok(match (found.next(), found.next()) {
-        (None, _) => Alike::Nothing,
-        (Some(only), None) => Alike::Only(only),
+        (None, _) => LookalikeMatch::Nothing,
+        (Some(only), None) => LookalikeMatch::Only(only),
         (Some(first), Some(second)) => {
             let named: Vec<String> = [first, second]
                 .into_iter()
@@ -74,7 +74,7 @@ pub(super) fn find(
                 .take(MOST_NAMED)
                 .map(|path| path.to_string())
                 .collect();
-            Alike::Several(format!(
+            LookalikeMatch::Several(format!(
                 "several files look like it by their letters, such as {}: copy the name that is meant",
                 named.join(" and ")
             ))
@@ -82,17 +82,17 @@ pub(super) fn find(
     })
 }
 
-/// Says of the only file that it was taken.
-pub(super) fn said(found: &BytesPath) -> String {
-    format!("no name has the very letters: {found}, which looks alike, was taken")
+/// The note about a file that was found this way.
+pub(super) fn note(found: &BytesPath) -> String {
+    format!("no name matches exactly: {found}, which looks alike, was used")
 }
 
-struct Names<'a> {
+struct NameCollector<'a> {
     root: &'a Root,
     patterns: &'a Patterns,
 }
 
-impl Visitor for Names<'_> {
+impl Visitor for NameCollector<'_> {
     type State = Vec<Vec<u8>>;
 
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {

@@ -1,9 +1,8 @@
-//! The file that is meant by a name whose letters only look like those of its own name.
+//! Paths whose names exist only in look-alike characters.
 //!
-//! It is taken where nothing has the very name and one name alone of that folder is alike, and the
-//! result says so. It gives nobody more than the very name would: where rules speak of paths by
-//! their names (a call by name), and where the name found is a protected one, nothing is taken for
-//! another.
+//! Such a file is used where no entry has the exact name and exactly one entry of the folder looks
+//! alike; the result says so. This grants nothing that the exact name would not: calls whose paths
+//! are checked by name are excluded, and so are protected names.
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -26,17 +25,17 @@ use podbay_wire::protected_name;
 
 /// What a call does with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    /// It must be there.
+enum PathUse {
+    /// It must exist.
     Finds,
-    /// It may be there, and is made where it is not.
+    /// It may exist, and is created otherwise.
     Writes,
-    /// It is a new name, however much it looks like another; the folders on the way may be there.
+    /// It is a new name, whatever it looks like; its parent folders may exist.
     Makes,
 }
 
-/// Returns a call with the names that are meant in it, and those that it did not give itself;
-/// `None`: it gives them all.
+/// Returns a call with its names replaced by existing look-alikes, and the replacements; `None`:
+/// there are none.
 pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantName>)> {
     if root.beneath().refuses_links() {
         return None;
@@ -58,21 +57,21 @@ pub(crate) fn find_names(root: &Root, call: &Call) -> Option<(Call, Vec<MeantNam
     Some((call, names))
 }
 
-/// Says in what came of a call which names were meant.
-pub(crate) fn said(output: Output, names: Vec<MeantName>) -> Output {
+/// Adds the replaced names to a call's output.
+pub(crate) fn with_note(output: Output, names: Vec<MeantName>) -> Output {
     match output {
-        // It speaks of the file by the name that it has.
+        // A fault already names the file by its real name.
         output @ Output::Fault(_) => output,
         output if names.is_empty() => output,
         Output::Command(mut command) => {
-            let said = names.iter().map(|MeantName { given, found }| {
-                format!("{found} was taken for {given}, which looks like it")
+            let with_note = names.iter().map(|MeantName { given, found }| {
+                format!("{found} was used for {given}, which looks like it")
             });
             command.note = Some(
                 command
                     .note
                     .into_iter()
-                    .chain(said)
+                    .chain(with_note)
                     .collect::<Vec<_>>()
                     .join("; "),
             );
@@ -85,66 +84,66 @@ pub(crate) fn said(output: Output, names: Vec<MeantName>) -> Output {
     }
 }
 
-/// Makes a function that shows the paths of a call in their order, and what it does with each.
+/// Makes a function that visits the paths of a call in order, with their use.
 macro_rules! each_path {
     ($name:ident, $iter:ident, $($mutable:ident)?) => {
-        fn $name(call: &$($mutable)? Call, see: &mut dyn FnMut(&$($mutable)? BytesPath, Use)) {
+        fn $name(call: &$($mutable)? Call, see: &mut dyn FnMut(&$($mutable)? BytesPath, PathUse)) {
         match call {
-                Call::ReadFile(call) => call.path.$iter().for_each(|path| see(path, Use::Finds)),
-                Call::WriteFile(call) => see(&$($mutable)? call.path, Use::Writes),
-                Call::EditFile(call) => see(&$($mutable)? call.path, if call.create_if_missing { Use::Writes } else { Use::Finds }),
-                Call::MultiEdit(call) => call.edits.$iter().for_each(|edit| see(&$($mutable)? edit.path, Use::Finds)),
-                Call::EditLines(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::ReadFile(call) => call.path.$iter().for_each(|path| see(path, PathUse::Finds)),
+                Call::WriteFile(call) => see(&$($mutable)? call.path, PathUse::Writes),
+                Call::EditFile(call) => see(&$($mutable)? call.path, if call.create_if_missing { PathUse::Writes } else { PathUse::Finds }),
+                Call::MultiEdit(call) => call.edits.$iter().for_each(|edit| see(&$($mutable)? edit.path, PathUse::Finds)),
+                Call::EditLines(call) => see(&$($mutable)? call.path, PathUse::Finds),
                 Call::ApplyPatch(call) => {
                     for file in &$($mutable)? call.files {
                         match &$($mutable)? file.action {
-                            PatchAction::Add { .. } => see(&$($mutable)? file.path, Use::Makes),
-                            PatchAction::Delete { .. } => see(&$($mutable)? file.path, Use::Finds),
+                            PatchAction::Add { .. } => see(&$($mutable)? file.path, PathUse::Makes),
+                            PatchAction::Delete { .. } => see(&$($mutable)? file.path, PathUse::Finds),
                             PatchAction::Update { to, .. } => {
-                                see(&$($mutable)? file.path, Use::Finds);
+                                see(&$($mutable)? file.path, PathUse::Finds);
                                 if let Some(to) = to {
-                                    see(to, Use::Makes);
+                                    see(to, PathUse::Makes);
                                 }
                             }
                         }
                     }
                 }
-                Call::DeleteFile(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::DeleteFile(call) => see(&$($mutable)? call.path, PathUse::Finds),
                 Call::CopyFile(call) => {
-                    see(&$($mutable)? call.source, Use::Finds);
-                    see(&$($mutable)? call.destination, Use::Makes);
+                    see(&$($mutable)? call.source, PathUse::Finds);
+                    see(&$($mutable)? call.destination, PathUse::Makes);
                 }
                 Call::MoveFile(call) => {
-                    see(&$($mutable)? call.source, Use::Finds);
-                    see(&$($mutable)? call.destination, Use::Makes);
+                    see(&$($mutable)? call.source, PathUse::Finds);
+                    see(&$($mutable)? call.destination, PathUse::Makes);
                 }
-                Call::Mkdir(call) => see(&$($mutable)? call.path, Use::Writes),
-                Call::Tree(call) => see(&$($mutable)? call.path, Use::Finds),
-                Call::ListDirectory(call) => see(&$($mutable)? call.path, Use::Finds),
-                Call::Glob(call) => see(&$($mutable)? call.path, Use::Finds),
-                Call::Grep(call) => see(&$($mutable)? call.path, Use::Finds),
+                Call::Mkdir(call) => see(&$($mutable)? call.path, PathUse::Writes),
+                Call::Tree(call) => see(&$($mutable)? call.path, PathUse::Finds),
+                Call::ListDirectory(call) => see(&$($mutable)? call.path, PathUse::Finds),
+                Call::Glob(call) => see(&$($mutable)? call.path, PathUse::Finds),
+                Call::Grep(call) => see(&$($mutable)? call.path, PathUse::Finds),
                 Call::Archive(call) => match &$($mutable)? call.action {
-                    ArchiveAction::List => see(&$($mutable)? call.archive, Use::Finds),
+                    ArchiveAction::List => see(&$($mutable)? call.archive, PathUse::Finds),
                     ArchiveAction::Create { source } => {
-                        see(source, Use::Finds);
-                        see(&$($mutable)? call.archive, Use::Makes);
+                        see(source, PathUse::Finds);
+                        see(&$($mutable)? call.archive, PathUse::Makes);
                     }
                     ArchiveAction::Extract { into } => {
-                        see(&$($mutable)? call.archive, Use::Finds);
-                        see(into, Use::Writes);
+                        see(&$($mutable)? call.archive, PathUse::Finds);
+                        see(into, PathUse::Writes);
                     }
                 },
                 Call::Git(call) => {
-                    see(&$($mutable)? call.path, Use::Finds);
+                    see(&$($mutable)? call.path, PathUse::Finds);
                     match &$($mutable)? call.query {
-                        GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => file.$iter().for_each(|file| see(file, Use::Finds)),
-                        GitQuery::Commit { files, .. } => files.$iter().for_each(|file| see(file, Use::Finds)),
+                        GitQuery::Diff { file, .. } | GitQuery::Log { file, .. } => file.$iter().for_each(|file| see(file, PathUse::Finds)),
+                        GitQuery::Commit { files, .. } => files.$iter().for_each(|file| see(file, PathUse::Finds)),
                         GitQuery::Status | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => {}
                     }
                 }
-                Call::Cd(call) => see(&$($mutable)? call.path, Use::Finds),
-                Call::Bash(call) => call.working_directory.$iter().for_each(|path| see(path, Use::Finds)),
-                Call::Exec(call) => call.working_directory.$iter().for_each(|path| see(path, Use::Finds)),
+                Call::Cd(call) => see(&$($mutable)? call.path, PathUse::Finds),
+                Call::Bash(call) => call.working_directory.$iter().for_each(|path| see(path, PathUse::Finds)),
+                Call::Exec(call) => call.working_directory.$iter().for_each(|path| see(path, PathUse::Finds)),
                 Call::ByName { .. } | Call::UpdateConfig(_) | Call::Env(_) | Call::Processes(_) | Call::Hook(_) => {}
             }
         }
@@ -154,8 +153,8 @@ macro_rules! each_path {
 each_path!(each_path, iter,);
 each_path!(each_path_mut, iter_mut, mut);
 
-/// Finds what is meant by a path that leads to nothing.
-fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
+/// Finds the existing path that a missing one looks like.
+fn find(root: &Root, path: &BytesPath, usage: PathUse) -> Option<BytesPath> {
     let relative = root.relative(path).ok()?;
     let is_missing = |path: &[u8]| {
         root.beneath()
@@ -174,15 +173,15 @@ fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
     let mut left = bare.split(|byte| *byte == b'/').peekable();
     while let Some(name) = left.next() {
         let here = join(&found, name);
-        let is_new = usage == Use::Makes && left.peek().is_none();
+        let is_new = usage == PathUse::Makes && left.peek().is_none();
         if is_new || !is_missing(&here) {
             found = here;
             continue;
         }
         match alike(root, &found, name) {
             Some(other) => (found, is_other) = (join(&found, &other), true),
-            None if usage == Use::Finds => return None,
-            // From here on it is made.
+            None if usage == PathUse::Finds => return None,
+            // From here on the path is created.
             None => {
                 found = left.fold(here, |path, name| join(&path, name));
                 break;
@@ -197,7 +196,7 @@ fn find(root: &Root, path: &BytesPath, usage: Use) -> Option<BytesPath> {
     (is_other && is_open).then_some(found)
 }
 
-/// Returns the only name in a folder that is alike, where nothing has the very name.
+/// Returns the only look-alike name in a folder, where none is exact.
 fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let folder = root
         .beneath()
@@ -213,7 +212,7 @@ fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     {
         let other = entry.file_name().to_bytes();
         if other == name {
-            // A link that leads to nothing.
+            // A dangling link.
             return None;
         }
         if plain_bytes(other) != wanted || protected_name(&BytesPath::from_bytes(other)).is_some() {

@@ -1,10 +1,9 @@
-//! Where some lines stand among others, one after the other.
+//! Searching for consecutive lines.
 
-/// Returns where `wanted` begins in `here`, as often as it stands there, also where these places
-/// overlap.
+/// Returns each position at which `wanted` begins in `here`, overlapping ones too.
 ///
-/// Each line is compared about twice, whatever the lines are (Knuth, Morris and Pratt): of a file
-/// whose lines are all the same, comparing anew from each of them would take minutes.
+/// Each line is compared about twice (Knuth, Morris and Pratt): in a file of equal lines, comparing
+/// from each position would take minutes.
 pub(super) fn runs<'a, L: PartialEq>(
     here: &'a [L],
     wanted: impl AsRef<[L]> + 'a,
@@ -26,8 +25,7 @@ pub(super) fn runs<'a, L: PartialEq>(
     ends.map(move |(at, _)| at + 1 - n_wanted)
 }
 
-/// Returns for each line of how many lines the longest run is that ends there and also begins at
-/// the first one, apart from all up to there.
+/// Returns for each line the length of the longest proper prefix that also ends there.
 fn borders<L: PartialEq>(wanted: &[L]) -> Vec<usize> {
     let mut borders = vec![0; wanted.len()];
     let mut n_fit = 0;
@@ -48,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_nothing_stands_nowhere() {
+    fn an_empty_run_is_found_nowhere() {
         assert_eq!(runs(&[1, 2], [0; 0]).next(), None);
         assert_eq!(runs(&[], [1]).next(), None);
     }
 
-    /// Compared anew from each line, these would take hours.
+    /// Compared from each position, these would take hours.
     #[test]
-    fn lines_that_are_all_the_same_are_compared_about_twice() {
+    fn equal_lines_are_compared_about_twice() {
         let here = vec![1; 1_000_000];
         let wanted = [vec![1; 500_000], vec![2]].concat();
         assert_eq!(runs(&here, &wanted).next(), None);
@@ -63,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_run_is_found_wherever_it_stands(here in proptest::collection::vec(0..2, 0..40), wanted in proptest::collection::vec(0..2, 1..5)) {
+        fn every_position_of_a_run_is_found(here in proptest::collection::vec(0..2, 0..40), wanted in proptest::collection::vec(0..2, 1..5)) {
             let expected: Vec<usize> = here.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted).map(|(at, _)| at).collect();
             prop_assert_eq!(runs(&here, &wanted).collect::<Vec<_>>(), expected);
         }

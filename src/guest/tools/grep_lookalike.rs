@@ -1,6 +1,6 @@
-//! A search that finds nothing, by letters that look alike: the same quotes, dashes, blanks and
-//! composed letters as for an edit. One place is taken, and said to be; of several it is said where
-//! they are.
+//! Searching by look-alike characters after a search that found nothing: the same quotes, dashes,
+//! blanks and compositions as for an edit. A single place is returned with a note; several are only
+//! listed.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use grep_matcher::Matcher;
 
 use super::edit_file::MAX_BYTES;
-use super::encoded::Encoded;
+use super::encoded_text::EncodedText;
 use super::grep_pattern::Expression;
 use super::grep_pattern::LineEnds;
 use super::grep_pattern::compile;
@@ -29,17 +29,17 @@ use podbay_wire::GrepOutput;
 use podbay_wire::MatchedFile;
 use podbay_wire::MatchedLine;
 
-/// Files that are searched once more.
+/// Most files searched again.
 const MOST_FILES: usize = 2000;
 
-/// Bytes of them in all.
+/// Most bytes of them in all.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Places that are named where there are several.
+/// Places listed where there are several.
 const MOST_NAMED: usize = 3;
 
-/// Which of the files that were searched can have the letters in another form: those that are not
-/// all ASCII, or all where the expression is not.
+/// Files that can contain the characters in another form: those that are not pure ASCII, or all
+/// files where the expression is not.
 #[derive(Debug)]
 pub(super) struct Candidates {
     all: bool,
@@ -78,19 +78,19 @@ impl Candidates {
     }
 }
 
-/// What was found, and what is to be said of it.
-pub(super) struct Found {
+/// The match, and the note about it.
+pub(super) struct LookalikeMatch {
     pub(super) file: Option<MatchedFile>,
     pub(super) said: String,
 }
 
-/// Searches the candidates for letters that look alike; `None`: there are none of these either.
+/// Searches the candidates by look-alike characters; `None`: there are none of these either.
 pub(super) fn find(
     root: &Root,
     call: &Grep,
     candidates: Candidates,
     stop: &Stop<'_>,
-) -> Option<Found> {
+) -> Option<LookalikeMatch> {
     let pattern = each_plain(&call.pattern, |letter| {
         if is_operator(letter) {
             format!("\\{letter}")
@@ -132,10 +132,9 @@ pub(super) fn find(
     }
     match places.as_slice() {
         [] => None,
-        [_] => Some(Found {
+        [_] => Some(LookalikeMatch {
             file: only,
-            said: "nothing has the very letters: this is the only place that looks alike"
-                .to_owned(),
+            said: "nothing matches exactly: this is the only place that looks alike".to_owned(),
         }),
         several => {
             let named: Vec<String> = several
@@ -146,12 +145,12 @@ pub(super) fn find(
                 "letters that only look like these stand in several places, such as {}: copy them from there",
                 named.join(", ")
             );
-            Some(Found { file: None, said })
+            Some(LookalikeMatch { file: None, said })
         }
     }
 }
 
-/// Returns a file as it is searched.
+/// Returns a file's text as it is searched.
 fn text_of(
     root: &Root,
     path: &[u8],
@@ -170,7 +169,7 @@ fn text_of(
     if bytes.len() as u64 > MAX_BYTES || binary_kind(&bytes[..bytes.len().min(SNIFFED)]).is_some() {
         return None;
     }
-    let text = Encoded::of(&bytes).text.into_owned();
+    let text = EncodedText::of(&bytes).text.into_owned();
     Some(if ends == LineEnds::Plain {
         text.replace("\r\n", "\n")
     } else {
@@ -182,7 +181,7 @@ fn count_lines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Returns some lines as the output that was asked for has them.
+/// Returns lines in the output form that was asked for.
 fn shown(call: &Grep, path: &[u8], text: &str, (first, last): (u64, u64)) -> MatchedFile {
     let context = u64::from(call.context);
     let near = first.saturating_sub(context)..=last.saturating_add(context);
