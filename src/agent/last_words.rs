@@ -2,7 +2,7 @@
 //! carries out, and of two, where the model was asked about the first one.
 
 use podbay_llm::text;
-use podbay_llm::text::Part;
+use podbay_llm::text::IncompletePart;
 use podbay_llm::text::Tools;
 
 /// Returns the words beside the calls of an answer, where no tool can be called: none of them is
@@ -10,7 +10,8 @@ use podbay_llm::text::Tools;
 pub(super) fn before_call(answer: &str, tools: &Tools) -> Option<String> {
     let parsed = text::parse(answer, tools, None);
     let is_begun = |half: &text::Incomplete| {
-        half.part == Part::Call && (half.name.is_some() || text::ends_with_mark(answer, half))
+        half.part == IncompletePart::Call
+            && (half.name.is_some() || text::ends_with_mark(answer, half))
     };
     (!parsed.calls.is_empty() || parsed.incomplete.as_ref().is_some_and(is_begun))
         .then(|| parsed.content.trim().to_owned())

@@ -10,9 +10,9 @@ use podbay_llm as llm;
 use podbay_llm::Fences;
 use podbay_llm::Finish;
 use podbay_llm::Reply;
-use podbay_llm::tail::TAIL;
-use podbay_llm::tail::ends_arguments;
-use podbay_llm::tail::is_tail;
+use podbay_llm::call_tail::TAIL_NOTICE;
+use podbay_llm::call_tail::ends_arguments;
+use podbay_llm::call_tail::is_tail;
 use podbay_llm::text::Tools;
 
 impl Agent {
@@ -116,7 +116,7 @@ impl Task {
         // It may well try once more, from the same beginning on.
         self.open.half = Some(half);
         self.open.pieces.clear();
-        Some(TAIL.to_owned())
+        Some(TAIL_NOTICE.to_owned())
     }
 }
 

@@ -118,10 +118,10 @@ impl From<text::Call> for ParsedCall {
 impl From<text::Incomplete> for ParsedIncomplete {
     fn from(incomplete: text::Incomplete) -> Self {
         let part = match incomplete.part {
-            text::Part::Call => "call",
-            text::Part::Unreadable => "unreadable",
-            text::Part::Unclear => "unclear",
-            text::Part::Reasoning => "reasoning",
+            text::IncompletePart::Call => "call",
+            text::IncompletePart::Unreadable => "unreadable",
+            text::IncompletePart::Unclear => "unclear",
+            text::IncompletePart::Reasoning => "reasoning",
         };
         Self {
             part,

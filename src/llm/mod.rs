@@ -37,8 +37,8 @@ mod waiting;
 
 pub use client::Client;
 pub use error::Error;
+pub use format::call_tail;
 pub use format::fences::Fences;
-pub use format::tail;
 pub use format::text;
 pub use http::Endpoint;
 pub use message::Message;

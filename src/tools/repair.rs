@@ -33,7 +33,7 @@ pub(super) fn read(
             ));
         }
         Ok((value, None)) => value,
-        Err(_) if given.len() >= text::CUT => {
+        Err(_) if given.len() >= text::TRUNCATED_ARGUMENTS => {
             return Err(
                 "are longer than the 1 MiB that one call may have, and were cut there: do it in parts, as write_file does with append"
                     .to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn read(
         }
         Err(error) => {
             let Some(value) =
-                text::object_meant(given).and_then(|meant| serde_json::from_str(&meant).ok())
+                text::repaired_object(given).and_then(|meant| serde_json::from_str(&meant).ok())
             else {
                 let problem = error.to_string();
                 let remedy = if problem.contains("hex escape") {
@@ -57,7 +57,7 @@ pub(super) fn read(
     };
     let value = match value {
         // That string may stand in another one, or be escaped once more than it should be.
-        Value::String(_) => match text::object_within(given)
+        Value::String(_) => match text::unescaped_object(given)
             .and_then(|inner| serde_json::from_str(&inner).ok())
         {
             Some(inner) => {

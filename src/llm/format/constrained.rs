@@ -1,17 +1,14 @@
-//! Tool calls as JSON text, for models whose chat template knows no tools.
-//!
-//! llama-server drops the tools of such a request without a word, while `response_format` always
-//! holds: it becomes a grammar that the sampler cannot leave. So the system prompt describes the
-//! tools and the answer must be one of
-//!
+//! Tool calls as JSON text, for models whose chat template does not support tools.
+//! llama-server silently drops the tools of such a request, but always honours `response_format`:
+//! it becomes a grammar that constrains the sampler. So the system prompt describes the tools and
+//! the answer must be one of
 //! ```json
 //! {"tool": "NAME", "arguments": {...}}
-//! {"answer": "text for the person"}
+//! {"answer": "text for the user"}
 //! ```
-//!
-//! The first key decides between them, so a small model commits with its first word and nothing is
-//! said twice. One call per answer: small models lose track of several. Results come back as user
-//! messages, since these templates know no role `tool` either.
+//! The first key decides between them, so a small model commits with its first word and repeats
+//! nothing. One call per answer: small models lose track of several. Results are sent as user
+//! messages, since these templates have no role `tool` either.
 
 use std::fmt::Write;
 
@@ -21,18 +18,18 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Wire;
-use super::answer::Reader;
-use super::answer::Seen;
+use super::json_answer::AnswerPiece;
+use super::json_answer::JsonAnswerReader;
 use super::native;
 use super::schema::reduce;
 use crate::control::Tokens;
 use crate::message::ToolSpec;
 use podbay_event::ToolCall;
 
-/// How many places of an answer are tried as the beginning of a JSON object.
+/// How many positions in an answer are tried as the beginning of a JSON object.
 const MAX_TRIES: usize = 16;
 
-/// Returns what the system prompt says of the tools and of the answer's form.
+/// Returns the part of the system prompt that describes the tools and the form of an answer.
 pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     let mut out =
         String::from("\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\n");
@@ -49,7 +46,7 @@ pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     out
 }
 
-/// Lists the tools with what they take.
+/// Lists the tools with their arguments.
 pub(super) fn list(tools: &[ToolSpec], out: &mut String) {
     for tool in tools {
         let _ = write!(out, "\n{}: {}\n", tool.name, tool.description.trim());
@@ -88,7 +85,7 @@ fn describe(parameters: &Value, out: &mut String) {
     }
 }
 
-/// Returns a reduced schema in a few words.
+/// Describes a reduced schema in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(Value::Array(choices)) = schema.get("enum") {
         return choices
@@ -154,38 +151,38 @@ pub(crate) fn response_format(tools: &[ToolSpec]) -> String {
     wrap("reply", &schema)
 }
 
-/// Returns the `response_format` for a schema of the caller's own.
+/// Returns the `response_format` for the caller's own schema.
 pub(crate) fn wrap(name: &str, schema: &Value) -> String {
     json!({"type": "json_schema", "json_schema": {"name": name, "strict": true, "schema": schema}})
         .to_string()
 }
 
-/// What an answer turned out to be.
+/// The result of parsing an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
+pub(crate) enum ConstrainedAnswer {
     Answer(String),
     Call {
-        /// What it says in answers before or beside the call; empty for almost all.
+        /// Text in answers before or beside the call; usually empty.
         said: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// Byte for byte.
+        /// Byte for byte as written.
         arguments: String,
     },
-    /// Meant as a call or an answer, but not one; the text tells the model so.
+    /// Meant as a call or an answer, but malformed; the text is the message for the model.
     Faulty(String),
 }
 
-/// Understands an answer, also one that no grammar held to its form.
-pub(crate) fn parse(text: &str) -> Parsed {
+/// Parses an answer, with or without a grammar having constrained it.
+pub(crate) fn parse(text: &str) -> ConstrainedAnswer {
     let trimmed = text.trim();
     let undressed = trimmed
         .trim_start_matches("```json")
         .trim_start_matches('`')
         .trim_start();
-    if is_half(undressed) {
-        // What lies inside of it is a part of it, whatever it looks like.
-        return Parsed::Faulty(
+    if is_unfinished_object(undressed) {
+        // Objects nested in it are part of it, whatever they look like.
+        return ConstrainedAnswer::Faulty(
             "Your reply was cut off or is not valid JSON. Reply with one JSON object: {\"tool\": \"NAME\", \"arguments\": {...}} or {\"answer\": \"text\"}.".to_owned(),
         );
     }
@@ -195,49 +192,48 @@ pub(crate) fn parse(text: &str) -> Parsed {
         let Some(Ok(object)) = values.next() else {
             continue;
         };
-        if let Some(parsed) = understand(object.get()) {
+        if let Some(parsed) = parse_object(object.get()) {
             let (before, behind) = (&trimmed[..at], &trimmed[at + values.byte_offset()..]);
-            // Words around it prove that no schema held, and a call that no mark tells from words
-            // is one only alone.
+            // Text around them proves that no schema was enforced, and then an unmarked call counts
+            // only alone.
             let (before, behind) = (without_tag_behind(before), without_tags_before(behind));
             return match parsed {
-                Parsed::Call { .. } if !is_bare(before) || has_words(behind) => {
-                    Parsed::Answer(trimmed.to_owned())
+                ConstrainedAnswer::Call { .. } if !is_bare(before) || has_prose(behind) => {
+                    ConstrainedAnswer::Answer(trimmed.to_owned())
                 }
-                Parsed::Answer(answer) => followed(answer, behind),
+                ConstrainedAnswer::Answer(answer) => with_following(answer, behind),
                 parsed => parsed,
             };
         }
-        // A whole object that is something else: JSON within prose. What lies inside of it is not
-        // looked at.
-        return Parsed::Answer(text.trim().to_owned());
+        // A complete object of another kind: JSON within prose. Its contents are not searched.
+        return ConstrainedAnswer::Answer(text.trim().to_owned());
     }
-    Parsed::Answer(trimmed.to_owned())
+    ConstrainedAnswer::Answer(trimmed.to_owned())
 }
 
-/// Returns what an answer comes to by what stands behind it: no schema held that, so a further
-/// answer, a call, or words count as well.
-fn followed(first: String, mut behind: &str) -> Parsed {
+/// Combines an answer with what follows it: no schema was enforced, so a further answer, a call, or
+/// text counts as well.
+fn with_following(first: String, mut behind: &str) -> ConstrainedAnswer {
     let (mut said, mut last) = (first.clone(), first);
     for _ in 0..MAX_TRIES {
-        behind = without_tags_before(behind.trim_start_matches(is_dress));
+        behind = without_tags_before(behind.trim_start_matches(is_wrapping));
         let mut values = serde_json::Deserializer::from_str(behind).into_iter::<&RawValue>();
         let Some(Ok(object)) = behind.starts_with('{').then(|| values.next()).flatten() else {
             break;
         };
-        match understand(object.get()) {
-            // One that is repeated says nothing new.
-            Some(Parsed::Answer(more)) => {
+        match parse_object(object.get()) {
+            // A repeated answer adds nothing.
+            Some(ConstrainedAnswer::Answer(more)) => {
                 if more != last {
                     said = format!("{}\n\n{}", said.trim_end(), more.trim_start());
                     last = more;
                 }
                 behind = &behind[values.byte_offset()..];
             }
-            Some(Parsed::Call {
+            Some(ConstrainedAnswer::Call {
                 name, arguments, ..
-            }) if !has_words(without_tags_before(&behind[values.byte_offset()..])) => {
-                return Parsed::Call {
+            }) if !has_prose(without_tags_before(&behind[values.byte_offset()..])) => {
+                return ConstrainedAnswer::Call {
                     said,
                     name,
                     arguments,
@@ -246,33 +242,33 @@ fn followed(first: String, mut behind: &str) -> Parsed {
             _ => break,
         }
     }
-    let behind = behind.trim_start_matches(is_dress).trim_end();
-    let rest = if is_half(behind) {
-        begun_answer(behind)
+    let behind = behind.trim_start_matches(is_wrapping).trim_end();
+    let rest = if is_unfinished_object(behind) {
+        partial_answer(behind)
     } else {
-        (behind.starts_with('{') || has_words(behind)).then(|| behind.to_owned())
+        (behind.starts_with('{') || has_prose(behind)).then(|| behind.to_owned())
     };
-    Parsed::Answer(rest.map_or_else(
+    ConstrainedAnswer::Answer(rest.map_or_else(
         || said.clone(),
         |rest| format!("{}\n\n{rest}", said.trim_end()),
     ))
 }
 
-/// Returns whether an answer is one object of ours, or the beginning of one where it `is_cut`, so
-/// that a schema may have held it to that.
-pub(crate) fn is_held(text: &str, is_cut: bool) -> bool {
+/// Returns whether an answer is one object in our form, or the beginning of one where it `is_cut`,
+/// so that a schema may have been enforced.
+pub(crate) fn is_single_object(text: &str, is_cut: bool) -> bool {
     let trimmed = text.trim();
     match parse(trimmed) {
-        Parsed::Faulty(_) => true,
-        Parsed::Answer(answer) => {
-            trimmed.is_empty() || answer != trimmed || is_cut && begun_answer(trimmed).is_some()
+        ConstrainedAnswer::Faulty(_) => true,
+        ConstrainedAnswer::Answer(answer) => {
+            trimmed.is_empty() || answer != trimmed || is_cut && partial_answer(trimmed).is_some()
         }
-        Parsed::Call { .. } => serde_json::from_str::<&RawValue>(trimmed).is_ok(),
+        ConstrainedAnswer::Call { .. } => serde_json::from_str::<&RawValue>(trimmed).is_ok(),
     }
 }
 
-/// Returns whether an object begins as ours do, as far as there is any of it.
-fn is_ours(object: &str) -> bool {
+/// Returns whether an object begins in our form, as far as it goes.
+fn is_reply_object(object: &str) -> bool {
     let Some(rest) = object.strip_prefix('{').map(str::trim_start) else {
         return false;
     };
@@ -281,9 +277,9 @@ fn is_ours(object: &str) -> bool {
         .any(|key| rest.starts_with(key) || key.starts_with(rest))
 }
 
-/// Returns whether a text begins with an object of ours that has no end, or none that JSON has.
-fn is_half(text: &str) -> bool {
-    is_ours(text)
+/// Returns whether a text begins with an object in our form that is unterminated or invalid JSON.
+fn is_unfinished_object(text: &str) -> bool {
+    is_reply_object(text)
         && !matches!(
             serde_json::Deserializer::from_str(text)
                 .into_iter::<&RawValue>()
@@ -292,9 +288,9 @@ fn is_half(text: &str) -> bool {
         )
 }
 
-/// Returns the words in the beginning of an answer that was cut, wherever its object begins; `None`
-/// where there are none.
-pub(crate) fn begun_answer(text: &str) -> Option<String> {
+/// Returns the text in the beginning of a truncated answer, wherever its object begins; `None`
+/// where there is none.
+pub(crate) fn partial_answer(text: &str) -> Option<String> {
     let is_answer = |at: &usize| text[at + 1..].trim_start().starts_with("\"answer\"");
     let at = text
         .match_indices('{')
@@ -302,34 +298,37 @@ pub(crate) fn begun_answer(text: &str) -> Option<String> {
         .map(|(at, _)| at)
         .find(is_answer)?;
     let mut words = String::new();
-    Reader::default().feed(&text[at..], |seen| {
-        if let Seen::Text(more) = seen {
+    JsonAnswerReader::default().feed(&text[at..], |seen| {
+        if let AnswerPiece::Text(more) = seen {
             words.push_str(&more);
         }
     });
     Some(words).filter(|words| !words.trim().is_empty())
 }
 
-/// Returns whether a sentence stands behind an object: words with a blank between them, and no
-/// further object before.
-fn has_words(behind: &str) -> bool {
-    let line = behind.trim_start_matches(is_dress);
+/// Returns whether a sentence follows an object: words separated by whitespace, before any further
+/// object.
+fn has_prose(behind: &str) -> bool {
+    let line = behind.trim_start_matches(is_wrapping);
     line.starts_with(char::is_alphabetic) && line.contains(' ')
 }
 
-/// Returns whether nothing but the beginning of a fence stands before an object.
+/// Returns whether at most the beginning of a fence precedes an object.
 fn is_bare(before: &str) -> bool {
-    before.trim().trim_end_matches("json").chars().all(is_dress)
+    before
+        .trim()
+        .trim_end_matches("json")
+        .chars()
+        .all(is_wrapping)
 }
 
-/// Returns whether a character behind an object is no word: a part of a fence, or one that closes
-/// too much.
-fn is_dress(c: char) -> bool {
+/// Returns whether a character after an object is part of a fence or a superfluous closing bracket
+/// rather than prose.
+fn is_wrapping(c: char) -> bool {
     c.is_whitespace() || matches!(c, '`' | '}' | ']' | ',' | ';' | '"' | '.')
 }
 
-/// Returns words without the tag that ends them, which is that of the call behind them:
-/// `<tool_call>`.
+/// Strips the opening tag of the call that follows from the end of a text: `<tool_call>`.
 fn without_tag_behind(text: &str) -> &str {
     let words = text.trim_end();
     let tag = words
@@ -339,7 +338,7 @@ fn without_tag_behind(text: &str) -> &str {
     tag.map_or(text, |at| &words[..at])
 }
 
-/// Returns what stands behind a call without the tags that end it.
+/// Strips the closing tags of a call from what follows it.
 fn without_tags_before(text: &str) -> &str {
     let mut words = text.trim_start();
     while let Some(end) = words
@@ -352,7 +351,7 @@ fn without_tags_before(text: &str) -> &str {
     words
 }
 
-/// Returns whether this stands in a tag, and not between two signs of prose.
+/// Returns whether this is the name in a tag, rather than text between two angle brackets of prose.
 fn is_tag(name: &str) -> bool {
     name.chars().all(|c| {
         c.is_alphanumeric()
@@ -363,9 +362,9 @@ fn is_tag(name: &str) -> bool {
     })
 }
 
-/// Returns what an object says, under the names that models use for it; `None` where it is no reply
-/// at all.
-fn understand(object: &str) -> Option<Parsed> {
+/// Parses an object under the names that models use for its fields; `None` where it is neither a
+/// call nor an answer.
+fn parse_object(object: &str) -> Option<ConstrainedAnswer> {
     let fields: Map<String, Value> = serde_json::from_str(object).ok()?;
     let raw: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
     let name = ["tool", "name"].iter().find_map(|key| fields.get(*key));
@@ -373,21 +372,21 @@ fn understand(object: &str) -> Option<Parsed> {
         .iter()
         .find_map(|key| raw.get(*key));
     if let Some(answer) = fields.get("answer") {
-        // What is said beside a call it cannot know yet; beside one without arguments the answer is
-        // more likely meant.
+        // Text beside a call cannot know the call's result; beside a call without arguments the
+        // answer is more likely meant.
         if let (Some(Value::String(name)), Some(arguments)) = (name, arguments)
             && !name.is_empty()
             && serde_json::from_str::<Map<String, Value>>(arguments.get())
                 .is_ok_and(|arguments| !arguments.is_empty())
         {
             let said = answer.as_str().unwrap_or_default().to_owned();
-            return Some(Parsed::Call {
+            return Some(ConstrainedAnswer::Call {
                 said,
                 name: name.clone(),
                 arguments: arguments.get().to_owned(),
             });
         }
-        return Some(Parsed::Answer(
+        return Some(ConstrainedAnswer::Answer(
             answer
                 .as_str()
                 .map_or_else(|| answer.to_string(), str::to_owned),
@@ -397,7 +396,7 @@ fn understand(object: &str) -> Option<Parsed> {
     match (name.as_str(), arguments) {
         (Some(name), Some(arguments)) => Some(call(name, arguments.get())),
         (Some(name), None) if fields.contains_key("tool") => {
-            // Arguments may lie beside the name.
+            // The arguments may lie beside the name.
             let beside: Map<String, Value> = fields
                 .iter()
                 .filter(|(key, _)| *key != "tool")
@@ -405,7 +404,7 @@ fn understand(object: &str) -> Option<Parsed> {
                 .collect();
             Some(call(name, &Value::Object(beside).to_string()))
         }
-        (None, _) if fields.contains_key("tool") => Some(Parsed::Faulty(
+        (None, _) if fields.contains_key("tool") => Some(ConstrainedAnswer::Faulty(
             "\"tool\" must be the name of a tool, as a string.".to_owned(),
         )),
         // `{"name": "x"}` alone is ordinary JSON.
@@ -413,8 +412,8 @@ fn understand(object: &str) -> Option<Parsed> {
     }
 }
 
-fn call(name: &str, arguments: &str) -> Parsed {
-    Parsed::Call {
+fn call(name: &str, arguments: &str) -> ConstrainedAnswer {
+    ConstrainedAnswer::Call {
         said: String::new(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
@@ -456,233 +455,4 @@ pub(crate) fn tool_result(name: &str, text: &str, is_error: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tool() -> ToolSpec {
-        ToolSpec {
-            name: "read_file".into(),
-            description: "Reads a file.".into(),
-            parameters: json!({
-                "type": "object",
-                "properties": {"path": {"type": "string", "description": "which"}, "limit": {"type": ["integer", "null"], "minimum": 1}},
-                "required": ["path"],
-            }),
-        }
-    }
-
-    #[test]
-    fn the_tools_are_told_in_few_words() {
-        insta::assert_snapshot!(instructions(&[tool()]).trim(), @r#"
-        # How to answer
-
-        Every reply is one JSON object and nothing else.
-        To use a tool: {"tool": "NAME", "arguments": {...}}
-        To finish, or to speak to the user: {"answer": "your text"}
-        Use one tool at a time. Its result comes in the next message. Answer only when the task is done.
-
-        # Tools
-
-        read_file: Reads a file.
-          path (string): which
-          limit (integer, optional)
-        "#);
-    }
-
-    #[test]
-    fn the_schema_is_a_union_of_tools_and_answer() {
-        insta::assert_snapshot!(response_format(&[tool()]), @r#"{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{"anyOf":[{"type":"object","properties":{"tool":{"const":"read_file"},"arguments":{"type":"object","properties":{"path":{"type":"string"},"limit":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["path"],"additionalProperties":false}},"required":["tool","arguments"],"additionalProperties":false},{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}]}}}"#);
-        insta::assert_snapshot!(response_format(&[]), @r#"{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}}}"#);
-    }
-
-    #[test]
-    fn replies_are_understood_in_many_dresses() {
-        let call = |arguments: &str| super::call("bash", arguments);
-        assert_eq!(
-            parse(r#"{"tool": "bash", "arguments": { "command":"ls" }}"#),
-            call(r#"{ "command":"ls" }"#)
-        );
-        assert_eq!(
-            parse("```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"),
-            call("{}")
-        );
-        assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
-        assert_eq!(
-            parse(r#"{"tool": "bash", "command": "ls"}"#),
-            call(r#"{"command":"ls"}"#)
-        );
-        for both in [
-            r#"{"tool": "bash", "arguments": {"a": 1}, "answer": "I did it."}"#,
-            r#"{"answer": "I did it.", "tool": "bash", "arguments": {"a": 1}}"#,
-        ] {
-            let expected = Parsed::Call {
-                said: "I did it.".into(),
-                name: "bash".into(),
-                arguments: r#"{"a": 1}"#.into(),
-            };
-            assert_eq!(parse(both), expected, "{both}");
-        }
-        assert_eq!(
-            parse(r#"{"tool": "none", "arguments": {}, "answer": "Hi."}"#),
-            Parsed::Answer("Hi.".to_owned())
-        );
-        let answer = |text: &str| Parsed::Answer(text.to_owned());
-        // Where no schema held it is one only alone.
-        let shown = "{\"tool\": \"bash\", \"arguments\": {}}";
-        for talk in [
-            format!("Never run this:\n{shown}"),
-            format!("Sure!\n```json\n{shown}\n```"),
-            format!("{{broken}} {shown}"),
-            format!("I read it.\n{shown}\n{shown}"),
-            format!("For example, a call looks like `{shown}` and nobody should run it."),
-            format!("The README says \"{shown}\" which is an injection. I am done."),
-            format!("It says this, and I refused:\n\n> {shown}\n\nThat is all."),
-            format!("Here:\n```text\n{shown}\n```"),
-            format!("A call has this form:\n{shown}"),
-            format!("{shown} is what it says there."),
-            format!("Never do this:\n\n<tool_call>\n{shown}\n</tool_call>\n\nIt breaks things."),
-            format!("Never do this:\n<|tool_call|>{shown}"),
-            format!("<tool_call>{shown}</tool_call></s> is what it says."),
-        ] {
-            assert_eq!(parse(&talk), answer(&talk));
-        }
-        assert_eq!(parse(r#" {"answer": "done\n"} "#), answer("done\n"));
-        assert_eq!(parse("Just words."), answer("Just words."));
-        assert_eq!(
-            parse("Set {\"name\": \"x\"} in the file."),
-            answer("Set {\"name\": \"x\"} in the file.")
-        );
-        assert_eq!(parse(""), answer(""));
-        assert!(matches!(
-            parse(r#"{"tool": "bash", "arguments": {"comm"#),
-            Parsed::Faulty(_)
-        ));
-        assert!(matches!(parse(r#"{"tool": 5}"#), Parsed::Faulty(_)));
-    }
-
-    #[test]
-    fn what_stands_behind_an_answer_counts() {
-        let answer = |text: &str| Parsed::Answer(text.to_owned());
-        assert_eq!(
-            parse("{\"answer\":\"hi\"}\n{\"answer\":\"ho\"}"),
-            answer("hi\n\nho")
-        );
-        assert_eq!(
-            parse("```json\n{\"answer\":\"hi\"}\n```\n```\n{\"answer\":\"hi\"}\n```"),
-            answer("hi"),
-            "the same again"
-        );
-        assert_eq!(parse("{\"answer\":\"hi\"}</s><|im_end|>"), answer("hi"));
-        assert_eq!(
-            parse("{\"answer\":\"hi\"}}\n```\nThere is more to say."),
-            answer("hi\n\nThere is more to say.")
-        );
-        assert_eq!(
-            parse(
-                "{\"answer\":\"I look.\"}\n{\"tool\":\"bash\",\"arguments\":{\"command\":\"ls\"}}"
-            ),
-            Parsed::Call {
-                said: "I look.".into(),
-                name: "bash".into(),
-                arguments: "{\"command\":\"ls\"}".into()
-            }
-        );
-        let talk = "{\"tool\":\"bash\",\"arguments\":{}} is what it wrote.";
-        assert_eq!(
-            parse(&format!("{{\"answer\":\"hi\"}}\n{talk}")),
-            answer(&format!("hi\n\n{talk}")),
-            "a call within words is none"
-        );
-        assert_eq!(
-            parse("{\"answer\":\"hi\"}\n{\"answer\":\"and the re"),
-            answer("hi\n\nand the re"),
-            "cut"
-        );
-        // A call comes first: what the model says of its result it cannot know.
-        assert_eq!(
-            parse("{\"tool\":\"bash\",\"arguments\":{}}\n{\"answer\":\"done\"}"),
-            call("bash", "{}")
-        );
-    }
-
-    #[test]
-    fn what_lies_in_half_an_object_is_a_part_of_it() {
-        for half in [
-            r#"{"tool": "write_file", "arguments": {"path": "a", "content": {"tool": "bash", "arguments": {"command": "ls"}}"#,
-            r#"{"tool": "write_file", "arguments": {"content": {"tool": "bash", "arguments": {}}, oops}}"#,
-            r#"{"answer": "It is `fn main() {}` and"#,
-            "{\n  \"answer\": \"It is {} and",
-            "```json\n{\n\t\"tool\": \"bash\"",
-            r#"{"tool": "bash", "arguments": {"command": "ls"},}"#,
-            "{",
-            "{\"ans",
-        ] {
-            assert!(
-                matches!(parse(half), Parsed::Faulty(_)),
-                "{half} {:?}",
-                parse(half)
-            );
-        }
-    }
-
-    #[test]
-    fn half_an_answer_is_its_words() {
-        let begun = |text: &str| begun_answer(text).unwrap_or_default();
-        for text in [
-            r#"{"answer": "It is {} and"#,
-            "{\n  \"answer\" :\n  \"It is {} and",
-            "```json\n{\"answer\": \"It is {} and",
-            "Sure, {name}!\n{\"answer\": \"It is {} and",
-            "{\"answer\": \"It is {} and\\u26",
-        ] {
-            assert_eq!(begun(text), "It is {} and", "{text}");
-        }
-        for text in [
-            "",
-            "{\"answer\"",
-            "{\"answer\": \" ",
-            "{\"tool\": \"x",
-            "Words {alone}.",
-        ] {
-            assert_eq!(begun_answer(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_megabyte_of_braces_is_given_up_soon() {
-        let started = std::time::Instant::now();
-        for text in [
-            "{".repeat(1 << 20),
-            "{\"a\":".repeat(1 << 18),
-            "{\"".repeat(1 << 19),
-        ] {
-            assert!(matches!(
-                parse(&text),
-                Parsed::Answer(_) | Parsed::Faulty(_)
-            ));
-        }
-        assert!(started.elapsed().as_secs() < 120);
-    }
-
-    #[test]
-    fn history_repeats_what_the_model_wrote() {
-        let call = ToolCall {
-            id: "c".into(),
-            name: "bash".into(),
-            arguments: "{\"a\":1}".into(),
-        };
-        let common = Tokens::default();
-        assert_eq!(
-            assistant("", &[], Some("{\"answer\" :\"x\"}"), &common),
-            r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#
-        );
-        assert_eq!(
-            assistant("", &[call], None, &common),
-            r#"{"role":"assistant","content":"{\"tool\": \"bash\", \"arguments\": {\"a\":1}}"}"#
-        );
-        assert_eq!(
-            assistant("hi", &[], None, &common),
-            r#"{"role":"assistant","content":"{\"answer\":\"hi\"}"}"#
-        );
-    }
-}
+mod tests;

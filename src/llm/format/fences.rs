@@ -1,18 +1,18 @@
-//! Which lines of a text begin and end blocks of code.
+//! Finds the lines of a text that open and close Markdown code blocks.
 
-/// Most of a line that is looked at, in bytes: marks and the name of a language.
+/// How much of a line is examined, in bytes: fence marks and the name of a language.
 const MAX_LINE: usize = 256;
 
-/// Follows a text line by line.
+/// Tracks code fences line by line.
 #[derive(Debug, Default)]
 pub struct Fences {
-    /// The mark of the block that is open, and how many of them.
+    /// The fence character of the open block, and how many opened it.
     open: Option<(char, usize)>,
 }
 
 impl Fences {
-    /// Takes the next line; returns whether it is a fence: three backticks or tildes at least, and
-    /// for the end as many of the same.
+    /// Processes the next line; returns whether it is a fence: at least three backticks or tildes,
+    /// and at least as many of the same to close it.
     pub fn take(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         let line = &line[..line.floor_char_boundary(MAX_LINE)];
@@ -23,14 +23,14 @@ impl Fences {
         match self.open {
             Some((open, least)) if open == mark && n_marks >= least => self.open = None,
             Some(_) => return false,
-            // With backticks behind it this is code within a line.
+            // With backticks after it this is inline code.
             None if n_marks < 3 || mark == '`' && line[n_marks..].contains('`') => return false,
             None => self.open = Some((mark, n_marks)),
         }
         true
     }
 
-    /// Returns whether what follows is code.
+    /// Returns whether the next line is code.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_end_with_the_marks_that_began_them() {
+    fn blocks_end_with_the_marks_that_opened_them() {
         check("a\n```rust\nb\n```\nc", &[1, 3], false);
         check("  ~~~\n```\n~~\n~~~~\n", &[0, 3], false);
         check("````\n```\n````\n~~~", &[0, 2, 3], true);

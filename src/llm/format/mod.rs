@@ -1,24 +1,23 @@
-//! How a conversation is written for the server, one file per way of telling about tools.
-//!
+//! How a conversation is written for the server, one file per way of offering tools.
 //! [`native`] uses the server's own tool calls. [`constrained`] describes the tools in the system
-//! prompt and has the server hold the answer to a JSON schema. [`prompted`] only describes them,
-//! for servers that know no schema; [`text`] understands what comes of it, and what models write as
-//! text though they were told natively.
+//! prompt and has the server constrain the answer to a JSON schema. [`prompted`] only describes
+//! them, for servers without schema support; [`text`] parses the result, and also the calls that
+//! models write as text although the tools were offered natively.
 
-pub(super) mod answer;
+pub mod call_tail;
 pub(super) mod constrained;
 pub(super) mod fences;
+pub(super) mod json_answer;
 pub(super) mod native;
 pub(super) mod prompted;
 pub(super) mod schema;
-pub mod tail;
 pub mod text;
-pub(super) mod unknown;
+pub(super) mod unknown_tool;
 
 use serde::Serialize;
 
-/// One message in `OpenAI`'s format; fields are written in this order, so that equal messages are
-/// equal bytes.
+/// One message in `OpenAI`'s format. The order of the fields is the order in the JSON, so that
+/// equal messages are equal bytes.
 #[derive(Serialize)]
 pub(super) struct Wire<'a> {
     pub(super) role: &'static str,

@@ -15,19 +15,19 @@ use crate::control::Tokens;
 use crate::message::ToolSpec;
 use podbay_event::ToolCall;
 
-/// What stands in a conversation for arguments that were not a JSON object.
-///
+/// Replaces arguments that were not a JSON object in the history.
 /// llama-server parses the arguments of old calls for the template; one that it cannot parse makes
-/// every later request a 500. The tool's result, right after it, tells the model what was wrong.
+/// every later request fail with a 500. The tool's result, right after it, tells the model what was
+/// wrong.
 pub(crate) const INVALID: &str =
     r#"{"invalid_json":"these arguments were not a JSON object and were left out"}"#;
 
-/// Longest tool name that every server takes.
+/// Longest tool name that every server accepts.
 const MAX_NAME: usize = 64;
-/// Deepest nesting of arguments that are repeated to the server.
+/// Deepest nesting of arguments that are sent back to the server.
 const MAX_DEPTH: usize = 64;
 
-/// Returns the JSON of `tools`, or nothing where there are none: some servers refuse an empty list.
+/// Returns the JSON of `tools`; `None` where there are none: some servers refuse an empty list.
 pub(crate) fn tools(specs: &[ToolSpec]) -> Option<String> {
     if specs.is_empty() {
         return None;
@@ -50,8 +50,8 @@ pub(crate) fn assistant(
         .filter(|thinking| !thinking.is_empty())
         .map(|thinking| tokens.neutralise(thinking));
     let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
-    // A server reads them for its template, which writes them out: a token in them would be one
-    // there.
+    // A server parses them for its template, which prints them: a control token in them would
+    // become one there.
     let sound: Vec<Cow<'_, str>> = calls
         .iter()
         .map(|call| arguments(&call.arguments))
@@ -86,9 +86,9 @@ pub(crate) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -
     wire.json()
 }
 
-/// Returns the arguments byte for byte where they are a JSON object, else the object that they were
-/// taken for when the call was carried out: the model would not find again what it did. Where they
-/// were taken for none, something stands there that is one.
+/// Returns the arguments byte for byte where they are a JSON object, else the repaired object that
+/// the call was executed with: otherwise the model could not recognize what it did. Where they
+/// could not be repaired, a placeholder object.
 pub(crate) fn arguments(written: &str) -> Cow<'_, str> {
     if written.trim().is_empty() {
         return Cow::Borrowed("{}");
@@ -97,22 +97,22 @@ pub(crate) fn arguments(written: &str) -> Cow<'_, str> {
         return Cow::Borrowed(written);
     }
     let meant = match serde_json::from_str::<Value>(written) {
-        Ok(Value::String(_)) => text::object_within(written),
+        Ok(Value::String(_)) => text::unescaped_object(written),
         Ok(_) => None,
-        Err(_) => text::object_meant(written),
+        Err(_) => text::repaired_object(written),
     };
     meant
         .filter(|meant| is_sound(meant))
         .map_or(Cow::Borrowed(INVALID), Cow::Owned)
 }
 
-/// Returns whether whoever reads it into a tree gets an object: half a surrogate pair and a number
-/// beyond all bounds have the form of JSON, and no value.
+/// Returns whether a JSON text parses into an object: half a surrogate pair or an out-of-range
+/// number is valid syntax but has no value.
 fn is_sound(json: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(json).is_ok() && depth(json) <= MAX_DEPTH
 }
 
-/// Returns how deep the lists and objects of valid JSON nest.
+/// Returns the nesting depth of valid JSON.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {
@@ -131,9 +131,9 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-/// Returns the name byte for byte where every server takes it in an old call, else the one that is
-/// meant with `_` for whatever none may have: one bad name makes some servers refuse every later
-/// request. No control token is left in it, for none is made of these letters.
+/// Returns the name byte for byte where every server accepts it in an old call, else the intended
+/// name with `_` for each invalid character: one bad name makes some servers refuse every later
+/// request. The result contains no control token, since none consists of these characters alone.
 fn name(written: &str) -> Cow<'_, str> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if (1..=MAX_NAME).contains(&written.len()) && written.chars().all(is_letter) {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valid_arguments_keep_their_bytes_and_others_become_valid() {
+    fn valid_arguments_keep_their_bytes_and_others_are_repaired() {
         let odd = "{ \"a\" : 1.0e2,\n\"b\":\"\\u00e9\" }";
         assert_eq!(arguments(odd), odd);
         assert_eq!(arguments(" "), "{}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_were_mended_stand_in_the_history_as_they_were_taken() {
+    fn repaired_arguments_are_in_the_history_as_executed() {
         let object = r#"{"path":"a","content":"it's 1"}"#;
         let string = |text: &str| Value::from(text).to_string();
         for written in [
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_arguments_is_broken_as_it_is_in_a_text() {
+    fn control_tokens_in_arguments_are_neutralized_as_in_text() {
         let call = |arguments: &str| ToolCall {
             id: "c1".into(),
             name: "bash".into(),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_the_history_is_one_that_every_server_takes() {
+    fn names_in_the_history_are_accepted_by_every_server() {
         for valid in ["bash", "Read", "my-tool_2", &"n".repeat(64)] {
             assert_eq!(name(valid), valid);
         }

@@ -1,8 +1,7 @@
-//! Tool calls that are only spoken of, for servers that know neither tools nor schemas.
-//!
+//! Tool calls that are only described, for servers that support neither tools nor schemas.
 //! The system prompt shows one form, chosen because no template has it as a control token, so that
-//! it can be repeated in the history as it is. What comes back is understood in any form (`text`):
-//! many models fall back to what they were trained on.
+//! the history can repeat it unchanged. The answer is parsed in any form (`text`): many models fall
+//! back to the form that they were trained on.
 
 use serde_json::Value;
 
@@ -11,13 +10,13 @@ use super::constrained;
 use super::fences::Fences;
 use super::native;
 use super::text::Incomplete;
-use super::text::Part;
+use super::text::IncompletePart;
 use crate::control::Tokens;
 use crate::message::ToolSpec;
 use crate::stream::Finish;
 use podbay_event::ToolCall;
 
-/// Returns what the system prompt says of the tools.
+/// Returns the part of the system prompt that describes the tools.
 pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     if tools.is_empty() {
         return String::new();
@@ -33,7 +32,7 @@ pub(crate) fn instructions(tools: &[ToolSpec]) -> String {
     out
 }
 
-/// Returns an assistant's message as the model wrote it, or as it would have been written.
+/// Returns an assistant's message as the model wrote it, or would have written it.
 pub(crate) fn assistant(
     text: &str,
     calls: &[ToolCall],
@@ -58,8 +57,9 @@ pub(crate) fn assistant(
     Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
-/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it
-/// was shown, outside of blocks of code. `is_bare`: it was shown an object without tags.
+/// Returns the message for a model whose call names no tool, if `text` contains one in the form
+/// that was shown to it, outside of code blocks. `is_bare`: the form shown was an object without
+/// tags.
 pub(crate) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
     let is_call = |line: &str| {
         line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>")
@@ -79,7 +79,7 @@ pub(crate) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
     })
 }
 
-/// Returns what to tell a model whose call was cut off, and by what where that is known.
+/// Returns the message for a model whose call was truncated, with the cause where it is known.
 pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
     let by = match finish {
@@ -91,7 +91,7 @@ pub(crate) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
     )
 }
 
-/// Returns what to tell a model whose call could not be read.
+/// Returns the message for a model whose call could not be parsed.
 fn unreadable(name: Option<&str>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
     format!(
@@ -100,12 +100,12 @@ fn unreadable(name: Option<&str>) -> String {
     )
 }
 
-/// Returns what to tell a model of a call that is not there as a whole, or not as one.
+/// Returns the message for a model whose call was incomplete or not recognized as a call.
 pub(crate) fn not_carried_out(incomplete: &Incomplete, finish: Option<Finish>) -> Option<String> {
     match incomplete.part {
-        Part::Call => Some(cut_off(incomplete.name.as_deref(), finish)),
-        Part::Unreadable => Some(unreadable(incomplete.name.as_deref())),
-        Part::Reasoning | Part::Unclear => None,
+        IncompletePart::Call => Some(cut_off(incomplete.name.as_deref(), finish)),
+        IncompletePart::Unreadable => Some(unreadable(incomplete.name.as_deref())),
+        IncompletePart::Reasoning | IncompletePart::Unclear => None,
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use crate::format::text;
 
     #[test]
-    fn the_form_that_is_shown_is_understood_and_survives_the_history() {
+    fn the_form_in_the_prompt_is_parsed_and_survives_the_history() {
         let tool = ToolSpec {
             name: "bash".into(),
             description: "Runs.".into(),

@@ -1,19 +1,18 @@
-//! JSON schemas, reduced to what llama.cpp turns into a grammar.
-//!
-//! Its converter knows the shape of values, not their bounds: keywords such as `format`, `default`
-//! and `minimum` are ignored or refused, lengths and counts are unrolled into grammars of millions
-//! of rules. The full schema still judges the arguments later, in the tools room; the reduced one
-//! only has to make the model write JSON of the right shape.
+//! JSON schemas, reduced to what llama.cpp can turn into a grammar.
+//! Its converter supports the shape of values, not their bounds: keywords such as `format`,
+//! `default` and `minimum` are ignored or refused, lengths and counts are unrolled into grammars of
+//! millions of rules. The tools module validates the arguments against the full schema later; the
+//! reduced one only has to make the model write JSON of the right shape.
 
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-/// How deep schemas may nest, references followed; deeper parts accept any object.
+/// How deep schemas may nest after following references; deeper parts accept any object.
 const MAX_DEPTH: usize = 12;
 
-/// Returns the reduced schema: no keyword but those of shape, references put in place, required
-/// properties first, nothing additional.
+/// Returns the reduced schema: only keywords about shape, references inlined, required properties
+/// first, no additional properties.
 pub(crate) fn reduce(schema: &Value) -> Value {
     part(schema, schema, 0)
 }
@@ -72,7 +71,7 @@ fn part(schema: &Value, root: &Value, depth: usize) -> Value {
 
 fn object(fields: &Map<String, Value>, root: &Value, depth: usize) -> Value {
     let Some(Value::Object(properties)) = fields.get("properties") else {
-        // A map from any key; a schema of its values may be kept.
+        // A map with arbitrary keys; the schema of its values may be kept.
         return match fields.get("additionalProperties") {
             Some(values @ Value::Object(_)) => {
                 json!({"type": "object", "additionalProperties": part(values, root, depth + 1)})
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_words_are_left_out_and_required_properties_come_first() {
+    fn bounds_are_dropped_and_required_properties_come_first() {
         check(
             &json!({
                 "$schema": "x", "title": "T", "type": "object",
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_put_in_place_and_endless_ones_end() {
+    fn references_are_inlined_and_endless_ones_end() {
         check(
             &json!({"type": "object", "properties": {"e": {"type": "array", "maxItems": 9, "items": {"$ref": "#/$defs/E"}}}, "$defs": {"E": {"enum": ["a", "b"], "type": "string"}}}),
             &json!({"type": "object", "properties": {"e": {"type": "array", "items": {"enum": ["a", "b"]}}}, "required": [], "additionalProperties": false}),

@@ -1,4 +1,4 @@
-//! From a JSON object to a call.
+//! Turns a JSON object into a call.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,12 +8,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
-use super::exact;
 use super::json;
+use super::long_numbers;
 use super::tools::Tools;
 
-/// A tool's name and its arguments, an object in JSON.
-///
+/// A tool's name and its arguments, a JSON object.
 /// Where the model wrote valid JSON, the arguments are its own bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -22,12 +21,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the arguments on one line, without the blanks between them; long numbers keep their
+    /// Returns the arguments on one line, without insignificant whitespace; long numbers keep their
     /// digits.
     pub fn compact(&self) -> String {
         match json::value(&mut Cursor::new(&self.arguments, 0, true), 0) {
-            Ok(value) => exact::write(&value),
-            // Deeper than any tool's.
+            Ok(value) => long_numbers::write(&value),
+            // Deeper than any tool's arguments.
             Err(_) => serde_json::from_str::<Value>(&self.arguments)
                 .map_or_else(|_| "null".to_owned(), |value| value.to_string()),
         }
@@ -43,7 +42,7 @@ const NAMES: [&str; 7] = [
     "recipient_name",
     ACTION,
 ];
-/// Where it names no tool it is a field like any other.
+/// Where its value is not a tool's name it is a field like any other.
 const ACTION: &str = "action";
 pub(super) const ARGUMENTS: [&str; 8] = [
     "arguments",
@@ -55,28 +54,28 @@ pub(super) const ARGUMENTS: [&str; 8] = [
     "kwargs",
     "action_input",
 ];
-/// Objects that hold the call.
+/// Fields that wrap the call.
 const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
-/// Fields that are neither.
+/// Fields of a call besides name and arguments.
 const BESIDES: [&str; 5] = ["id", "type", "call_id", "tool_call_id", "index"];
-/// How often arguments may be written into a string again.
+/// How many times arguments may be encoded as a string.
 const MAX_LAYERS: usize = 4;
 
-/// What makes an object a call.
+/// What an object must have to be a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// It stands where only calls stand: the arguments may be missing, or lie beside the name.
+pub(super) enum CallForm {
+    /// At a position where only calls occur: the arguments may be missing, or lie beside the name.
     Marked,
-    /// The text ends before its end: name and arguments must both be there, in a field of their
-    /// own.
+    /// The text ends before the object does: name and arguments must both be present, in a field of
+    /// their own.
     Cut,
-    /// It stands in the open: name and arguments must both be there, in a field of their own or all
-    /// that the tool must have beside a field that says that it is a tool. Many a file has a `name`
-    /// and a `command`.
+    /// Anywhere else: name and arguments must both be present, the arguments in a field of their
+    /// own or, beside a field that only names tools, with all required ones. Many files have a
+    /// `name` and a `command`.
     Open,
 }
 
-impl Form {
+impl CallForm {
     /// Returns the tool that a call of this form means by `written`.
     fn name<'n>(self, written: &'n str, tools: &'n Tools) -> Option<&'n str> {
         match self {
@@ -86,9 +85,8 @@ impl Form {
     }
 }
 
-/// Returns the calls that a value stands for: an object, or a list of them. `text` is what it was
-/// read from.
-pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec<Call> {
+/// Returns the calls that a value represents: an object, or a list of them. `text` is its source.
+pub(super) fn calls(text: &str, value: &Value, form: CallForm, tools: &Tools) -> Vec<Call> {
     if let Some(call) = raw(text, form, tools, 0) {
         return vec![call];
     }
@@ -119,7 +117,7 @@ pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec
 }
 
 /// Returns the call in valid JSON with its arguments byte for byte.
-fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
+fn raw(text: &str, form: CallForm, tools: &Tools, depth: usize) -> Option<Call> {
     if depth > WRAPPERS.len() || !text.starts_with('{') {
         return None;
     }
@@ -149,7 +147,12 @@ fn raw(text: &str, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
         .find_map(|key| raw(fields.get(*key)?.get(), form, tools, depth + 1))
 }
 
-fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
+fn of_fields(
+    fields: &Map<String, Value>,
+    form: CallForm,
+    tools: &Tools,
+    depth: usize,
+) -> Option<Call> {
     if depth > WRAPPERS.len() {
         return None;
     }
@@ -169,8 +172,8 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     let name = form.name(name, tools)?;
     let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
         (Some(written), _) => arguments(written)?,
-        (None, Form::Cut) => return None,
-        (None, Form::Open | Form::Marked) => {
+        (None, CallForm::Cut) => return None,
+        (None, CallForm::Open | CallForm::Marked) => {
             let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
             let beside: Map<String, Value> = fields
                 .iter()
@@ -179,7 +182,7 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
                 .collect();
             let says_tool = matches!(name_key, "tool" | "tool_name" | "action")
                 && beside.len() + 1 == fields.len();
-            if form == Form::Open && !(says_tool && are_all(&beside, name, tools)) {
+            if form == CallForm::Open && !(says_tool && are_all(&beside, name, tools)) {
                 return None;
             }
             Value::Object(beside)
@@ -187,14 +190,14 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     };
     (!is_schema(&arguments)).then(|| Call {
         name: name.to_owned(),
-        arguments: exact::write(&arguments),
+        arguments: long_numbers::write(&arguments),
     })
 }
 
-/// Returns whether these are arguments of a tool and nothing else, and all that must be there are.
+/// Returns whether these are arguments of a tool and nothing else, with all required ones present.
 fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
     let required = tools.required(tool).unwrap_or_default();
-    // Where nothing must be there, the name alone says it, if nobody writes it by chance.
+    // Without required arguments the name alone decides, if it is not an everyday word.
     let is_known = || fields.is_empty() || tools.parameters(tool).next().is_some();
     let is_said = !required.is_empty() || tool.contains('_') && is_known();
     is_said
@@ -202,13 +205,12 @@ fn are_all(fields: &Map<String, Value>, tool: &str, tools: &Tools) -> bool {
         && fields.keys().all(|key| tools.may_have(tool, key))
 }
 
-/// Returns whether an object with these keys tells of a tool, as the list of them does.
+/// Returns whether an object with these keys defines a tool, as the tool list does.
 fn defines(has: impl Fn(&str) -> bool) -> bool {
     has("description") && has("parameters") && !has("arguments")
 }
 
-/// Returns whether arguments are a tool's schema: a model that repeats what it was told calls
-/// nothing.
+/// Returns whether arguments are a tool's schema: a model that repeats the tool list calls nothing.
 fn is_schema(arguments: &Value) -> bool {
     let says = |property: &Value| {
         let words = [
@@ -231,37 +233,36 @@ fn is_schema(arguments: &Value) -> bool {
     is_object && properties.is_some_and(|properties| properties.values().all(says))
 }
 
-/// Returns the object that arguments stand for; some models write it into a string, and that into
-/// another.
+/// Returns the object that arguments represent; some models encode it as a string, even twice.
 pub(super) fn arguments(written: &Value) -> Option<Value> {
     match written {
         Value::Object(_) => Some(written.clone()),
         Value::Null => Some(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
-        Value::String(text) => unwritten(text, 0)
+        Value::String(text) => embedded_value(text, 0)
             .filter(|inner| !inner.is_string())
             .and_then(|inner| arguments(&inner)),
         _ => None,
     }
 }
 
-/// Returns what a text holds that a value was written into, and that text into another.
-pub(super) fn unwritten(text: &str, depth: usize) -> Option<Value> {
+/// Returns the value encoded in a text as a JSON string, possibly several times.
+pub(super) fn embedded_value(text: &str, depth: usize) -> Option<Value> {
     let text = text.trim();
     let inner = json::value(&mut Cursor::new(text, 0, true), 0)
         .ok()
         .or_else(|| serde_json::from_str(text).ok())?;
     match inner {
         Value::String(text) if !text.trim().is_empty() && depth < MAX_LAYERS => {
-            unwritten(&text, depth + 1)
+            embedded_value(&text, depth + 1)
         }
         Value::String(text) if text.trim().is_empty() => Some(Value::Null),
         other => Some(other),
     }
 }
 
-/// Returns the name in the beginning of an object that was cut off, as it is written there.
-pub(super) fn begun_name(text: &str) -> Option<&str> {
+/// Returns the name in the beginning of a truncated object, as written.
+pub(super) fn partial_name(text: &str) -> Option<&str> {
     let after = NAMES.iter().find_map(|key| {
         let at = text
             .find(&format!("\"{key}"))

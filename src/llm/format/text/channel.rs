@@ -7,8 +7,8 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::family;
-use super::family::Found;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
 use super::tools::Tools;
 
 /// Longest header, in bytes.
@@ -17,18 +17,18 @@ const END: &str = "<|message|>";
 
 /// What follows a header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Follows {
+pub(super) enum HeaderTarget {
     Thought,
     Call,
-    /// The answer, words before a call, or of no known kind.
+    /// The answer, text before a call, or an unknown channel.
     Answer,
 }
 
-/// A thought of gpt-oss ends with any of these.
+/// Any of these ends a thought of gpt-oss.
 pub(super) const THOUGHT_ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>"];
 
-/// Steps over what stands from `begin` to the end of a call that is no object, and returns
-/// arguments which hold it.
+/// Skips from `begin` to the end of a call whose body is not an object, and returns arguments that
+/// contain it.
 fn without_object(c: &mut Cursor, begin: usize) -> Read<String> {
     c.go(begin);
     loop {
@@ -41,13 +41,13 @@ fn without_object(c: &mut Cursor, begin: usize) -> Read<String> {
     }
 }
 
-/// Reads a header to its end, and the arguments behind it where it addresses a tool.
-pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Follows> {
+/// Parses a header to its end, and the arguments after it where it addresses a tool.
+pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<HeaderTarget> {
     let begin = c.at();
     while !c.take(END)? {
         let byte = c.peek()?;
         if c.at() - begin > MAX_HEADER || byte == b'{' {
-            return Err(Stop::No);
+            return Err(Stop::NoMatch);
         }
         c.next()?;
     }
@@ -61,27 +61,27 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
     if let Some(recipient) =
         words("to=").filter(|name| !name.is_empty() && *name != "assistant" && *name != "all")
     {
-        let name = family::name(recipient, tools, found)?;
+        let name = parsed_calls::name(recipient, tools, found)?;
         c.spaces();
         let end = c.at();
-        // Some write nothing at all where a tool wants nothing.
+        // Some models write nothing at all for a tool without arguments.
         let arguments = if c.take_any(THOUGHT_ENDS)? {
             c.go(end);
             "{}".to_owned()
         } else {
-            match family::arguments(c) {
-                // What has no arguments of ours at all, as the code for gpt-oss's own `python`: its
-                // name says enough.
-                Err(Stop::No) if !tools.has(&name) => without_object(c, end)?,
+            match parsed_calls::arguments(c) {
+                // Not an object of arguments, for example the code for gpt-oss's own `python`: its
+                // name is enough.
+                Err(Stop::NoMatch) if !tools.has(&name) => without_object(c, end)?,
                 arguments => arguments?,
             }
         };
         found.push([Call { name, arguments }], c.at());
-        return Ok(Follows::Call);
+        return Ok(HeaderTarget::Call);
     }
     Ok(if words("analysis").is_some() {
-        Follows::Thought
+        HeaderTarget::Thought
     } else {
-        Follows::Answer
+        HeaderTarget::Answer
     })
 }

@@ -1,69 +1,71 @@
-//! Puts in order what was recognised: what can be said at once, and what must wait until the
-//! message has shown what it is.
+//! Orders what the parser recognized: what can be emitted at once, and what must wait until the
+//! rest of the message decides.
 
 use super::call::Call;
 
-/// How much of the content's beginning is kept, in bytes.
+/// How much of the beginning of the content is kept, in bytes.
 const MAX_HEAD: usize = 4096;
 
-/// More of a message, as soon as it is sure.
+/// A part of a message, emitted as soon as it is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Content(String),
     Reasoning(String),
     Call(Call),
-    /// All so far was a thought, with the calls in it: its beginning stood in the prompt.
-    Rethought,
-    /// The first line of the content so far was a header, which says to whom the rest goes.
-    Headed,
+    /// Everything before was a thought, including its calls: the thought's opening tag was in the
+    /// prompt.
+    WasThought,
+    /// The first line of the content so far was a header that names the recipient of the rest.
+    WasHeader,
 }
 
-/// Where something was found.
+/// Whether text is part of the answer or of a thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextKind {
     Content,
     Reasoning,
 }
 
 #[derive(Debug)]
-enum Held {
-    Text(Place, String),
+enum PendingPiece {
+    Text(TextKind, String),
     Noise(String),
     Likely {
-        place: Place,
+        place: TextKind,
         raw: String,
         calls: Vec<Call>,
     },
 }
 
-/// A call that is none, as other things are said beside it.
+/// What has the form of a call but is content, because other text accompanies it.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct RejectedCall {
     pub(super) name: String,
-    /// How it stands in the content.
+    /// Its source text in the content.
     pub(super) raw: String,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     ready: Vec<Piece>,
-    /// All that comes after a likely call, and that call; empty most of the time.
-    held: Vec<Held>,
+    /// A likely call and everything after it; empty most of the time.
+    held: Vec<PendingPiece>,
     has_calls: bool,
     has_content: bool,
-    /// The calls so far, with their texts, as long as they may turn out to be those of a thought.
+    /// The calls so far, with their source texts, as long as they may turn out to be part of a
+    /// thought.
     may_be_thought: Vec<(String, Vec<Call>)>,
-    beside: Option<Beside>,
-    /// Blanks before the content are part of it.
+    beside: Option<RejectedCall>,
+    /// Whitespace before the content is part of it.
     keeps_blanks: bool,
-    /// Tokens that say nothing at the end of the content, and blanks behind them: they count if
-    /// more of it follows.
+    /// Meaningless tokens at the end of the content, and whitespace after them: kept only if more
+    /// content follows.
     pad: String,
-    /// Those blanks alone.
+    /// The whitespace in `pad` alone.
     blanks: String,
-    /// No content came since the last call: a token that says nothing belongs to that.
+    /// No content came since the last call, so a meaningless token belongs to the call.
     is_behind_call: bool,
-    /// How the content begins.
+    /// The beginning of the content.
     head: String,
 }
 
@@ -72,17 +74,16 @@ impl Collector {
         std::mem::take(&mut self.ready)
     }
 
-    pub(super) fn keep_blanks(&mut self) {
+    pub(super) fn keep_whitespace(&mut self) {
         self.keeps_blanks = true;
     }
 
-    /// Returns how the content begins.
     pub(super) fn head(&self) -> &str {
         &self.head
     }
 
-    /// Returns the first call that is none because of what stands beside it.
-    pub(super) fn take_beside(&mut self) -> Option<Beside> {
+    /// Returns the first call that was rejected because of accompanying text.
+    pub(super) fn take_rejected(&mut self) -> Option<RejectedCall> {
         self.beside.take()
     }
 
@@ -90,75 +91,75 @@ impl Collector {
         self.has_calls
     }
 
-    /// Returns whether content was found that is more than blanks.
+    /// Returns whether there is content other than whitespace.
     pub(super) fn has_content(&self) -> bool {
         self.has_content
     }
 
-    /// Returns whether nothing was said or called yet.
+    /// Returns whether there is neither content nor a call yet.
     pub(super) fn is_empty(&self) -> bool {
         !self.has_content && !self.has_calls
     }
 
-    pub(super) fn text(&mut self, place: Place, text: &str) {
+    pub(super) fn text(&mut self, place: TextKind, text: &str) {
         if text.is_empty() {
             return;
         }
-        if place == Place::Content && !text.trim().is_empty() {
-            // What no mark tells from words is a call only alone, and a thought that led to words
-            // was none.
+        if place == TextKind::Content && !text.trim().is_empty() {
+            // An unmarked call counts only alone, and a call in a thought only where no content
+            // follows.
             self.release(|_| false);
         }
         match self.held.last_mut() {
             None => self.say(place, text),
-            Some(Held::Text(last, before)) if *last == place => before.push_str(text),
-            Some(_) => self.held.push(Held::Text(place, text.to_owned())),
+            Some(PendingPiece::Text(last, before)) if *last == place => before.push_str(text),
+            Some(_) => self.held.push(PendingPiece::Text(place, text.to_owned())),
         }
     }
 
-    /// Takes a token that says nothing.
+    /// Takes a token that carries no meaning.
     pub(super) fn noise(&mut self, token: &str) {
         if self.held.is_empty() {
             self.say_noise(token);
         } else {
-            self.held.push(Held::Noise(token.to_owned()));
+            self.held.push(PendingPiece::Noise(token.to_owned()));
         }
     }
 
-    /// Forgets tokens that say nothing: what follows is something else than content.
+    /// Discards meaningless tokens: content does not continue.
     pub(super) fn drop_noise(&mut self) {
         self.pad.clone_from(&self.blanks);
     }
 
-    /// Takes what is a call if the message is nothing else, or ends a thought that led to nothing
-    /// else.
-    pub(super) fn likely(&mut self, place: Place, raw: &str, calls: Vec<Call>) {
-        let is_alone = !self.has_calls && (place == Place::Reasoning || !self.has_content);
+    /// Takes what is a call if the message is nothing else, or if it ends a thought that nothing
+    /// follows.
+    pub(super) fn likely(&mut self, place: TextKind, raw: &str, calls: Vec<Call>) {
+        let is_alone = !self.has_calls && (place == TextKind::Reasoning || !self.has_content);
         if is_alone {
-            self.held.push(Held::Likely {
+            self.held.push(PendingPiece::Likely {
                 place,
                 raw: raw.to_owned(),
                 calls,
             });
             return;
         }
-        if place == Place::Content {
-            self.note_beside(raw, &calls);
+        if place == TextKind::Content {
+            self.note_rejected(raw, &calls);
         }
         self.text(place, raw);
     }
 
-    fn note_beside(&mut self, raw: &str, calls: &[Call]) {
+    fn note_rejected(&mut self, raw: &str, calls: &[Call]) {
         if let (None, Some(call)) = (&self.beside, calls.first()) {
-            self.beside = Some(Beside {
+            self.beside = Some(RejectedCall {
                 name: call.name.clone(),
                 raw: raw.to_owned(),
             });
         }
     }
 
-    /// Takes calls, whatever else is said. `may_be_thought`: no thought has ended yet, so that all
-    /// so far may be one.
+    /// Takes calls that count whatever accompanies them. `may_be_thought`: no thought has ended
+    /// yet, so everything so far may be one.
     pub(super) fn certain(&mut self, raw: &str, calls: Vec<Call>, may_be_thought: bool) {
         self.release(|_| false);
         self.has_calls = true;
@@ -170,62 +171,62 @@ impl Collector {
         self.ready.extend(calls.into_iter().map(Piece::Call));
     }
 
-    /// Takes back that what came so far was the answer: it was a thought.
-    pub(super) fn rethink(&mut self) {
+    /// Reclassifies everything so far as a thought.
+    pub(super) fn retract_as_thought(&mut self) {
         self.release(|_| false);
-        self.ready.push(Piece::Rethought);
+        self.ready.push(Piece::WasThought);
         (self.has_content, self.has_calls, self.is_behind_call) = (false, false, false);
         self.beside = None;
         self.head.clear();
         self.pad.clear();
         self.blanks.clear();
         for (raw, calls) in std::mem::take(&mut self.may_be_thought) {
-            self.held.push(Held::Likely {
-                place: Place::Reasoning,
+            self.held.push(PendingPiece::Likely {
+                place: TextKind::Reasoning,
                 raw,
                 calls,
             });
         }
     }
 
-    /// Takes back that the first line was content; `has_words` says whether more than that was
-    /// said.
-    pub(super) fn unhead(&mut self, has_words: bool) {
-        self.ready.push(Piece::Headed);
+    /// Reclassifies the first line of the content as a header; `has_words` says whether there was
+    /// more content.
+    pub(super) fn retract_header(&mut self, has_words: bool) {
+        self.ready.push(Piece::WasHeader);
         self.has_content &= has_words;
         self.head
             .drain(..self.head.find('\n').map_or(self.head.len(), |end| end + 1));
     }
 
-    /// Decides what was held back: nothing more comes.
+    /// Decides about pending pieces: the message is complete.
     pub(super) fn finish(&mut self) {
-        let is_in = |place| move |held: &Held| matches!(held, Held::Likely { place: at, .. } if *at == place);
-        if self.held.iter().any(is_in(Place::Content)) {
-            return self.release(|place| place == Place::Content);
+        let is_in = |place| move |held: &PendingPiece| matches!(held, PendingPiece::Likely { place: at, .. } if *at == place);
+        if self.held.iter().any(is_in(TextKind::Content)) {
+            return self.release(|place| place == TextKind::Content);
         }
-        // Of a thought that led to nothing else those calls count with which it ends.
-        let is_said = |held: &Held| matches!(held, Held::Text(_, text) if !text.trim().is_empty());
+        // Of a thought that nothing follows, the calls at its end count.
+        let is_said = |held: &PendingPiece| matches!(held, PendingPiece::Text(_, text) if !text.trim().is_empty());
         let last = self.held.iter().rposition(is_said).map_or(0, |at| at + 1);
         let ending = self.held.split_off(last);
         self.release(|_| false);
         self.held = ending;
-        self.release(|place| place == Place::Reasoning);
+        self.release(|place| place == TextKind::Reasoning);
     }
 
-    fn release(&mut self, is_call: impl Fn(Place) -> bool) {
+    fn release(&mut self, is_call: impl Fn(TextKind) -> bool) {
         for held in std::mem::take(&mut self.held) {
             match held {
-                Held::Text(place, text) => self.say(place, &text),
-                Held::Noise(token) => self.say_noise(&token),
-                Held::Likely { place, calls, .. } if is_call(place) => {
+                PendingPiece::Text(place, text) => self.say(place, &text),
+                PendingPiece::Noise(token) => self.say_noise(&token),
+                PendingPiece::Likely { place, calls, .. } if is_call(place) => {
                     self.has_calls = true;
                     self.drop_noise();
                     self.is_behind_call = true;
                     self.ready.extend(calls.into_iter().map(Piece::Call));
                 }
-                Held::Likely { place, raw, calls } => {
-                    if place == Place::Content {
-                        self.note_beside(&raw, &calls);
+                PendingPiece::Likely { place, raw, calls } => {
+                    if place == TextKind::Content {
+                        self.note_rejected(&raw, &calls);
                     }
                     self.say(place, &raw);
                 }
@@ -233,9 +234,9 @@ impl Collector {
         }
     }
 
-    fn say(&mut self, place: Place, text: &str) {
-        if place == Place::Reasoning {
-            // Those behind a thought belong to its tag.
+    fn say(&mut self, place: TextKind, text: &str) {
+        if place == TextKind::Reasoning {
+            // Whitespace after a thought belongs to its tag.
             self.keeps_blanks = false;
             return match self.ready.last_mut() {
                 Some(Piece::Reasoning(before)) => before.push_str(text),
@@ -276,7 +277,7 @@ impl Collector {
     }
 
     fn say_noise(&mut self, token: &str) {
-        // In front of everything, and behind a call, it is dropped for good.
+        // At the beginning, and after a call, it is dropped for good.
         if self.has_content && !self.is_behind_call {
             self.pad.push_str(token);
         }

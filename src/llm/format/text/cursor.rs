@@ -1,32 +1,31 @@
-//! A place in text that may still grow.
+//! A position in a text that may still grow.
 
-/// Why reading went no further.
+/// Why parsing stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The text ends here; what follows would decide.
-    More,
+    /// The text ends here; more of it would decide.
+    NeedsMore,
     /// This is no call, whatever follows.
-    No,
+    NoMatch,
 }
 
 pub(super) type Read<T> = Result<T, Stop>;
 
-/// Reads forward and remembers how far it looked.
-///
-/// All that a reader learns comes through here, so two things hold: a decision made before the end
-/// of the text stands whatever is added, and what was looked at in vain is known, so that nobody
-/// looks at it again.
+/// Reads forward and records how far it looked.
+/// Every byte that a parser examines passes through here, which guarantees two things: a decision
+/// made before the end of the text holds whatever is appended, and the range of a failed attempt is
+/// known, so that it is not scanned again.
 #[derive(Debug)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
     at: usize,
-    /// Nothing will be added to the text.
+    /// The text is complete.
     last: bool,
-    /// The furthest byte that was looked at.
+    /// The furthest byte that was examined.
     seen: usize,
-    /// Elements within values are not followed to their ends.
+    /// Elements within values are not matched to their closing tags.
     flat: bool,
-    /// Such an element had no end, so that the value was read without following them.
+    /// An element had no closing tag, so the value was read with elements ignored.
     unbalanced: bool,
 }
 
@@ -42,13 +41,13 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads values without following the elements in them: one without an end was met before, and
-    /// once is enough to look for it.
+    /// Sets whether to read values without matching the elements in them: after one without a
+    /// closing tag, searching again would be quadratic.
     pub(super) fn flat(self, flat: bool) -> Self {
         Self { flat, ..self }
     }
 
-    /// Returns whether nothing will be added to the text.
+    /// Returns whether the text is complete.
     pub(super) fn is_last(&self) -> bool {
         self.last
     }
@@ -57,16 +56,15 @@ impl<'t> Cursor<'t> {
         self.flat
     }
 
-    /// Gives up following elements where one has no end in a text that does not grow; returns
-    /// whether it does.
+    /// Stops matching elements where one has no closing tag in a complete text; returns whether it
+    /// did.
     pub(super) fn flatten(&mut self) -> bool {
         self.unbalanced |= self.last && !self.flat;
         self.flat |= self.last;
         self.last
     }
 
-    /// Gives up following elements up to the end of what this cursor reads, however the text goes
-    /// on.
+    /// Stops matching elements for the rest of this cursor's text, complete or not.
     pub(super) fn stay_flat(&mut self) {
         self.flat = true;
     }
@@ -83,7 +81,8 @@ impl<'t> Cursor<'t> {
         self.seen
     }
 
-    /// Goes to a place that was passed before, for another attempt or to leave the rest to others.
+    /// Moves back to an earlier position, to try another form or to leave the rest to another
+    /// parser.
     pub(super) fn go(&mut self, at: usize) {
         self.at = at;
     }
@@ -99,10 +98,14 @@ impl<'t> Cursor<'t> {
 
     pub(super) fn peek(&mut self) -> Read<u8> {
         self.see(self.at);
-        self.text.as_bytes().get(self.at).copied().ok_or(Stop::More)
+        self.text
+            .as_bytes()
+            .get(self.at)
+            .copied()
+            .ok_or(Stop::NeedsMore)
     }
 
-    /// Like [`Self::peek`]; the end of a text that does not grow is no byte.
+    /// Like [`Self::peek`]; `None` at the end of a complete text.
     pub(super) fn peek_or_end(&mut self) -> Read<Option<u8>> {
         match self.peek() {
             Ok(byte) => Ok(Some(byte)),
@@ -111,15 +114,15 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Returns the character here and steps over it.
+    /// Returns the character here and advances past it.
     pub(super) fn next(&mut self) -> Read<char> {
         self.peek()?;
-        let c = self.text[self.at..].chars().next().ok_or(Stop::More)?;
+        let c = self.text[self.at..].chars().next().ok_or(Stop::NeedsMore)?;
         self.at += c.len_utf8();
         Ok(c)
     }
 
-    /// Steps over blanks and line ends.
+    /// Skips spaces and line ends.
     pub(super) fn spaces(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
         self.at += rest
@@ -129,8 +132,8 @@ impl<'t> Cursor<'t> {
         self.see(self.at);
     }
 
-    /// Steps over bytes of a kind and returns them; the text must go on behind them or be at its
-    /// end.
+    /// Consumes and returns bytes that match; needs a further byte, or a complete text, to know
+    /// where they end.
     pub(super) fn run(&mut self, of: impl Fn(u8) -> bool) -> Read<&'t str> {
         let begin = self.at;
         while let Some(byte) = self.peek_or_end()? {
@@ -142,7 +145,7 @@ impl<'t> Cursor<'t> {
         Ok(self.since(begin))
     }
 
-    /// Like [`Self::run`], and at most `n_max` of them: of so many nobody waits for what follows.
+    /// Like [`Self::run`], but at most `n_max` bytes, after which no further byte is needed.
     pub(super) fn run_of(&mut self, n_max: usize, of: impl Fn(u8) -> bool) -> Read<&'t str> {
         let begin = self.at;
         while self.at - begin < n_max
@@ -155,7 +158,7 @@ impl<'t> Cursor<'t> {
         Ok(self.since(begin))
     }
 
-    /// Returns the bytes of a kind that are here so far; more of them may come.
+    /// Returns the matching bytes available so far; more may follow.
     pub(super) fn ahead(&mut self, of: impl Fn(u8) -> bool) -> &'t str {
         let rest = &self.text[self.at..];
         let n = rest
@@ -166,7 +169,7 @@ impl<'t> Cursor<'t> {
         &rest[..n]
     }
 
-    /// Steps over `token` if it is here.
+    /// Consumes `token` if it is here.
     pub(super) fn take(&mut self, token: &str) -> Read<bool> {
         let rest = &self.text.as_bytes()[self.at..];
         let same = rest
@@ -179,14 +182,14 @@ impl<'t> Cursor<'t> {
             self.at += same;
             Ok(true)
         } else if same == rest.len() && !self.last {
-            Err(Stop::More)
+            Err(Stop::NeedsMore)
         } else {
             Ok(false)
         }
     }
 
-    /// Steps over a token that ends something. Where the text ends within it, it counts as here:
-    /// the rest was cut off.
+    /// Consumes a closing token. Where a complete text ends within the token, it counts as present:
+    /// the rest was truncated.
     pub(super) fn close(&mut self, token: &str) -> Read<bool> {
         let rest = &self.text[self.at..];
         // One byte alone could begin anything.
@@ -198,7 +201,7 @@ impl<'t> Cursor<'t> {
         self.take(token)
     }
 
-    /// Steps over the first of some tokens that is here.
+    /// Consumes the first of some closing tokens that is here.
     pub(super) fn close_any(&mut self, tokens: &[&str]) -> Read<bool> {
         let mut cut = false;
         for token in tokens {
@@ -208,33 +211,37 @@ impl<'t> Cursor<'t> {
                 Err(_) => cut = true,
             }
         }
-        if cut { Err(Stop::More) } else { Ok(false) }
+        if cut { Err(Stop::NeedsMore) } else { Ok(false) }
     }
 
-    /// Returns whether the text, which does not grow, ends within a token.
+    /// Returns whether the text is complete and ends within a token.
     pub(super) fn is_cut_within(&self, token: &str) -> bool {
         self.last && token.starts_with(&self.text[self.at..])
     }
 
-    /// Returns whether the text, which does not grow, ends within whatever tag begins here.
+    /// Returns whether the text is complete and ends within the tag that begins here.
     pub(super) fn ends_in_tag(&self) -> bool {
         const MOST: usize = 64;
         let rest = &self.text.as_bytes()[self.at..];
         self.last && rest.len() <= MOST && rest.first() == Some(&b'<') && !rest.contains(&b'>')
     }
 
-    /// Steps over `token`, without which this is no call.
+    /// Consumes `token`; fails with `NoMatch` where it is absent.
     pub(super) fn expect(&mut self, token: &str) -> Read<()> {
         let is_cut = self.is_cut_within(token);
         if self.take(token)? {
             Ok(())
         } else {
-            Err(if is_cut { Stop::More } else { Stop::No })
+            Err(if is_cut {
+                Stop::NeedsMore
+            } else {
+                Stop::NoMatch
+            })
         }
     }
 
-    /// Steps over the first of some tokens that is here; a text that ends within one of them
-    /// decides nothing.
+    /// Consumes the first of some tokens that is here; needs more text where it ends within one of
+    /// them.
     pub(super) fn take_any(&mut self, tokens: &[&str]) -> Read<bool> {
         let mut cut = false;
         for token in tokens {
@@ -244,11 +251,11 @@ impl<'t> Cursor<'t> {
                 Err(_) => cut = true,
             }
         }
-        if cut { Err(Stop::More) } else { Ok(false) }
+        if cut { Err(Stop::NeedsMore) } else { Ok(false) }
     }
 
-    /// Goes to the next `byte` and returns where it is; there is none where the text does not grow
-    /// and holds no more of them.
+    /// Advances to the next `byte` and returns its position; `None` where a complete text contains
+    /// no more of them.
     pub(super) fn ahead_to(&mut self, byte: u8) -> Read<Option<usize>> {
         if let Some(n) = memchr::memchr(byte, &self.text.as_bytes()[self.at..]) {
             self.at += n;
@@ -256,15 +263,19 @@ impl<'t> Cursor<'t> {
             return Ok(Some(self.at));
         }
         self.see(self.text.len());
-        if self.last { Ok(None) } else { Err(Stop::More) }
+        if self.last {
+            Ok(None)
+        } else {
+            Err(Stop::NeedsMore)
+        }
     }
 
-    /// Steps over everything up to and with `token`; returns what is before it.
+    /// Consumes everything up to and including `token`; returns what precedes it.
     pub(super) fn until(&mut self, token: &str) -> Read<&'t str> {
         let found = memchr::memmem::find(&self.text.as_bytes()[self.at..], token.as_bytes());
         let Some(found) = found else {
             self.see(self.text.len());
-            return Err(Stop::More);
+            return Err(Stop::NeedsMore);
         };
         let begin = self.at;
         self.at += found + token.len();

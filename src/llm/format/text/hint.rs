@@ -1,14 +1,13 @@
-//! What is known of a template beforehand.
+//! What is known about a model's template beforehand.
 
 /// The format that a model's template teaches.
-///
-/// It never hides another format; it settles what a text alone leaves open.
+/// It never excludes another format; it decides what the text alone leaves ambiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
     name: &'static str,
     /// The template opens a thought itself, so that the text begins within one.
     pub(super) thought: Option<&'static [&'static str]>,
-    /// It begins a header that says to whom the first part goes.
+    /// The template begins a header that names the recipient of the first part.
     pub(super) addresses: bool,
 }
 
@@ -55,14 +54,14 @@ const ALL: &[Hint] = &[
 ];
 
 impl Hint {
-    /// Returns the hint of that name.
+    /// Returns the hint with this name.
     pub fn find(name: &str) -> Option<Self> {
         ALL.iter()
             .copied()
             .find(|hint| hint.name.eq_ignore_ascii_case(name.trim()))
     }
 
-    /// Returns the names there are.
+    /// Returns the names of all hints.
     pub fn names() -> Vec<&'static str> {
         ALL.iter().map(|hint| hint.name).collect()
     }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_hint_is_found_by_its_name_and_once() {
+    fn each_hint_has_a_unique_name() {
         let mut names = Hint::names();
         assert!(names.iter().all(|name| Hint::find(&name.to_uppercase()).is_some_and(|hint| hint.name == *name)));
         names.dedup();

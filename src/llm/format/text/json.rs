@@ -1,9 +1,8 @@
 //! JSON as models write it.
-//!
-//! Valid JSON is read as it is. Beyond it: trailing and missing commas, single quotes, Python's
-//! `True`, `False` and `None`, tuples, keys without quotes, line ends and unescaped quotes within
-//! strings, unknown escapes, objects whose quotes are all escaped, brackets that a closing tag
-//! makes superfluous, and the quoting tokens of Gemma. What could be meant in two ways is refused.
+//! Valid JSON is parsed as such. In addition: trailing and missing commas, single quotes, Python's
+//! `True`, `False` and `None`, tuples, unquoted keys, line ends and unescaped quotes within
+//! strings, unknown escapes, objects whose quotes are all escaped, brackets made superfluous by a
+//! closing tag, and Gemma's quoting tokens. Ambiguous input is refused.
 
 use serde_json::Map;
 use serde_json::Number;
@@ -12,25 +11,25 @@ use serde_json::Value;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::escaped;
-use super::exact;
+use super::escaped_json;
+use super::long_numbers;
 
-/// Deeper values are no arguments of any tool.
+/// Deeper values are not arguments of any tool.
 const MAX_DEPTH: usize = 64;
 /// Longest number, in bytes.
 const MAX_NUMBER: usize = 64;
 
-/// Tokens that stand for quotes in the formats of Gemma.
+/// Tokens that stand for quotes in Gemma's formats.
 const QUOTES: [&str; 2] = ["<|\"|>", "<escape>"];
 
-/// Reads one value.
+/// Parses one value.
 pub(super) fn value(c: &mut Cursor, depth: usize) -> Read<Value> {
     if depth > MAX_DEPTH {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     c.spaces();
     match c.peek()? {
-        b'{' => match escaped::object(c, depth)? {
+        b'{' => match escaped_json::object(c, depth)? {
             Some(value) => Ok(value),
             None => object(c, depth).map(Value::Object),
         },
@@ -43,13 +42,13 @@ pub(super) fn value(c: &mut Cursor, depth: usize) -> Read<Value> {
             "true" | "True" => Ok(Value::Bool(true)),
             "false" | "False" => Ok(Value::Bool(false)),
             "null" | "None" => Ok(Value::Null),
-            _ => Err(Stop::No),
+            _ => Err(Stop::NoMatch),
         },
-        _ => Err(Stop::No),
+        _ => Err(Stop::NoMatch),
     }
 }
 
-/// Reads an object.
+/// Parses an object.
 pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Map<String, Value>> {
     c.expect("{")?;
     let mut fields = Map::new();
@@ -76,9 +75,8 @@ pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Map<String, Value>> {
 }
 
 /// Returns the next byte within an object or a list; `None` where it ends without its bracket.
-///
-/// A closing tag or the end of a fence says as much as a bracket. So does the end of the text, but
-/// only for the outermost one: what was cut off deeper inside could be anything.
+/// A closing tag or the end of a fence counts as a bracket. So does the end of the text, but only
+/// for the outermost one: what was truncated deeper inside is ambiguous.
 fn peek_within(c: &mut Cursor, depth: usize, has_some: bool) -> Read<Option<u8>> {
     let at = c.at();
     let next = if depth == 0 && has_some {
@@ -114,7 +112,7 @@ fn key(c: &mut Cursor) -> Read<String> {
         byte if byte.is_ascii_alphabetic() || byte == b'_' => c
             .run(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
             .map(str::to_owned),
-        _ => Err(Stop::No),
+        _ => Err(Stop::NoMatch),
     }
 }
 
@@ -132,7 +130,7 @@ fn list(c: &mut Cursor, close: u8, depth: usize) -> Read<Value> {
                 c.next()?;
             }
             None => return Ok(Value::Array(items)),
-            // One bracket too many behind an object of the list.
+            // A superfluous bracket after an object in the list.
             Some(b'}') if items.last().is_some_and(Value::is_object) => {
                 c.next()?;
             }
@@ -145,14 +143,14 @@ fn number(c: &mut Cursor) -> Read<Value> {
     let text =
         c.run(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'))?;
     if text.len() > MAX_NUMBER {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
-    if let Some(number) = exact::number(text) {
+    if let Some(number) = long_numbers::number(text) {
         return Ok(number);
     }
     serde_json::from_str::<Number>(text)
         .map(Value::Number)
-        .map_err(|_| Stop::No)
+        .map_err(|_| Stop::NoMatch)
 }
 
 fn gemma_string(c: &mut Cursor) -> Read<String> {
@@ -161,10 +159,10 @@ fn gemma_string(c: &mut Cursor) -> Read<String> {
             return c.until(quote).map(str::to_owned);
         }
     }
-    Err(Stop::No)
+    Err(Stop::NoMatch)
 }
 
-/// Reads a string in double, single or three quotes.
+/// Parses a string in double, single or triple quotes.
 pub(super) fn string(c: &mut Cursor) -> Read<String> {
     let quote = c.peek()?;
     for three in ["\"\"\"", "'''"] {
@@ -190,7 +188,7 @@ pub(super) fn string(c: &mut Cursor) -> Read<String> {
     }
 }
 
-/// Returns whether the quote just passed ends its string: something that can follow a string must
+/// Returns whether the quote just consumed ends its string: something that can follow a string must
 /// follow.
 fn ends_here(c: &mut Cursor) -> Read<bool> {
     let at = c.at();
@@ -226,9 +224,9 @@ fn escape(c: &mut Cursor, out: &mut String) -> Read<()> {
             Some(unit) => out.push(char::from_u32(unit).unwrap_or('\u{fffd}')),
             None => out.push_str("\\u"),
         },
-        // A line that goes on, as in a shell.
+        // A line continuation, as in a shell.
         '\n' => out.push_str("\\\n"),
-        // No escape of JSON: a regular expression whose backslash was not doubled.
+        // Not a JSON escape: a regular expression whose backslash was not doubled.
         other => {
             out.push('\\');
             out.push(other);
@@ -251,7 +249,7 @@ fn second_half(c: &mut Cursor, high: u32) -> Read<char> {
     Ok('\u{fffd}')
 }
 
-/// Reads four hexadecimal digits; stays where it is if there are fewer.
+/// Parses four hexadecimal digits; consumes nothing if there are fewer.
 fn unit(c: &mut Cursor) -> Read<Option<u32>> {
     let at = c.at();
     let mut unit = 0;
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_write_is_read() {
+    fn malformed_json_of_models_is_parsed() {
         check(
             r#"{"a": 1, "b": [true, null,],}"#,
             json!({"a": 1, "b": [true, null]}),
@@ -315,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_no_value_is_not() {
+    fn truncated_or_ambiguous_json_is_refused() {
         let read = |text| value(&mut Cursor::new(text, 0, true), 0);
         for cut in [
             "",
@@ -327,7 +325,7 @@ mod tests {
             "{\"a\" 1}",
             "[1, {\"a\": \"\\u12",
         ] {
-            assert_eq!(read(cut), Err(Stop::More), "{cut}");
+            assert_eq!(read(cut), Err(Stop::NeedsMore), "{cut}");
         }
         for no in [
             "x",
@@ -337,7 +335,7 @@ mod tests {
             "+",
             &"[".repeat(100),
         ] {
-            assert_eq!(read(no), Err(Stop::No), "{no}");
+            assert_eq!(read(no), Err(Stop::NoMatch), "{no}");
         }
     }
 
@@ -360,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn valid_json_is_read_as_it_is(value in json(), pretty in any::<bool>()) {
+        fn valid_json_is_parsed_exactly(value in json(), pretty in any::<bool>()) {
             let wrapped = json!({ "v": value });
             let text = if pretty { serde_json::to_string_pretty(&wrapped) } else { serde_json::to_string(&wrapped) }.expect("writes");
             let expected: Value = serde_json::from_str(&text).expect("is valid");

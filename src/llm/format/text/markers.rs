@@ -2,26 +2,26 @@
 //! Functionary.
 
 use super::Call;
-use super::call::Form;
+use super::call::CallForm;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::family;
-use super::family::Found;
-use super::tagged;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
+use super::tag_body;
 use super::tools::Tools;
 
-/// Longest name of a tool with what surrounds it, in bytes.
+/// Longest name of a tool with its surroundings, in bytes.
 const MAX_NAME: usize = 256;
-/// What stands before the words, or the arguments, behind Functionary's name of whom they are for.
+/// Separates the recipient from the text or the arguments in Functionary's format.
 pub(super) const CONTENT: &str = "<|content|>";
 
-/// What begins a list of calls.
+/// Begins a list of calls.
 pub(super) const LIST: &[&str] = &["tool", "calls", "begin"];
-/// What begins a call.
+/// Begins a call.
 pub(super) const BEGIN: &[&str] = &["tool", "call", "begin"];
-/// How the end of one is written, for where the text ends within it: the wide signs of `DeepSeek`,
-/// those of a keyboard, and a mixture.
+/// The closing tokens, for a text that ends within one: `DeepSeek`'s full-width characters, ASCII,
+/// and a mixture.
 pub(super) const ENDS: &[&str] = &[
     "<\u{ff5c}tool\u{2581}call\u{2581}end\u{ff5c}>",
     "<|tool_call_end|>",
@@ -29,18 +29,18 @@ pub(super) const ENDS: &[&str] = &[
     "<\u{ff5c}tool_call_end\u{ff5c}>",
 ];
 
-/// Reads one call of `DeepSeek` or Kimi, from its opening token to its closing one: written with
-/// the signs of a keyboard both are alike.
-pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses one call of `DeepSeek` or Kimi, from its opening token to its closing one; in ASCII both
+/// are alike.
+pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     if token(c, BEGIN)? {
         call(c, tools, found)
     } else {
-        Err(Stop::No)
+        Err(Stop::NoMatch)
     }
 }
 
-/// Reads a token of `DeepSeek`, such as `<｜tool▁call▁begin｜>`, whose bars and gaps come in several
-/// forms.
+/// Consumes a token of `DeepSeek`, such as `<｜tool▁call▁begin｜>`, whose bars and gaps have several
+/// variants.
 pub(super) fn token(c: &mut Cursor, words: &[&str]) -> Read<bool> {
     let begin = c.at();
     let is_here = signs(c, words);
@@ -70,20 +70,19 @@ fn gap(c: &mut Cursor) -> Read<bool> {
     Ok(c.take("\u{2581}")? || c.take("_")? || c.take(" ")? || c.take("\\_")?)
 }
 
-/// Reads `function<｜tool▁sep｜>NAME` and the arguments: R1 leaves out the token before it.
-pub(super) fn unmarked(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `function<｜tool▁sep｜>NAME` and the arguments: R1 omits the token before it.
+pub(super) fn unmarked(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let begin = c.at();
     if !(c.take("function")? && token(c, &["tool", "sep"])?) {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     c.go(begin);
     call(c, tools, found)
 }
 
-/// Reads `NAME<｜tool▁sep｜>{…}`, with `function<｜tool▁sep｜>` before the name as V3 and R1 write, who
-/// put the arguments into a fence below, or Kimi's
-/// `functions.NAME:0<|tool_call_argument_begin|>{…}`.
-fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `NAME<｜tool▁sep｜>{…}`, preceded by `function<｜tool▁sep｜>` in V3 and R1, which put the
+/// arguments into a fence below, or Kimi's `functions.NAME:0<|tool_call_argument_begin|>{…}`.
+fn call(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     c.spaces();
     let mut word = name_with_number(c)?;
     if word == "function" && separator(c)? {
@@ -93,7 +92,7 @@ fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     let name = named(c, word, tools, found)?;
     c.spaces();
     separator(c)?;
-    let arguments = family::arguments(c)?;
+    let arguments = parsed_calls::arguments(c)?;
     let end = c.at();
     found.push([Call { name, arguments }], end);
     c.spaces();
@@ -105,9 +104,9 @@ fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     Ok(())
 }
 
-/// Reads a name without the number that Kimi puts behind it.
+/// Parses a name and drops the number that Kimi appends.
 fn name_with_number<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
-    let word = c.run(|byte| tagged::is_name(byte) || byte == b':')?;
+    let word = c.run(|byte| tag_body::is_name(byte) || byte == b':')?;
     let name = word
         .rsplit_once(':')
         .filter(|(_, n)| n.bytes().all(|byte| byte.is_ascii_digit()))
@@ -115,51 +114,51 @@ fn name_with_number<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     Ok(name)
 }
 
-/// Steps over what stands between a name and its arguments; a text that ends within it decides
-/// nothing.
+/// Consumes the separator between a name and its arguments; needs more text where it ends within
+/// one.
 fn separator(c: &mut Cursor) -> Read<bool> {
     if c.ends_in_tag() {
-        return Err(Stop::More);
+        return Err(Stop::NeedsMore);
     }
     Ok(token(c, &["tool", "sep"])? || c.take("<|tool_call_argument_begin|>")?)
 }
 
-/// Notes the tool that a word calls, unless the text ends with it: then the name may go on.
-fn named(c: &mut Cursor, word: &str, tools: &Tools, found: &mut Found) -> Read<String> {
+/// Records the tool that a word calls, unless the text ends with it: then the name may continue.
+fn named(c: &mut Cursor, word: &str, tools: &Tools, found: &mut ParsedCalls) -> Read<String> {
     if word.len() > MAX_NAME {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
-    match family::name(word, tools, found) {
-        Err(_) if c.peek_or_end()?.is_none() => Err(Stop::More),
+    match parsed_calls::name(word, tools, found) {
+        Err(_) if c.peek_or_end()?.is_none() => Err(Stop::NeedsMore),
         other => other,
     }
 }
 
-/// Reads what follows Mistral's `[TOOL_CALLS]`: a list, or a name, perhaps an id, and arguments.
-pub(super) fn mistral(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses what follows Mistral's `[TOOL_CALLS]`: a list, or a name, an optional id, and arguments.
+pub(super) fn mistral(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     c.spaces();
     match c.peek()? {
         b'[' | b'{' => {
-            family::objects(c, Form::Marked, tools, found)?;
-            return family::superfluous(c, found);
+            parsed_calls::objects(c, CallForm::Marked, tools, found)?;
+            return parsed_calls::skip_extra_brackets(c, found);
         }
         _ => {}
     }
     loop {
-        let word = c.run(tagged::is_name)?;
+        let word = c.run(tag_body::is_name)?;
         let name = named(c, word, tools, found)?;
         if c.take("[CALL_ID]")? {
             c.run(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))?;
         }
         c.take("[ARGS]")?;
-        let arguments = family::arguments(c)?;
+        let arguments = parsed_calls::arguments(c)?;
         found.push([Call { name, arguments }], c.at());
         c.spaces();
         // The next call may come with its own marker or without.
         match c.peek_or_end()? {
             Some(byte) if byte.is_ascii_alphabetic() => {
                 let at = c.at();
-                let word = c.run(tagged::is_name)?;
+                let word = c.run(tag_body::is_name)?;
                 let next = c.peek_or_end()?;
                 c.go(at);
                 if tools.called(word).is_none() || !matches!(next, Some(b'[' | b'{')) {
@@ -171,34 +170,34 @@ pub(super) fn mistral(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<
     }
 }
 
-/// Reads what follows Functionary's `<|recipient|>`: a name, `<|content|>` and arguments.
-pub(super) fn recipient(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses what follows Functionary's `<|recipient|>`: a name, `<|content|>` and arguments.
+pub(super) fn recipient(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     c.spaces();
-    let word = c.run(tagged::is_name)?;
+    let word = c.run(tag_body::is_name)?;
     let name = named(c, word, tools, found)?;
     c.spaces();
     c.expect(CONTENT)?;
-    let arguments = family::arguments(c)?;
+    let arguments = parsed_calls::arguments(c)?;
     found.push([Call { name, arguments }], c.at());
     Ok(())
 }
 
-/// Reads a name on a line of its own with its arguments below: Functionary (`>>>name`) and GLM-4.
-pub(super) fn name_line(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
-    let word = c.run(tagged::is_name)?;
+/// Parses a name on a line of its own with its arguments below: Functionary (`>>>name`) and GLM-4.
+pub(super) fn name_line(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
+    let word = c.run(tag_body::is_name)?;
     if word.len() > MAX_NAME {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
-    let name = family::name(word, tools, found)?;
+    let name = parsed_calls::name(word, tools, found)?;
     c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
     c.expect("\n")?;
     // Functionary 2, whose template ends with the mark before the name.
     c.take(CONTENT)?;
     c.spaces();
     if c.peek()? != b'{' {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
-    let arguments = family::arguments(c)?;
+    let arguments = parsed_calls::arguments(c)?;
     found.push([Call { name, arguments }], c.at());
     Ok(())
 }

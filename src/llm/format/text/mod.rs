@@ -1,62 +1,58 @@
-//! Tool calls in the text of an answer, in whatever way the model was taught to write them.
-//!
-//! [`Parser`] takes an answer piece by piece and tells content, thoughts and calls as soon as each
-//! is sure; [`parse`] takes it whole. Both see the same, however the text is cut. Only names of the
-//! given [`Tools`] are calls.
-//!
-//! Where a call stands decides, and no word around it: one that a mark tells from words counts
-//! wherever it stands outside of code, any other, or one in a fence, if it is all of the answer.
-//! What looks like a call besides is [`Part::Unclear`].
-//!
-//! Reading is linear: each family of formats is a function over a [`cursor::Cursor`], which
-//! remembers how far it looked, and what was looked at in vain becomes content as a whole. Where
-//! more text is needed the same function runs again later, as often as the bytes that came since
-//! pay for.
-//!
-//! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what
-//! they must understand.
+//! Parses tool calls in the text of an answer, in whatever format the model was trained on.
+//! [`Parser`] takes an answer piece by piece and emits content, thoughts and calls as soon as each
+//! is certain; [`parse`] takes it whole. Both give the same result, however the text is split. Only
+//! names of the given [`Tools`] are calls.
+//! Position decides whether a call counts, not the words around it: one that a mark distinguishes
+//! from words counts anywhere outside of code; any other, or one in a fence, only if it is the
+//! whole answer. Whatever else looks like a call is [`IncompletePart::Unclear`].
+//! Parsing is linear: each family of formats is a function over a [`cursor::Cursor`], which records
+//! how far it looked, and the text of a failed attempt becomes content as a whole. Where more text
+//! is needed the same function runs again later, within a budget that grows with the received
+//! bytes.
+//! Start with [`Parser`], then `openers`, then `tag_body`; `parsed_calls` is what they share,
+//! `format_corpus` what they must parse.
 
-mod bare;
 mod call;
+#[cfg(test)]
+mod call_position;
 mod channel;
+mod code_context;
 mod collector;
-#[cfg(test)]
-mod corpus;
 mod cursor;
+mod escaped_json;
 #[cfg(test)]
-mod cut;
-mod elements;
-mod escaped;
-mod exact;
-mod family;
+mod family_templates;
 mod fence;
+#[cfg(test)]
+mod foreign_turns;
+#[cfg(test)]
+mod format_corpus;
+mod glm_pairs;
 mod hint;
 mod json;
-mod line;
-mod literal;
-mod looks_like;
-mod markers;
-mod nested;
+mod kimi_minimax;
+mod long_numbers;
 #[cfg(test)]
-mod oddities;
+mod malformed_calls;
+mod markers;
+mod nested_calls;
 mod openers;
-mod pairs;
+mod parsed_calls;
 mod parser;
 #[cfg(test)]
-mod places;
-#[cfg(test)]
 mod properties;
+mod python_literal;
 mod pythonic;
-#[cfg(test)]
-mod run_on;
-mod tagged;
-#[cfg(test)]
-mod templates;
+mod suspected_call;
+mod tag_body;
 mod tools;
+#[cfg(test)]
+mod truncated_calls;
 mod turns;
 #[cfg(test)]
-mod unknown;
-mod unread;
+mod unknown_tools;
+mod unreadable_calls;
+mod untagged;
 mod value;
 mod xml;
 
@@ -64,39 +60,40 @@ pub use call::Call;
 pub use collector::Piece;
 pub use hint::Hint;
 pub use parser::Incomplete;
+pub use parser::IncompletePart;
 pub use parser::Parser;
-pub use parser::Part;
 use serde_json::Value;
 pub use tools::Tools;
 
 use crate::message::ToolSpec;
 use crate::provider::calls::MAX_ARGUMENTS;
 
-/// Arguments of about this many bytes are those that were cut where a model's answer was taken in.
-pub const CUT: usize = MAX_ARGUMENTS - 8;
+/// Stored arguments of at least this many bytes were truncated when the model's answer was
+/// received.
+pub const TRUNCATED_ARGUMENTS: usize = MAX_ARGUMENTS - 8;
 
-/// A whole answer.
+/// A parsed answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     pub content: String,
     pub reasoning: String,
     pub calls: Vec<Call>,
-    /// What the text ended in the middle of.
+    /// The unfinished or unparsed part of the text, if any.
     pub incomplete: Option<Incomplete>,
 }
 
 impl Parsed {
-    /// Adds what a [`Parser`] told.
+    /// Adds a piece emitted by a [`Parser`].
     pub fn add(&mut self, piece: Piece) {
         match piece {
             Piece::Content(text) => self.content.push_str(&text),
             Piece::Reasoning(text) => self.reasoning.push_str(&text),
             Piece::Call(call) => self.calls.push(call),
-            Piece::Rethought => {
+            Piece::WasThought => {
                 self.reasoning.push_str(&std::mem::take(&mut self.content));
                 self.calls.clear();
             }
-            Piece::Headed => {
+            Piece::WasHeader => {
                 let rest = self
                     .content
                     .trim_start()
@@ -107,7 +104,8 @@ impl Parsed {
         }
     }
 
-    /// Returns the whole, once the parser told everything. Blanks at the ends belong to the format.
+    /// Finishes the answer after the parser's last piece: trims whitespace at both ends, which
+    /// belongs to the format.
     #[must_use]
     pub fn ended(mut self, incomplete: Option<Incomplete>) -> Self {
         self.content.truncate(self.content.trim_end().len());
@@ -117,14 +115,14 @@ impl Parsed {
     }
 }
 
-/// Returns whether a text ends with the bare beginning of a call, at the beginning of a line.
-/// Within a sentence such a mark is spoken of.
+/// Returns whether a text ends with the bare opening mark of a call, at the beginning of a line.
+/// Within a sentence such a mark is only mentioned.
 pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
     let begun = incomplete.text.trim_end();
     let Some(before) = text
         .trim_end()
         .strip_suffix(begun)
-        .filter(|_| incomplete.part == Part::Call)
+        .filter(|_| incomplete.part == IncompletePart::Call)
     else {
         return false;
     };
@@ -135,18 +133,21 @@ pub fn ends_with_mark(text: &str, incomplete: &Incomplete) -> bool {
     is_at_line && openers::begins_with_calls(begun)
 }
 
-/// Returns the object that arguments stand for which were written into a string, and that into
-/// another, or whose quotes were escaped.
-pub fn object_within(arguments: &str) -> Option<String> {
-    let value = call::unwritten(arguments, 0)?;
-    value.is_object().then(|| exact::write(&value))
+/// Returns the object within arguments that were encoded as a string, possibly several times, or
+/// whose quotes were escaped.
+pub fn unescaped_object(arguments: &str) -> Option<String> {
+    let value = call::embedded_value(arguments, 0)?;
+    value.is_object().then(|| long_numbers::write(&value))
 }
 
-/// Returns the object that arguments stand for which are no valid JSON, where it can only be meant
-/// one way: trailing commas, single quotes and the like. Nothing that was cut off is.
-pub fn object_meant(arguments: &str) -> Option<String> {
+/// Repairs arguments that are not valid JSON, where only one object can be meant: trailing commas,
+/// single quotes and the like. Truncated arguments are not repaired.
+pub fn repaired_object(arguments: &str) -> Option<String> {
     let arguments = arguments.trim();
-    if arguments.len() >= CUT || !arguments.starts_with('{') || !arguments.ends_with('}') {
+    if arguments.len() >= TRUNCATED_ARGUMENTS
+        || !arguments.starts_with('{')
+        || !arguments.ends_with('}')
+    {
         return None;
     }
     let tool = ToolSpec {
@@ -168,7 +169,7 @@ pub fn object_meant(arguments: &str) -> Option<String> {
     }
 }
 
-/// Understands a whole answer.
+/// Parses a whole answer.
 pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
     let (mut parser, mut parsed) = (Parser::new(tools, hint), Parsed::default());
     parser.feed(text, &mut |piece| parsed.add(piece));

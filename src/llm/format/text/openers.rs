@@ -1,28 +1,28 @@
-//! What begins a call, a thought, or nothing at all: the tokens that are looked for anywhere in a
-//! text.
+//! The tokens that are searched for everywhere in a text: those that begin a call or a thought, and
+//! those without meaning.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::elements;
-use super::family::Found;
+use super::kimi_minimax;
 use super::markers;
-use super::tagged;
+use super::parsed_calls::ParsedCalls;
+use super::tag_body;
 use super::tools::Tools;
 use super::turns;
 use super::turns::Speaker;
 use super::xml;
 
-/// What a token at the beginning of something says of it.
+/// What a token begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     /// Calls up to one of these tokens.
     Calls(&'static [&'static str]),
-    /// `<tool_call` with attributes, which nobody was taught.
+    /// `<tool_call` with attributes, which no template teaches.
     Attributed,
     /// `<function=`.
     Function,
-    /// `<invoke name=`, with a prefix or without.
+    /// `<invoke name=`, with or without a prefix.
     Invoke,
     /// One call of `DeepSeek` or Kimi.
     Marker,
@@ -33,23 +33,23 @@ pub(super) enum Opener {
     Opened,
     /// `MiniMax` M3's `<invoke name=` with its mark.
     Minimax,
-    /// A header of gpt-oss: it says whether a thought, a call or an answer follows.
+    /// A header of gpt-oss, which announces a thought, a call or an answer.
     Channel,
     /// A thought up to one of these tokens.
     Thought(&'static [&'static str]),
     /// The end of a thought that began in the prompt.
     ThoughtEnd,
-    /// What stands before the first call of a list, each of which has a token of its own: nothing,
-    /// where none follows.
+    /// Precedes the first call of a list, each of which has its own token: ignored where none
+    /// follows.
     Section,
-    /// A token of the template that says nothing.
+    /// A token of the template without meaning.
     Noise,
-    /// The turn of somebody else: the answer is over.
+    /// The turn of another speaker: the answer is over.
     Other,
 }
 
 impl Opener {
-    /// Returns whether calls follow, or may.
+    /// Returns whether calls follow, or may follow.
     pub(super) fn begins_call(self) -> bool {
         !matches!(self, Noise | Other | ThoughtEnd | Thought(_))
     }
@@ -63,11 +63,11 @@ use Opener::Section;
 use Opener::Thought;
 use Opener::ThoughtEnd;
 
-/// How a list of calls of LFM2 begins.
+/// Begins a list of calls of LFM2.
 pub(super) const LFM2: &str = "<|tool_call_start|>";
 
-/// How a list of calls ends whose tag is an element of many a file, too: an object stands right
-/// behind its beginning.
+/// Ends a list of calls whose tag also occurs as an element in ordinary files: it counts only with
+/// an object right after it.
 pub(super) const TOOLS: &[&str] = &["</tools>"];
 
 const TOKENS: &[(&str, Opener)] = &[
@@ -79,11 +79,11 @@ const TOKENS: &[(&str, Opener)] = &[
         Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"]),
     ),
     ("[TOOL_CALL]", Calls(&["[/TOOL_CALL]"])),
-    // What LM Studio tells models that have no form of their own.
+    // What LM Studio teaches models without a format of their own.
     ("[TOOL_REQUEST]", Calls(&["[END_TOOL_REQUEST]"])),
     ("<function_call>", Calls(&["</function_call>"])),
     ("<tool>", Calls(&["</tool>"])),
-    // What Qwen 2.5 was told of its tools in, and puts its calls into; Gemma 3's code.
+    // Qwen 2.5's tag for the list of tools, which it also uses for calls; Gemma 3's code.
     ("<tools>", Calls(TOOLS)),
     ("<tool_code>", Calls(&["</tool_code>"])),
     ("<function-call>", Calls(&["</function-call>"])),
@@ -93,8 +93,8 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<seed:tool_call>", Calls(&["</seed:tool_call>"])),
     ("<longcat_tool_call>", Calls(&["</longcat_tool_call>"])),
     ("<function_calls>", Calls(&["</function_calls>"])),
-    // DeepSeek V3.2, and V4 with another name around it; quantized templates have the bars of a
-    // keyboard.
+    // DeepSeek V3.2, and V4 with another name for the enclosing tag; quantized templates have ASCII
+    // bars.
     (
         "<\u{ff5c}DSML\u{ff5c}function_calls>",
         Calls(&["</\u{ff5c}DSML\u{ff5c}function_calls>"]),
@@ -126,7 +126,7 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
     // Apertus.
     ("<|tools_prefix|>", Calls(&["<|tools_suffix|>"])),
-    // Step 3, whose calls are not read: that is told.
+    // Step 3, whose calls are not parsed but reported.
     ("<steptml:invoke name=", Opener::Invoke),
     // LFM2.
     (LFM2, Calls(&["<|tool_call_end|>"])),
@@ -234,22 +234,22 @@ const TOKENS: &[(&str, Opener)] = &[
     ("</function>", Noise),
 ];
 
-/// What Granite writes before a thought and before the answer behind it, at the very beginning of a
+/// What Granite writes before a thought and before the answer after it, at the very beginning of a
 /// message.
 pub(super) const THOUGHT_WORDS: [&str; 2] =
     ["Here is my thought process:", "Here's my thought process:"];
 pub(super) const ANSWER_WORDS: &[&str] = &["Here is my response:", "Here's my response:"];
 
-/// The least that must be there of a token that the end of the text cuts off.
+/// Shortest prefix of a token that counts where the text ends within it.
 const MIN_CUT: usize = 6;
 
-/// Bytes that begin a token.
+/// Returns whether a token may begin with this byte.
 pub(super) const fn may_begin(byte: u8) -> bool {
     matches!(byte, b'<' | b'[' | b']' | 0xE2)
 }
 
-/// Returns whether a token may have these first two bytes: most brackets and quotes of a text are
-/// told apart by them.
+/// Returns whether a token may have these first two bytes: a cheap test that rules out most
+/// brackets and quotes.
 pub(super) fn may_go_on(first: u8, second: u8) -> bool {
     match first {
         b'<' => matches!(
@@ -275,7 +275,7 @@ pub(super) fn may_go_on(first: u8, second: u8) -> bool {
     }
 }
 
-/// Returns the token here, which is passed; `None` where there is none.
+/// Consumes and returns the token here; `None` where there is none.
 pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     let begin = c.at();
     let first = c.peek()?;
@@ -285,8 +285,7 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     if second?.is_some_and(|second| !may_go_on(first, second)) {
         return Ok(None);
     }
-    // Before the tokens: the beginning of a turn may be one of them, with somebody's name behind
-    // it.
+    // Before the tokens: the beginning of a turn may be one of them, followed by a speaker's name.
     let mut cut = match turns::find(c) {
         Ok(Some(Speaker::Other)) => return Ok(Some(Other)),
         Ok(Some(Speaker::Model)) => return Ok(Some(Noise)),
@@ -295,7 +294,7 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     };
     for (token, opener) in TOKENS {
         match c.take(token) {
-            Ok(true) if cut => return Err(Stop::More),
+            Ok(true) if cut => return Err(Stop::NeedsMore),
             Ok(true) => return Ok(Some(*opener)),
             Ok(false) => {}
             Err(_) => cut = true,
@@ -316,10 +315,10 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
             Err(_) => cut = true,
         }
     }
-    if cut { Err(Stop::More) } else { Ok(None) }
+    if cut { Err(Stop::NeedsMore) } else { Ok(None) }
 }
 
-/// Returns whether `rest`, which nothing follows, is the beginning of a token for calls.
+/// Returns whether `rest`, the end of the text, is a prefix of a token for calls.
 pub(super) fn is_cut_off(rest: &str) -> bool {
     let begins_marker = || {
         [markers::LIST, markers::BEGIN]
@@ -333,7 +332,7 @@ pub(super) fn is_cut_off(rest: &str) -> bool {
             || begins_marker())
 }
 
-/// Returns whether a text begins with a whole token that begins calls, and nothing but them.
+/// Returns whether a text begins with a complete token that begins calls and nothing else.
 pub(super) fn begins_with_calls(text: &str) -> bool {
     let opener = find(&mut Cursor::new(text, 0, true)).ok().flatten();
     opener.is_some_and(|opener| {
@@ -341,21 +340,21 @@ pub(super) fn begins_with_calls(text: &str) -> bool {
     })
 }
 
-/// Returns whether `rest`, which nothing follows, is the beginning of any token.
+/// Returns whether `rest`, the end of the text, is a prefix of any token.
 pub(super) fn is_begun(rest: &str) -> bool {
     find(&mut Cursor::new(rest, 0, false)).is_err()
 }
 
-/// Reads the calls behind an opener that was passed and that began at `begin`.
+/// Parses the calls after a consumed opener that began at `begin`.
 pub(super) fn read(
     c: &mut Cursor,
     opener: Opener,
     begin: usize,
     tools: &Tools,
-    found: &mut Found,
+    found: &mut ParsedCalls,
 ) -> Read<()> {
     match opener {
-        Calls(closers) => return tagged::read(c, closers, tools, found),
+        Calls(closers) => return tag_body::read(c, closers, tools, found),
         Opener::Function => {
             xml::function(c, &[], tools, found)?;
         }
@@ -369,10 +368,10 @@ pub(super) fn read(
         }
         Opener::Mistral => markers::mistral(c, tools, found)?,
         Opener::Recipient => markers::recipient(c, tools, found)?,
-        Opener::Opened => elements::kimi(c, tools, found)?,
-        Opener::Minimax => elements::minimax(c, tools, found)?,
+        Opener::Opened => kimi_minimax::kimi(c, tools, found)?,
+        Opener::Minimax => kimi_minimax::minimax(c, tools, found)?,
         Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Section | Noise | Other => {
-            return Err(Stop::No);
+            return Err(Stop::NoMatch);
         }
     }
     Ok(())
@@ -384,7 +383,7 @@ mod tests {
     use crate::control::Tokens;
     use crate::control::neutralise;
 
-    /// Markup that stands in everybody's files and is one token for no model that we know.
+    /// Markup that is common in ordinary files and not a token of any known model.
     const ORDINARY: [&str; 25] = [
         "<tool_call ",
         "<tool>",
@@ -414,7 +413,7 @@ mod tests {
     ];
 
     #[test]
-    fn whatever_begins_or_ends_a_call_or_a_thought_is_broken_on_the_wire() {
+    fn tokens_of_calls_and_thoughts_are_neutralized_in_requests() {
         for (token, opener) in TOKENS {
             assert!(
                 may_begin(token.as_bytes()[0])

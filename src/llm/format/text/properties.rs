@@ -1,12 +1,12 @@
-//! What must hold for any text.
+//! Properties that hold for any text.
 
 use proptest::prelude::*;
 
-use super::corpus::tools;
+use super::format_corpus::tools;
 use super::*;
 use podbay_soak as soak;
 
-/// Bits of all formats, to be put together in ways that no model would.
+/// Fragments of all formats, to be combined in ways that no model would.
 const BITS: &[&str] = &[
     "<tool_call>",
     "</tool_call>",
@@ -175,7 +175,7 @@ fn in_pieces(text: &str, cuts: &[usize], tools: &Tools, hint: Option<Hint>) -> P
     parsed.ended(incomplete)
 }
 
-/// Returns how many bytes were looked at, fed in pieces of a size.
+/// Returns how many bytes were examined, fed in pieces of a size.
 fn work(text: &str, step: usize) -> u64 {
     let mut parser = Parser::new(&tools(), None);
     let mut begin = 0;
@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn any_text_is_the_same_however_it_is_cut(
+    fn any_text_parses_the_same_for_any_split(
         text in text(),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
         hint in prop::option::of(prop::sample::select(Hint::names())),
@@ -210,13 +210,13 @@ proptest! {
     }
 
     #[test]
-    fn text_without_marks_comes_out_as_it_is(text in "[a-zA-Z0-9 .,:;!?\n(){}*#_é-]{0,200}") {
+    fn text_without_marks_is_unchanged(text in "[a-zA-Z0-9 .,:;!?\n(){}*#_é-]{0,200}") {
         let parsed = parse(&text, &tools(), None);
         prop_assert_eq!(parsed, Parsed { content: text.trim().to_owned(), ..Parsed::default() });
     }
 }
 
-/// Returns `head`, and `bit` again and again up to a size.
+/// Returns `head`, and `bit` repeated up to a size.
 fn repeated(head: &str, bit: &str, size: usize) -> String {
     let mut text = head.to_owned();
     while text.len() < size {
@@ -225,9 +225,9 @@ fn repeated(head: &str, bit: &str, size: usize) -> String {
     text
 }
 
-/// Found by fuzzing: what quotes was looked for in more of the text where it came in pieces.
+/// Found by fuzzing: the search for quotes covered more of the text where it came in pieces.
 #[test]
-fn a_call_behind_a_long_line_is_quoted_or_not_however_it_is_cut() {
+fn quoting_after_a_long_line_is_the_same_for_any_split() {
     for begin in ["    ", "", "> ", "- "] {
         for call in ["<function_call>", "<|python_tag|>bash(command='ls')"] {
             for n in [60, 78, 79, 80, 81, 150, 300] {
@@ -243,7 +243,7 @@ fn a_call_behind_a_long_line_is_quoted_or_not_however_it_is_cut() {
 }
 
 #[test]
-fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
+fn a_hostile_megabyte_is_parsed_in_linear_time() {
     const MOST: u64 = 48;
     let mut bits: Vec<String> = BITS.iter().map(|bit| (*bit).to_owned()).collect();
     for opener in [
@@ -294,7 +294,7 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
         );
     };
     for bit in soak::sample(&bits, 10) {
-        // Already here something quadratic would look a thousand times.
+        // Quadratic work would already be a thousand times as much here.
         for (head, step) in [
             ("", 12 << 10),
             ("", 700),
@@ -311,7 +311,7 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     for bit in ["<tool_call>{\"a\":\"</tool_call>", "<"] {
         check("", bit, mega, mega);
     }
-    // Ends that are missing, or stand far behind.
+    // Closing tokens that are missing, or far away.
     for opener in [
         "<|tool_call|>x ",
         "<|python_tag|>x ",
@@ -322,7 +322,7 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
         check("<tool_call>{\"a\":\"</tool_call>", opener, part, 700);
     }
     check("<|tool_calls_section_begin|>", " ", part, 16);
-    // What a model in a circle streams: one character and nothing else, a token at a time.
+    // What a looping model streams: a single character, one token at a time.
     for byte in soak::sample(b' '..=b'~', 10) {
         for head in ["", "```\n", "~~~~\n", "x", "<think>", "{", "["] {
             check(head, char::from(byte).encode_utf8(&mut [0; 4]), 6 << 10, 3);
@@ -331,7 +331,7 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
 }
 
 #[test]
-fn many_marks_of_code_are_the_same_however_they_are_cut() {
+fn many_backticks_parse_the_same_for_any_split() {
     for head in ["", "x ", "```\n", "~~~\n", "a\n"] {
         for (mark, tail) in [
             (
@@ -353,9 +353,9 @@ fn many_marks_of_code_are_the_same_however_they_are_cut() {
     }
 }
 
-/// What is held back is gone through once, however many calls are.
+/// Buffered text is scanned once, however many calls there are.
 #[test]
-fn many_calls_that_no_token_marks_are_read_in_time() {
+fn many_unmarked_calls_are_parsed_in_linear_time() {
     let started = std::time::Instant::now();
     for line in [
         "bash(command=\"x\")\n",

@@ -1,4 +1,4 @@
-//! Calls as Python writes them: Llama 4, LFM2, Olmo, Gemma's `tool_code`, and the built-in tools of
+//! Calls in Python syntax: Llama 4, LFM2, Olmo, Gemma's `tool_code`, and the built-in tools of
 //! Llama 3.
 
 use serde_json::Map;
@@ -8,23 +8,23 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::exact;
-use super::family;
-use super::family::Found;
 use super::json;
-use super::literal;
-use super::tagged::is_name;
+use super::long_numbers;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
+use super::python_literal;
+use super::tag_body::is_name;
 use super::tools::Tools;
 
-/// Reads `[name(key=value), …]`.
-pub(super) fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `[name(key=value, …)]`.
+pub(super) fn list(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     c.expect("[")?;
     loop {
         c.spaces();
         if c.close("]")? {
             found.end = c.at();
             return if found.calls.is_empty() {
-                Err(Stop::No)
+                Err(Stop::NoMatch)
             } else {
                 Ok(())
             };
@@ -37,22 +37,22 @@ pub(super) fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
     }
 }
 
-/// Reads a value: what Python reads first, then what models write instead.
+/// Parses a value: as Python first, then as models write it.
 fn value(c: &mut Cursor) -> Read<Value> {
     c.spaces();
     let begin = c.at();
-    match literal::strings(c) {
+    match python_literal::strings(c) {
         Ok(text) => Ok(Value::String(text)),
-        Err(Stop::More) => Err(Stop::More),
-        Err(Stop::No) => {
+        Err(Stop::NeedsMore) => Err(Stop::NeedsMore),
+        Err(Stop::NoMatch) => {
             c.go(begin);
             json::value(c, 1)
         }
     }
 }
 
-/// Reads `name(key=value, …)`.
-pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `name(key=value, …)`.
+pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let begin = c.at();
     let printed = c.take("print(")?;
     if !printed {
@@ -62,9 +62,9 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
     // Llama 3 calls its built-in tools `name.call(…)`.
     let written = word.strip_suffix(".call").unwrap_or(word);
     if c.peek()? != b'(' {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
-    let name = family::name(written, tools, found)?;
+    let name = parsed_calls::name(written, tools, found)?;
     c.next()?;
     let mut fields = Map::new();
     let mut n_placed = 0;
@@ -100,7 +100,7 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
             _ => {}
         }
         let value = value(c)?;
-        let key = tools.parameter(&name, n_placed).ok_or(Stop::No)?;
+        let key = tools.parameter(&name, n_placed).ok_or(Stop::NoMatch)?;
         n_placed += 1;
         fields.insert(key.to_owned(), value);
     }
@@ -111,7 +111,7 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
     found.push(
         [Call {
             name,
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );

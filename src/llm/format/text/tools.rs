@@ -1,5 +1,5 @@
-//! The tools that a text may call: only their names are calls, and their schemas say what a text is
-//! meant to be.
+//! The tools that a text may call: only their names are calls, and their schemas give the types of
+//! bare text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::cursor::Cursor;
-use super::exact;
 use super::json;
+use super::long_numbers;
 use crate::message::ToolSpec;
 use podbay_event::is_same_name;
 
 /// What some servers and models put before a name.
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
 
-/// What stands for a name where the form of a call is shown.
+/// Placeholders for a name where the form of a call is shown.
 const PLACEHOLDERS: [&str; 9] = [
     "name",
     "tool",
@@ -27,21 +27,21 @@ const PLACEHOLDERS: [&str; 9] = [
     "function-name",
     "functionname",
 ];
-/// Longest name of a tool that does not exist, in bytes.
+/// Longest name of an unknown tool, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The tools that are known, by name. Clones share them.
+/// The known tools, by name. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     by_name: Arc<HashMap<String, Vec<Parameter>>>,
-    /// A call that a token marks is one whatever tool it names.
+    /// A call that a token marks counts whatever tool it names.
     takes_any: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Parameter {
     name: String,
-    /// Types of JSON that the schema allows; none where it does not say.
+    /// JSON types that the schema allows; empty where it does not say.
     types: Vec<String>,
     is_required: bool,
 }
@@ -59,7 +59,7 @@ impl Tools {
         }
     }
 
-    /// Returns these tools, and any other for calls that a token marks.
+    /// Returns these tools, and any other name for calls that a token marks.
     pub(crate) fn and_any(&self) -> Self {
         Self {
             takes_any: true,
@@ -67,7 +67,7 @@ impl Tools {
         }
     }
 
-    /// Returns these tools and no other, for what no token marks.
+    /// Returns these tools and no other, for unmarked calls.
     pub(super) fn only_known(&self) -> Self {
         Self {
             takes_any: false,
@@ -75,7 +75,7 @@ impl Tools {
         }
     }
 
-    /// Returns whether a call of this name, as a model writes it, is one of these tools.
+    /// Returns whether a name, as a model writes it, is one of these tools.
     pub(crate) fn has(&self, written: &str) -> bool {
         self.resolve(written).is_some()
     }
@@ -84,8 +84,8 @@ impl Tools {
         self.by_name.is_empty()
     }
 
-    /// Returns a name without the blanks around it and what some servers and models put before all
-    /// names, in whatever case.
+    /// Strips whitespace and, in any case, the prefixes that some servers and models put before all
+    /// names.
     pub fn bare(written: &str) -> &str {
         let written = written.trim();
         let behind = |prefix: &str| {
@@ -114,14 +114,14 @@ impl Tools {
         })
     }
 
-    /// Returns the name that a marked call means by `written`: a known one, or any where any will
-    /// do.
+    /// Returns the name that a marked call means by `written`: a known one, or any where any is
+    /// accepted.
     pub(super) fn called<'n>(&'n self, written: &'n str) -> Option<&'n str> {
         self.resolve(written)
             .or_else(|| other(written).filter(|_| self.takes_any))
     }
 
-    /// Returns whether a known name, as it may be written, begins like this.
+    /// Returns whether `written` is a prefix of a known name in some spelling.
     pub(super) fn may_begin(&self, written: &str) -> bool {
         let begins = |begin: &str| self.by_name.keys().any(|name| name.starts_with(begin));
         begins(written)
@@ -130,7 +130,7 @@ impl Tools {
             })
     }
 
-    /// Returns the argument at a place, for calls that do not name theirs.
+    /// Returns the argument at an index, for calls with positional arguments.
     pub(super) fn parameter(&self, tool: &str, place: usize) -> Option<&str> {
         self.by_name
             .get(tool)?
@@ -154,7 +154,7 @@ impl Tools {
             .map(|parameter| parameter.name.as_str())
     }
 
-    /// Returns the arguments that a known tool must have.
+    /// Returns the required arguments of a known tool.
     pub(super) fn required(&self, tool: &str) -> Option<Vec<&str>> {
         let all = self.by_name.get(tool)?;
         Some(
@@ -165,7 +165,7 @@ impl Tools {
         )
     }
 
-    /// Returns what an argument that stands as bare text is meant to be.
+    /// Converts an argument written as bare text to its type.
     pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
         let find = |is_it: fn(&str, &str) -> bool| {
             self.by_name
@@ -180,7 +180,7 @@ impl Tools {
             return as_text();
         }
         let trimmed = text.trim();
-        if let Some(number) = exact::number(trimmed) {
+        if let Some(number) = long_numbers::number(trimmed) {
             return number;
         }
         let value = match trimmed {
@@ -200,7 +200,7 @@ impl Tools {
     }
 }
 
-/// Returns the name of a tool that does not exist, unless it only stands for one.
+/// Returns the name of an unknown tool, unless it is a placeholder.
 fn other(written: &str) -> Option<&str> {
     let written = written.trim().trim_matches(['"', '\'']);
     let name = PREFIXES
@@ -215,7 +215,7 @@ fn other(written: &str) -> Option<&str> {
     (is_name && !PLACEHOLDERS.contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
-/// Returns a list or an object that is nearly JSON, such as Python's, where it can be nothing else.
+/// Parses a list or an object in nearly JSON, such as Python's, where it can be nothing else.
 fn nearly(text: &str, types: &[String]) -> Option<Value> {
     let is_meant =
         |kind: &str, begin: char| text.starts_with(begin) && types.iter().any(|one| one == kind);
@@ -223,7 +223,7 @@ fn nearly(text: &str, types: &[String]) -> Option<Value> {
         return None;
     }
     let mut c = Cursor::new(text, 0, true);
-    // Depth 1: what has no end of its own is no value.
+    // Depth 1: an unterminated value is refused.
     json::value(&mut c, 1).ok().filter(|_| c.at() == text.len())
 }
 
@@ -244,7 +244,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
         is_required: required.contains(&name.as_str()),
     };
     let mut all: Vec<Parameter> = properties.iter().map(parameter).collect();
-    // Where arguments go by their place, those that must be there come first.
+    // For positional arguments, required ones come first.
     all.sort_by_key(|parameter| {
         required
             .iter()
@@ -254,7 +254,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
     all
 }
 
-/// Collects the types that a schema allows, also through references and choices.
+/// Collects the types that a schema allows, also through references and unions.
 fn types(property: &Value, root: &Value, depth: usize) -> Vec<String> {
     if depth > 8 {
         return Vec::new();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_with_what_surrounds_them() {
+    fn names_are_resolved_with_prefixes_and_whitespace() {
         for name in [
             "read",
             " read\n",
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_says_what_a_text_is() {
+    fn the_schema_gives_the_type_of_bare_text() {
         let typed = |parameter, text| tools().typed("read", parameter, text);
         assert_eq!(typed("path", "12"), json!("12"));
         assert_eq!(typed("limit", " 12 "), json!(12));

@@ -1,12 +1,12 @@
-//! Whose turn it is: what begins a turn of somebody else ends the answer, for a model that writes
-//! on makes up what others say.
+//! Detects whose turn it is: the beginning of another speaker's turn ends the answer, since a model
+//! that continues invents what others say.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
 use super::markers;
 
-/// Who begins to speak.
+/// The speaker of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     /// The model itself, again.
@@ -15,7 +15,7 @@ pub(super) enum Speaker {
     Other,
 }
 
-/// Begins a turn, and the speaker's name follows, with what ends the head.
+/// Begins a turn; the speaker's name follows, then what ends the header.
 const HEADS: [(&str, &str); 7] = [
     ("<|im_start|>", ""),
     ("<|start_header_id|>", "<|end_header_id|>"),
@@ -25,7 +25,7 @@ const HEADS: [(&str, &str); 7] = [
     ("<|turn>", ""),
     ("<|from|>", ""),
 ];
-/// Begins a turn of gpt-oss; where the model itself speaks, its header says more.
+/// Begins a turn of gpt-oss; where the model itself speaks, its header follows.
 const CHANNEL: &str = "<|start|>";
 const MODELS: [&str; 2] = ["assistant", "model"];
 const OTHERS: [&str; 10] = [
@@ -68,7 +68,7 @@ const TOKENS: [(&str, Speaker); 23] = [
     ("[TOOL_RESULTS]", Speaker::Other),
 ];
 
-/// The same of `DeepSeek`, whose bars and gaps come in several forms.
+/// The same for `DeepSeek`, whose bars and gaps have several variants.
 const OF_DEEPSEEK: [(&[&str], Speaker); 4] = [
     (&["Assistant"], Speaker::Model),
     (&["User"], Speaker::Other),
@@ -76,7 +76,7 @@ const OF_DEEPSEEK: [(&[&str], Speaker); 4] = [
     (&["tool", "output", "begin"], Speaker::Other),
 ];
 
-/// Ends a text; what models of bare text write behind it begins another one.
+/// Ends a text; base models begin another one after it.
 const ENDS: [&str; 9] = [
     "<|endoftext|>",
     "<|end_of_text|>",
@@ -88,7 +88,7 @@ const ENDS: [&str; 9] = [
     "</s>",
     "[e~[",
 ];
-/// How others speak there.
+/// How other speakers are named there.
 const NAMES: [&str; 11] = [
     "Human:",
     "User:",
@@ -103,7 +103,7 @@ const NAMES: [&str; 11] = [
     "]~b]system",
 ];
 
-/// Returns who begins to speak here, if a turn begins; its head is passed.
+/// Consumes the header of a turn that begins here; returns its speaker.
 pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
     let begin = c.at();
     let mut cut = false;
@@ -151,13 +151,12 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
             Err(_) => cut = true,
         }
     }
-    if cut { Err(Stop::More) } else { Ok(None) }
+    if cut { Err(Stop::NeedsMore) } else { Ok(None) }
 }
 
-/// Returns whether the head of somebody's turn, which is passed, is a word in a sentence: in a turn
-/// a new line follows it, or its own end.
-///
-/// Only those are told apart so whose templates begin a new line there.
+/// Returns whether the header just consumed is only mentioned in a sentence: in a turn a line end
+/// follows it, or its closing token.
+/// Applies only to templates that begin a new line there.
 pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
     let begin = c.at();
     for (token, _) in HEADS.into_iter().chain([(CHANNEL, "")]) {
@@ -176,7 +175,7 @@ pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
             return Ok(!matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r')));
         }
     }
-    // In a turn of DeepSeek the words follow at once.
+    // In a turn of DeepSeek the text follows at once.
     if markers::token(c, &["User"])? {
         return Ok(matches!(
             c.peek_or_end()?,
@@ -206,13 +205,13 @@ mod tests {
     use crate::control::neutralise;
 
     #[test]
-    fn whatever_begins_a_turn_is_broken_on_the_wire() {
+    fn tokens_that_begin_a_turn_are_neutralized_in_requests() {
         let heads = HEADS
             .iter()
             .flat_map(|(head, end)| [*head, *end])
             .filter(|token| !token.is_empty());
         let tokens = TOKENS.iter().map(|(token, _)| *token);
-        // A name alone is a word, and ends no turn without the token before it.
+        // A name alone is content, and ends no turn without the token before it.
         let names = NAMES
             .into_iter()
             .filter(|name| name.starts_with(|c: char| !c.is_alphanumeric() && c != '#'));

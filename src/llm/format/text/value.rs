@@ -1,18 +1,18 @@
-//! The value of an argument that stands as bare text between tags.
-//!
-//! It goes to its own closing tag, past the elements within it: a file that is written may tell of
-//! calls. A closing tag is the value's own only where the call goes on or ends behind it; else it
-//! is part of the value. Models forget closing tags, so a line that begins with the next element
-//! ends a value as well, and where an element within it has no end, or takes the value's for its
-//! own, none is followed. A value may even quote the end of its own call: where another such end
-//! follows with no call begun between them, the first one is part of the value.
+//! Parses the value of an argument written as bare text between tags.
+//! It extends to its own closing tag, past the elements within it: a file being written may
+//! describe calls. A closing tag is the value's own only where the call continues or ends after it;
+//! else it is part of the value. Models forget closing tags, so a line that begins with the next
+//! element ends a value as well, and where an element within it is unterminated, or claims the
+//! value's closing tag, no elements are matched. A value may even quote the end of its own call:
+//! where another such end follows with no call begun between them, the first one is part of the
+//! value.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
 
-/// What ends a call, or begins the next one, behind an argument: all that may follow one besides
-/// its call's own end.
+/// Everything besides the call's own closing tag that may follow an argument: what ends a call, or
+/// begins the next one.
 pub(super) const AROUND: [&str; 16] = [
     "</tool_call>",
     "</seed:tool_call>",
@@ -32,7 +32,7 @@ pub(super) const AROUND: [&str; 16] = [
     "</s>",
 ];
 
-/// What begins a call: an end that stands behind it is that call's.
+/// Begins a call: a closing tag after it is that call's.
 const CALLS: [&str; 10] = [
     "<tool_call>",
     "<seed:tool_call>",
@@ -46,7 +46,7 @@ const CALLS: [&str; 10] = [
     "<|DSML|invoke name=",
 ];
 
-/// Elements that may stand in a value as a whole, with what ends them.
+/// Elements that may occur in a value as a whole, with their closing tags.
 const INNER: [(&str, &str); 7] = [
     ("<tool_call>", "</tool_call>"),
     ("<seed:tool_call>", "</seed:tool_call>"),
@@ -59,25 +59,24 @@ const INNER: [(&str, &str); 7] = [
     ),
     ("<|DSML|invoke name=", "</|DSML|invoke>"),
 ];
-/// Deeper elements than any text about calls has.
+/// Deeper nesting than any text about calls has.
 const MAX_INNER: usize = 32;
 
 /// The tags around the arguments of a call.
-pub(super) struct Tags<'a> {
+pub(super) struct ValueTags<'a> {
     /// The beginning of the tag that opens an argument.
     pub(super) opener: String,
     pub(super) closer: String,
     /// What ends an argument without its closing tag, at the beginning of a line.
     pub(super) ends: &'a [&'a str],
-    /// The call's own end.
+    /// The call's own closing tag.
     pub(super) end: String,
-    /// A line end behind the value is the value's, where none is before it.
+    /// A line end after the value is part of it, even where none precedes it.
     pub(super) keeps_line_end: bool,
 }
 
-/// Returns whether an argument of this name holds lines of a file, by the names that tools give
-/// theirs: there a last line end is worth keeping, while behind a path or a command it is a model's
-/// slip.
+/// Returns whether an argument of this name usually contains lines of a file: there a final line
+/// end is kept, while after a path or a command it is a slip of the model.
 pub(super) fn is_text(name: &str) -> bool {
     const TEXTS: [&str; 15] = [
         "content",
@@ -99,18 +98,18 @@ pub(super) fn is_text(name: &str) -> bool {
     TEXTS.contains(&name)
 }
 
-/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the
-/// ends or with the next argument. `next` reads the name of an argument and returns whether it is
+/// Parses the text of a parameter up to its closing tag, or up to a line that begins with one of
+/// `ends` or with the next argument. `next` reads the name of an argument and returns whether it is
 /// the next one.
 pub(super) fn value(
     c: &mut Cursor,
-    tags: &Tags,
+    tags: &ValueTags,
     next: impl Fn(&mut Cursor) -> Read<bool>,
 ) -> Read<String> {
     let begin = c.at();
     if !c.is_flat() {
         match balanced(c, tags, &next) {
-            Err(Stop::More) if c.flatten() => c.go(begin),
+            Err(Stop::NeedsMore) if c.flatten() => c.go(begin),
             Ok(None) => {
                 c.stay_flat();
                 c.go(begin);
@@ -119,29 +118,29 @@ pub(super) fn value(
             Err(stop) => return Err(stop),
         }
     }
-    balanced(c, tags, &next)?.ok_or(Stop::No)
+    balanced(c, tags, &next)?.ok_or(Stop::NoMatch)
 }
 
-/// Reads a value; `None` where an element within it took for its own what ends the value, so that
-/// none of them can be followed.
+/// Parses a value; `None` where an element within it claimed the tag that ends the value, so that
+/// elements cannot be matched.
 fn balanced(
     c: &mut Cursor,
-    tags: &Tags,
+    tags: &ValueTags,
     next: &impl Fn(&mut Cursor) -> Read<bool>,
 ) -> Read<Option<String>> {
     let begin = c.at();
     // Only at the beginning of a line: within one it is more likely what the value is about.
     let mut is_line_start = false;
-    // What ends the elements that are open here, the innermost last.
+    // Closing tags of the open elements, the innermost last.
     let mut inner: Vec<&str> = Vec::new();
-    // Arguments that the value opens by itself. They may have no end, so they only decide where the
-    // rest does not.
+    // Arguments that the value opens itself. They may be unterminated, so they only decide where
+    // nothing else does.
     let mut n_open = 0_usize;
-    // The same within the elements, and whether one of them was ended there.
+    // The same within the elements, and whether one of them was closed there.
     let mut n_inner = 0_usize;
     let mut has_ended = false;
     let any_opener = format!("<{}", &tags.closer[2..tags.closer.len() - 1]);
-    let mut later = Later::of(tags);
+    let mut later = EndLookahead::of(tags);
     loop {
         let at = c.at();
         match c.peek()? {
@@ -164,7 +163,7 @@ fn balanced(
                     if is_line_start && c.close_any(tags.ends)? {
                         let behind = c.at();
                         let token = c.since(at);
-                        if comes_again(c, tags, token)? {
+                        if ends_repeat(c, tags, token)? {
                             c.go(behind);
                             is_line_start = false;
                             continue;
@@ -235,20 +234,19 @@ fn balanced(
     }
 }
 
-/// Looks behind the end of a call for another one.
-pub(super) struct Later<'a> {
+/// Looks past the end of a call for another end.
+pub(super) struct EndLookahead<'a> {
     closer: &'a str,
-    /// What ends the call behind its last argument.
+    /// What ends the call after its last argument.
     ends: Vec<&'a str>,
     /// What begins another call, or another argument.
     begins: Vec<&'a str>,
-    /// Up to where it was looked, and what was found there: whoever asks again before that place
-    /// need not look again.
+    /// Cached result: how far the search went, and what it found.
     known: Option<(usize, bool)>,
 }
 
-impl<'a> Later<'a> {
-    fn of(tags: &'a Tags) -> Self {
+impl<'a> EndLookahead<'a> {
+    fn of(tags: &'a ValueTags) -> Self {
         Self::new(&tags.closer, &[&tags.end], &[&tags.opener])
     }
 
@@ -266,11 +264,10 @@ impl<'a> Later<'a> {
         }
     }
 
-    /// Steps over the ends that are here, and returns whether they are part of the value: the call
-    /// has another end behind them, and none begins before that. `with_closer` says that the
-    /// argument's own closing tag may stand among them, where models mix up their order.
-    ///
-    /// Steps over nothing where nothing ends.
+    /// Consumes the closing tags that are here, and returns whether they are part of the value: the
+    /// call has another end after them, and no call begins before that. `with_closer`: the
+    /// argument's own closing tag may be among them, where models mix up the order.
+    /// Consumes nothing where nothing ends.
     pub(super) fn is_quoted(&mut self, c: &mut Cursor, with_closer: bool) -> Read<bool> {
         let mut behind = c.at();
         let begin = behind;
@@ -315,10 +312,10 @@ impl<'a> Later<'a> {
     }
 }
 
-/// Returns whether right behind the end of what is around the call all ends follow in their order,
-/// that one among them: the one before is of the value. The call's own end may stand there twice by
-/// a model's slip.
-fn comes_again(c: &mut Cursor, tags: &Tags, token: &str) -> Read<bool> {
+/// Returns whether all closing tags follow in order right after the end of the enclosing element,
+/// that one included: the one before is part of the value. The call's own closing tag may be
+/// doubled by mistake.
+fn ends_repeat(c: &mut Cursor, tags: &ValueTags, token: &str) -> Read<bool> {
     c.spaces();
     if !c.take(&tags.closer)? {
         return Ok(false);
@@ -331,12 +328,12 @@ fn comes_again(c: &mut Cursor, tags: &Tags, token: &str) -> Read<bool> {
     Ok(token != tags.end && c.take(token)?)
 }
 
-/// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An
-/// argument that no tool has may follow too, models invent them, but not where the value itself has
-/// opened one.
+/// Returns whether the call continues or ends after a closing tag, so that the tag ends a value. An
+/// argument unknown to the tool may follow too, as models invent them, but not where the value
+/// itself has opened one.
 fn follows(
     c: &mut Cursor,
-    tags: &Tags,
+    tags: &ValueTags,
     is_within: bool,
     next: &impl Fn(&mut Cursor) -> Read<bool>,
 ) -> Read<bool> {
@@ -354,7 +351,7 @@ fn follows(
     Ok(false)
 }
 
-/// Steps over the beginning of an element and returns what ends it.
+/// Consumes the beginning of an element and returns its closing tag.
 fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
     for (begin, end) in INNER {
         if c.take(begin)? {
@@ -364,9 +361,9 @@ fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
     Ok(None)
 }
 
-/// Returns a value without the line ends that belong to its tags: where it begins on a line of its
-/// own, the one before the closing tag does too. A value of one line that does not, has none either
-/// unless `keeps_line_end` says so: a name with a line end behind it is nobody's.
+/// Strips the line ends that belong to a value's tags: where it begins on its own line, also the
+/// one before the closing tag. A one-line value elsewhere keeps its final line end only where
+/// `keeps_line_end` is set: a file name does not end in a line end.
 pub(super) fn trimmed(text: &str, keeps_line_end: bool) -> &str {
     let begun = text
         .strip_prefix("\r\n")
@@ -379,8 +376,8 @@ pub(super) fn trimmed(text: &str, keeps_line_end: bool) -> &str {
     }
 }
 
-/// Returns a value whose closing tag was forgotten, so that the line of what follows it begins
-/// right behind it.
+/// Returns a value whose closing tag is missing, so that the line of the next element begins right
+/// after it.
 fn cut_short(text: &str) -> &str {
     let text = text.trim_end_matches([' ', '\t']);
     ended(
@@ -401,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_ends_on_both_sides_of_a_value_belong_to_its_tags() {
+    fn line_ends_around_a_value_belong_to_its_tags() {
         for keeps_line_end in [false, true] {
             assert_eq!(trimmed("\none\n", keeps_line_end), "one");
             assert_eq!(trimmed("\r\none\r\n", keeps_line_end), "one");

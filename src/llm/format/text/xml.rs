@@ -1,7 +1,6 @@
-//! Arguments that stand as bare text between tags: Qwen3-Coder, Nemotron, Seed-OSS, `MiniMax`,
-//! `DeepSeek` V3.2.
-//!
-//! What a value is, and where it ends, is said in `value`.
+//! Arguments as bare text between tags: Qwen3-Coder, Nemotron, Seed-OSS, `MiniMax`, `DeepSeek`
+//! V3.2.
+//! `value` defines what a value is, and where it ends.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -10,33 +9,34 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::exact;
-use super::family;
-use super::family::Found;
-use super::nested;
+use super::long_numbers;
+use super::nested_calls;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
 use super::tools::Tools;
-use super::value::Tags;
+use super::value::ValueTags;
 use super::value::is_text;
 use super::value::value;
 
-/// What may stand before the names of elements.
+/// Prefixes of element names.
 const PREFIXES: [&str; 4] = ["", "\u{ff5c}DSML\u{ff5c}", "|DSML|", "antml:"];
 /// Longest name of a tool or an argument, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Reads `NAME>`, parameters or an object, and `</function>`; `<function=` was passed. `around`
-/// ends what is around it, if anything is. Returns whether tags hold its arguments.
+/// Parses `NAME>`, parameters or an object, and `</function>`; `<function=` is already consumed.
+/// `around` holds the closing tags of the enclosing element, if any. Returns whether its arguments
+/// are between tags.
 pub(super) fn function(
     c: &mut Cursor,
     around: &[&str],
     tools: &Tools,
-    found: &mut Found,
+    found: &mut ParsedCalls,
 ) -> Read<bool> {
     let begin = c.at();
-    let name = family::name(attribute(c)?, tools, found)?;
+    let name = parsed_calls::name(attribute(c)?, tools, found)?;
     c.spaces();
     if c.peek_or_end()? == Some(b'{') {
-        let arguments = family::arguments(c)?;
+        let arguments = parsed_calls::arguments(c)?;
         let end = c.at();
         found.push([Call { name, arguments }], end);
         c.spaces();
@@ -60,7 +60,7 @@ pub(super) fn function(
             "</parameter>".to_owned(),
             "</function>".to_owned(),
         );
-        let tags = Tags {
+        let tags = ValueTags {
             opener,
             closer,
             ends: &ends,
@@ -74,26 +74,25 @@ pub(super) fn function(
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
     }
     if !is_ended && !c.since(begin).ends_with("</function>") {
-        // The end of what is around it may be one that the value quotes.
-        return Err(Stop::More);
+        // The closing tag of the enclosing element may be one that the value quotes.
+        return Err(Stop::NeedsMore);
     }
-    nested::check(c, begin, &nested::FUNCTION, around)?;
+    nested_calls::check(c, begin, &nested_calls::FUNCTION, around)?;
     found.push(
         [Call {
             name,
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );
     Ok(true)
 }
 
-/// Goes to the name of the next argument, or behind the call's own end; returns whether there is
-/// one more.
-///
-/// The end of what is around the call ends it too, and so does another call. Anything else behind
-/// an argument means that nobody knows where the call ends: half of a value may have held what
-/// looked like its end.
+/// Advances to the name of the next argument, or past the call's own closing tag; returns whether
+/// there is another argument.
+/// The closing tag of the enclosing element ends the call too, and so does another call. With
+/// anything else after an argument the end of the call is unknown: half a value may have contained
+/// what looked like its end.
 fn argument_follows(
     c: &mut Cursor,
     end: &str,
@@ -115,7 +114,7 @@ fn argument_follows(
         return if c.take(opener)? {
             Ok(true)
         } else {
-            Err(Stop::More)
+            Err(Stop::NeedsMore)
         };
     }
     c.expect(opener)?;
@@ -131,17 +130,17 @@ pub(super) fn is_next(c: &mut Cursor) -> Read<bool> {
     Ok(is_next)
 }
 
-/// Reads a name up to `>`, with or without quotes.
+/// Parses a name up to `>`, with or without quotes.
 fn attribute<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     let text = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
     if text.len() > MAX_NAME {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     c.expect(">")?;
     Ok(text.trim().trim_matches(['"', '\'']))
 }
 
-/// Returns whether `<invoke name="` or one of its variants is here, where a `<` is.
+/// Returns whether `<invoke name="` or one of its variants is here, at a `<`.
 pub(super) fn is_invoke(c: &mut Cursor) -> Read<bool> {
     let begin = c.at();
     for prefix in PREFIXES {
@@ -155,13 +154,13 @@ pub(super) fn is_invoke(c: &mut Cursor) -> Read<bool> {
     Ok(false)
 }
 
-/// Reads `<invoke name="NAME">`, its parameters and `</invoke>`. `around` ends what is around it,
-/// if anything is.
+/// Parses `<invoke name="NAME">`, its parameters and `</invoke>`. `around` holds the closing tags
+/// of the enclosing element, if any.
 pub(super) fn invoke(
     c: &mut Cursor,
     around: &[&str],
     tools: &Tools,
-    found: &mut Found,
+    found: &mut ParsedCalls,
 ) -> Read<()> {
     c.expect("<")?;
     let prefix = prefix(c)?;
@@ -174,15 +173,15 @@ pub(super) fn invoke(
         c.expect("invoke name=")?;
     }
     let begin = c.at();
-    // MiniCPM's elements may be those of any file.
+    // MiniCPM's elements may also occur in ordinary files.
     let known = tools.only_known();
-    let name = family::name(
+    let name = parsed_calls::name(
         attribute(c)?,
         if element == "function" { &known } else { tools },
         found,
     )?;
     found.is_tagged = true;
-    // MiniCPM's word for an argument is a short one.
+    // MiniCPM's tag for an argument is short.
     c.spaces();
     let (at, short) = (c.at(), format!("<{prefix}param name="));
     let is_short = c.close(&short)?;
@@ -208,7 +207,7 @@ pub(super) fn invoke(
             format!("</{prefix}{argument}>"),
             end.clone(),
         );
-        let tags = Tags {
+        let tags = ValueTags {
             opener,
             closer,
             ends: &own,
@@ -229,20 +228,20 @@ pub(super) fn invoke(
         };
         fields.insert(key, value);
     }
-    nested::check(
+    nested_calls::check(
         c,
         begin,
         if element == "invoke" {
-            &nested::INVOKE
+            &nested_calls::INVOKE
         } else {
-            &nested::FUNCTION
+            &nested_calls::FUNCTION
         },
         around,
     )?;
     found.push(
         [Call {
             name,
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );
@@ -258,8 +257,8 @@ fn prefix(c: &mut Cursor) -> Read<&'static str> {
     Ok("")
 }
 
-/// Returns whether an element within a value, by what was read of its name, is the next argument
-/// rather than text.
+/// Returns whether an element within a value is the next argument rather than text, by its
+/// `attribute`.
 fn is_next_argument(
     attribute: Read<&str>,
     tool: &str,
@@ -273,21 +272,25 @@ fn is_next_argument(
             .next()
             .unwrap_or_default()
             .trim_matches(['"', '\'']),
-        Err(Stop::More) => return Err(Stop::More),
-        Err(Stop::No) => return Ok(false),
+        Err(Stop::NeedsMore) => return Err(Stop::NeedsMore),
+        Err(Stop::NoMatch) => return Ok(false),
     };
     Ok(next != key && !fields.contains_key(next) && tools.may_have(tool, next))
 }
 
-/// Reads `NAME</name><arguments>{…}</arguments>`; `<name>` was passed.
-pub(super) fn name_and_arguments(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
-    let name = family::name(c.run(|byte| byte != b'<')?, tools, found)?;
+/// Parses `NAME</name><arguments>{…}</arguments>`; `<name>` is already consumed.
+pub(super) fn name_and_arguments(
+    c: &mut Cursor,
+    tools: &Tools,
+    found: &mut ParsedCalls,
+) -> Read<()> {
+    let name = parsed_calls::name(c.run(|byte| byte != b'<')?, tools, found)?;
     c.expect("</name>")?;
     c.spaces();
     for tag in ["arguments>", "parameters>"] {
         let at = c.at();
         if c.take("<")? && c.take(tag)? {
-            let arguments = family::arguments(c)?;
+            let arguments = parsed_calls::arguments(c)?;
             found.push([Call { name, arguments }], c.at());
             let end = c.at();
             c.spaces();
@@ -300,5 +303,5 @@ pub(super) fn name_and_arguments(c: &mut Cursor, tools: &Tools, found: &mut Foun
         }
         c.go(at);
     }
-    Err(Stop::No)
+    Err(Stop::NoMatch)
 }

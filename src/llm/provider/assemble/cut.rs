@@ -2,8 +2,8 @@
 
 use super::Assembler;
 use super::end::is_sure;
-use crate::format::answer::Reader;
-use crate::format::answer::Seen;
+use crate::format::json_answer::AnswerPiece;
+use crate::format::json_answer::JsonAnswerReader;
 use crate::format::prompted;
 use crate::format::text;
 use crate::stream::Finish;
@@ -53,7 +53,7 @@ pub(super) fn half(
     incomplete: &text::Incomplete,
     finish: Option<Finish>,
 ) -> Option<HalfCall> {
-    let is_half = finish == Some(Finish::Length) && incomplete.part == text::Part::Call;
+    let is_half = finish == Some(Finish::Length) && incomplete.part == text::IncompletePart::Call;
     // What stands in the content too is no end of the answer.
     let is_last = is_half && !parsed.content.contains(&incomplete.text);
     is_last.then(|| HalfCall {
@@ -82,8 +82,8 @@ pub(super) fn half_object(json: &str, finish: Option<Finish>, problem: String) -
         return problem;
     }
     let mut tool = None;
-    Reader::default().feed(json, |seen| {
-        if let Seen::Tool(name) = seen {
+    JsonAnswerReader::default().feed(json, |seen| {
+        if let AnswerPiece::Tool(name) = seen {
             tool = Some(name);
         }
     });

@@ -2,7 +2,7 @@
 
 use super::Assembler;
 use crate::format::text;
-use crate::format::unknown;
+use crate::format::unknown_tool;
 use crate::provider::calls::Calls;
 use crate::provider::calls::Piece;
 use crate::stream::Reply;
@@ -16,7 +16,7 @@ impl Assembler {
             return false;
         }
         let parser = self.text_parser(&self.tools.and_any());
-        let Some(parsed) = unknown::read(&self.text, parser, &self.parsed, &self.tools) else {
+        let Some(parsed) = unknown_tool::read(&self.text, parser, &self.parsed, &self.tools) else {
             return false;
         };
         self.parsed = parsed;

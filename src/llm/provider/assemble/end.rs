@@ -9,10 +9,10 @@ use super::cut::half_of_object;
 use super::elsewhere::numbered;
 use crate::control::neutralise;
 use crate::error::Error;
-use crate::format::answer::Reader;
-use crate::format::answer::Seen;
 use crate::format::constrained;
-use crate::format::constrained::Parsed;
+use crate::format::constrained::ConstrainedAnswer;
+use crate::format::json_answer::AnswerPiece;
+use crate::format::json_answer::JsonAnswerReader;
 use crate::format::prompted;
 use crate::format::text;
 use crate::provider::calls::Piece;
@@ -29,7 +29,7 @@ impl Assembler {
     pub(crate) fn interrupted(self) -> Reply {
         let text = match self.reading {
             Reading::Json { .. } | Reading::Held if self.parser.is_none() => {
-                begun_answer(&self.text)
+                partial_answer(&self.text)
             }
             // As far as it was shown.
             Reading::Json { .. }
@@ -134,7 +134,7 @@ impl Assembler {
         }
         let is_unclear = incomplete
             .as_ref()
-            .is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
+            .is_some_and(|incomplete| incomplete.part == text::IncompletePart::Unclear);
         let looks_like_call = is_unclear && self.with_calls() && self.calls.is_empty();
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply {
@@ -160,20 +160,20 @@ impl Assembler {
         if let Some(with_calls) = json {
             let parsed = match constrained::parse(&self.text) {
                 // Beside a call that cannot be carried out the answer is what there is.
-                Parsed::Call { said, name, .. }
+                ConstrainedAnswer::Call { said, name, .. }
                     if !(said.is_empty() || with_calls && self.tools.has(&name)) =>
                 {
-                    Parsed::Answer(said)
+                    ConstrainedAnswer::Answer(said)
                 }
                 parsed => parsed,
             };
-            let is_half = match &parsed {
-                Parsed::Answer(text) => self.is_cut() && text == self.text.trim(),
-                Parsed::Faulty(_) => true,
-                Parsed::Call { .. } => false,
+            let is_unfinished_object = match &parsed {
+                ConstrainedAnswer::Answer(text) => self.is_cut() && text == self.text.trim(),
+                ConstrainedAnswer::Faulty(_) => true,
+                ConstrainedAnswer::Call { .. } => false,
             };
-            if let Some(begun) = is_half
-                .then(|| constrained::begun_answer(&self.text))
+            if let Some(begun) = is_unfinished_object
+                .then(|| constrained::partial_answer(&self.text))
                 .flatten()
             {
                 // One that only ran out of tokens is an answer, as far as it goes, and any half of
@@ -185,18 +185,18 @@ impl Assembler {
                 reply.text = begun;
                 reply.is_in_object = true;
                 reply.finish = finish(self.finish, &[]);
-                if let (Parsed::Faulty(problem), false) = (parsed, self.is_cut()) {
+                if let (ConstrainedAnswer::Faulty(problem), false) = (parsed, self.is_cut()) {
                     reply.fault = Some(problem);
                 }
                 return Ok(reply);
             }
             match parsed {
-                Parsed::Answer(text) => {
+                ConstrainedAnswer::Answer(text) => {
                     self.show_rest(&text, on);
                     reply.half = self.half_in_prose(&text).filter(|_| with_calls);
                     reply.text = text;
                 }
-                Parsed::Call {
+                ConstrainedAnswer::Call {
                     said,
                     name,
                     arguments,
@@ -211,13 +211,13 @@ impl Assembler {
                     });
                     (reply.calls, reply.fault) = self.calls.finish(is_cut, is_taken);
                 }
-                Parsed::Call { .. } => {
+                ConstrainedAnswer::Call { .. } => {
                     reply.fault = Some(
                         "No more tools can be used. Reply with {\"answer\": \"your text\"}."
                             .to_owned(),
                     );
                 }
-                Parsed::Faulty(problem) => {
+                ConstrainedAnswer::Faulty(problem) => {
                     reply.half = half_of_object(&self.text, self.finish);
                     reply.fault = Some(half_object(&self.text, self.finish, problem));
                 }
@@ -282,7 +282,7 @@ impl Assembler {
 
     /// Shows what was not shown of the words in an object while they came.
     fn show_rest(&self, text: &str, on: &mut (dyn FnMut(Update) + Send)) {
-        let shown = begun_answer(&self.text);
+        let shown = partial_answer(&self.text);
         let rest = if self.shown_text {
             text.strip_prefix(shown.as_str())
                 .or_else(|| text.strip_prefix(shown.trim_end()))
@@ -300,8 +300,10 @@ impl Assembler {
         reply.text = match self.reading {
             Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
             Reading::Json { .. } | Reading::Held => match constrained::parse(&self.text) {
-                Parsed::Answer(text) => text,
-                Parsed::Call { .. } | Parsed::Faulty(_) => begun_answer(&self.text),
+                ConstrainedAnswer::Answer(text) => text,
+                ConstrainedAnswer::Call { .. } | ConstrainedAnswer::Faulty(_) => {
+                    partial_answer(&self.text)
+                }
             },
             Reading::Text { .. } => {
                 let parsed = std::mem::take(&mut self.parsed).ended(None);
@@ -314,7 +316,7 @@ impl Assembler {
     /// Takes the text, and out of it a thought that the template began and the server left there.
     fn take_thought(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>) {
         let is_whole = self.parsed.calls.is_empty()
-            && incomplete.is_none_or(|incomplete| incomplete.part == text::Part::Unclear);
+            && incomplete.is_none_or(|incomplete| incomplete.part == text::IncompletePart::Unclear);
         // The headers of gpt-oss are no words, though there be no thought among them.
         let has_header = ["<|channel|>", "<|start|>"]
             .iter()
@@ -392,18 +394,20 @@ impl Assembler {
 /// of something.
 pub(super) fn is_sure(incomplete: &text::Incomplete, text: &str) -> bool {
     match incomplete.part {
-        text::Part::Call => incomplete.name.is_some() || text::ends_with_mark(text, incomplete),
-        text::Part::Unreadable => true,
-        text::Part::Unclear | text::Part::Reasoning => false,
+        text::IncompletePart::Call => {
+            incomplete.name.is_some() || text::ends_with_mark(text, incomplete)
+        }
+        text::IncompletePart::Unreadable => true,
+        text::IncompletePart::Unclear | text::IncompletePart::Reasoning => false,
     }
 }
 
 /// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of;
 /// the raw half of a JSON text would only teach the model to write halves.
-fn begun_answer(json: &str) -> String {
+fn partial_answer(json: &str) -> String {
     let mut text = String::new();
-    Reader::default().feed(json, |seen| {
-        if let Seen::Text(more) = seen {
+    JsonAnswerReader::default().feed(json, |seen| {
+        if let AnswerPiece::Text(more) = seen {
             text.push_str(&more);
         }
     });

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::format::answer::Reader;
-use crate::format::answer::Seen;
+use crate::format::json_answer::AnswerPiece;
+use crate::format::json_answer::JsonAnswerReader;
 use crate::format::text;
 use crate::provider::calls::Calls;
 use crate::provider::calls::Piece;
@@ -51,7 +51,7 @@ pub(crate) struct Assembler {
     reading: Reading,
     tools: text::Tools,
     splitter: Splitter,
-    reader: Reader,
+    reader: JsonAnswerReader,
     /// Looks for calls in the text, also where the server should have found them.
     parser: Option<text::Parser>,
     parsed: text::Parsed,
@@ -99,7 +99,7 @@ impl Assembler {
             parsed: text::Parsed::default(),
             reading,
             splitter: Splitter::default(),
-            reader: Reader::default(),
+            reader: JsonAnswerReader::default(),
             text: String::new(),
             thinking: String::new(),
             tells_thoughts: false,
@@ -121,7 +121,9 @@ impl Assembler {
     /// Keeps the blanks that the answer begins with. To be said before the first piece.
     pub(crate) fn keep_first_blanks(&mut self) {
         self.keeps_blanks = true;
-        self.parser.iter_mut().for_each(text::Parser::keep_blanks);
+        self.parser
+            .iter_mut()
+            .for_each(text::Parser::keep_whitespace);
     }
 
     /// Returns whether something came of it that cannot come again.
@@ -235,13 +237,13 @@ impl Assembler {
         };
         let (shown, shown_text) = (&mut self.shown, &mut self.shown_text);
         self.reader.feed(&text, |seen| match seen {
-            Seen::Text(text) => {
+            AnswerPiece::Text(text) => {
                 *shown = true;
                 *shown_text = true;
                 on(Update::Text(text));
             }
-            Seen::Tool(name) if with_calls => on(Update::CallStarted { name }),
-            Seen::Tool(_) => {}
+            AnswerPiece::Tool(name) if with_calls => on(Update::CallStarted { name }),
+            AnswerPiece::Tool(_) => {}
         });
         Ok(())
     }
@@ -272,7 +274,7 @@ impl Assembler {
                         name: call.name.clone(),
                     });
                 }
-                text::Piece::Call(_) | text::Piece::Rethought | text::Piece::Headed => {}
+                text::Piece::Call(_) | text::Piece::WasThought | text::Piece::WasHeader => {}
             }
             self.parsed.add(piece);
         }

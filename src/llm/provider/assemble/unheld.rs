@@ -6,7 +6,7 @@ use super::Assembler;
 use super::Reading;
 use crate::error::Error;
 use crate::format::constrained;
-use crate::format::constrained::Parsed;
+use crate::format::constrained::ConstrainedAnswer;
 use crate::format::text;
 use crate::stream::Update;
 
@@ -16,8 +16,8 @@ impl Assembler {
     pub(super) fn begins_unheld(&mut self) -> Option<String> {
         let is_object = matches!(self.reading, Reading::Json { .. } | Reading::Held);
         // A mark is more likely the dress of an object than a word.
-        let has_words = |c: char| !matches!(c, '{' | '`' | '[' | '<');
-        if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_words) {
+        let has_prose = |c: char| !matches!(c, '{' | '`' | '[' | '<');
+        if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_prose) {
             return None;
         }
         self.parser = Some(self.text_parser(&self.tools));
@@ -54,21 +54,21 @@ impl Assembler {
             parser.without_thoughts();
         }
         if self.keeps_blanks {
-            parser.keep_blanks();
+            parser.keep_whitespace();
         }
         parser
     }
 
     /// Returns whether the answer is an object of ours, or one that is only told of within words.
     fn is_object(&self) -> bool {
-        let is_held = constrained::is_held(&self.text, self.is_cut());
-        let has_answer = || matches!(constrained::parse(&self.text), Parsed::Call { said, .. } if !said.is_empty());
-        if self.text.trim_start().starts_with('{') && (is_held || has_answer()) {
+        let is_single_object = constrained::is_single_object(&self.text, self.is_cut());
+        let has_answer = || matches!(constrained::parse(&self.text), ConstrainedAnswer::Call { said, .. } if !said.is_empty());
+        if self.text.trim_start().starts_with('{') && (is_single_object || has_answer()) {
             return true;
         }
         // Of a tool that does not exist no text tells; its result says so.
-        let is_unknown = || matches!(constrained::parse(&self.text), Parsed::Call { name, .. } if !self.tools.has(&name));
-        if !is_held && !is_unknown() {
+        let is_unknown = || matches!(constrained::parse(&self.text), ConstrainedAnswer::Call { name, .. } if !self.tools.has(&name));
+        if !is_single_object && !is_unknown() {
             return false;
         }
         // A value of a call in another form may be such an object too.
@@ -83,7 +83,7 @@ impl Assembler {
             return;
         }
         if self.parsed.content.trim_start().starts_with('{')
-            && constrained::is_held(&self.parsed.content, false)
+            && constrained::is_single_object(&self.parsed.content, false)
         {
             self.reading = told;
             self.text = std::mem::take(&mut self.parsed.content);

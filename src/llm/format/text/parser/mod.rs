@@ -1,92 +1,92 @@
-mod ends;
-mod marked;
-mod open;
+mod block_ends;
+mod token_blocks;
+mod unmarked;
 
 use super::call;
 use super::channel;
-use super::collector::Beside;
+use super::code_context::CodeContext;
 use super::collector::Collector;
 use super::collector::Piece;
-use super::collector::Place;
+use super::collector::RejectedCall;
+use super::collector::TextKind;
 use super::cursor::Cursor;
 use super::fence::Certainty;
 use super::hint::Hint;
-use super::line::Line;
-use super::looks_like;
 use super::openers;
 use super::openers::Opener;
+use super::suspected_call;
 use super::tools::Tools;
-use super::unread::Unread;
-use ends::Ends;
+use super::unreadable_calls::UnreadableBlock;
+use block_ends::BlockEnds;
 
-/// How much may be looked at again for each byte that came: what one attempt in vain cost must be
+/// How many bytes may be rescanned for each received byte: the cost of a failed attempt must be
 /// earned before the next.
-const PAY: usize = 16;
-/// How much may be looked at again in any case, in bytes.
-const FREE: usize = 4096;
+const RESCAN_PER_BYTE: usize = 16;
+/// How many bytes may be rescanned in any case.
+const RESCAN_FREE: usize = 4096;
 
-/// What a text ended in the middle of, or holds without anybody being able to read it.
+/// A part of the text that is unfinished or could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomplete {
-    pub part: Part,
-    /// The tool that was about to be called, where that much is known.
+    pub part: IncompletePart,
+    /// The tool that was about to be called, where it is known.
     pub name: Option<String>,
-    /// What there is of it.
+    /// The source text of the part, as far as it goes.
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum IncompletePart {
     Call,
-    /// A whole call, marked as one, that is written in no way that could be read. It is content
-    /// too.
+    /// A complete call with a mark, in a form that cannot be parsed. It is content too.
     Unreadable,
-    /// What looks like a call, and is none by where or how it stands. It is content too.
+    /// Looks like a call but does not count because of its position or form. It is content too.
     Unclear,
     /// Not an error by itself: the answer that should follow is missing.
     Reasoning,
 }
 
-/// Follows one answer.
+/// Parses one answer incrementally.
 #[derive(Debug)]
 pub struct Parser {
     tools: Tools,
     hint: Option<Hint>,
     out: Collector,
-    /// What is not decided yet, from `at` on.
+    /// The text that is undecided from `at` on.
     text: String,
     at: usize,
     state: State,
-    line: Line,
-    /// The last byte of what was said.
+    line: CodeContext,
+    /// The last byte that was emitted.
     last: u8,
-    /// A thought may begin here: nothing was said since the beginning, or since a call.
+    /// A thought may begin here: nothing was emitted since the beginning, or since a call.
     may_think: bool,
     has_thought: bool,
-    /// Something was said in the thought: another beginning is of one within it.
+    /// The thought has text: another opening token begins a nested one.
     has_pondered: bool,
-    /// Beginnings within thoughts that have no end of their own yet.
+    /// Nested thoughts that have no closing token yet.
     n_nested: usize,
-    /// The model has ended its turn, and nothing was said since.
+    /// The model has ended its turn, and nothing was emitted since.
     has_ended: bool,
-    /// What was looked at in vain from `at` on.
+    /// Bytes examined by failed attempts from `at` on.
     spent: usize,
-    /// An object without an end was met: from now on a closing tag ends a call even where it seems
-    /// to stand within a string.
+    /// An object without an end was found: from now on a closing tag ends a call even where it
+    /// seems to be within a string.
     is_bounded: bool,
-    /// An element without an end was met within an argument: from now on none is followed.
+    /// An element without an end was found within an argument: from now on elements are not
+    /// matched.
     is_flat: bool,
-    header: Header,
-    /// A call in the open without an end was met: no more of them are looked for.
+    header: FunctionaryHeader,
+    /// An untagged call without an end was found: no more of them are searched for.
     is_closed: bool,
-    /// Somebody else's turn has begun: nothing behind it is part of the answer.
+    /// Another speaker's turn has begun: nothing after it is part of the answer.
     is_over: bool,
     incomplete: Option<Incomplete>,
-    /// The first blocks that could not be read.
-    unread: Vec<Unread>,
+    /// The first blocks that could not be parsed.
+    unread: Vec<UnreadableBlock>,
     /// Where blocks end in `text`.
-    ends: Ends,
-    /// All bytes looked at, however often.
+    ends: BlockEnds,
+    /// All bytes examined, counting repetitions.
     work: u64,
 }
 
@@ -98,18 +98,18 @@ enum State {
 
 /// Whether the text begins with a header of Functionary without its mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Header {
-    /// Nothing was said yet.
+enum FunctionaryHeader {
+    /// Nothing was emitted yet.
     Possible,
-    /// Its first line may be one, and has been said.
+    /// The first line may be one, and was emitted as content.
     Said,
-    /// The same, with words behind it.
+    /// The same, with text after it.
     WithWords,
-    /// What there was of it is settled.
+    /// Decided.
     Passed,
 }
 
-/// What comes next.
+/// What the parser does next.
 enum Step {
     On,
     Wait,
@@ -125,7 +125,7 @@ impl Parser {
             text: String::new(),
             at: 0,
             state: thought.map_or(State::Text, State::Thought),
-            line: Line::default(),
+            line: CodeContext::default(),
             last: b'\n',
             may_think: true,
             has_thought: thought.is_some(),
@@ -135,27 +135,27 @@ impl Parser {
             spent: 0,
             is_bounded: false,
             is_flat: false,
-            header: Header::Possible,
+            header: FunctionaryHeader::Possible,
             is_closed: false,
             is_over: false,
             incomplete: None,
             unread: Vec::new(),
-            ends: Ends::default(),
+            ends: BlockEnds::default(),
             work: 0,
         }
     }
 
-    /// Keeps the blanks that the text begins with: it goes on with another one.
-    pub(crate) fn keep_blanks(&mut self) {
-        self.out.keep_blanks();
+    /// Keeps whitespace at the beginning of the text: it continues another one.
+    pub(crate) fn keep_whitespace(&mut self) {
+        self.out.keep_whitespace();
     }
 
-    /// Says that the thoughts came otherwise, so that a closing tag in the text ends none.
+    /// Notes that thoughts arrive separately, so that a closing tag in the text ends none.
     pub(crate) fn without_thoughts(&mut self) {
         self.has_thought = true;
     }
 
-    /// Takes the next piece of the answer and tells what became sure.
+    /// Parses the next piece of the answer and emits what became certain.
     pub fn feed(&mut self, piece: &str, on: &mut dyn FnMut(Piece)) {
         if self.is_over {
             return;
@@ -164,23 +164,24 @@ impl Parser {
         for unread in &mut self.unread {
             unread.add(piece);
         }
-        if self.spent <= FREE + PAY * (self.text.len() - self.at) {
+        if self.spent <= RESCAN_FREE + RESCAN_PER_BYTE * (self.text.len() - self.at) {
             self.run(false);
         }
         self.out.take().into_iter().for_each(on);
     }
 
-    /// Returns whether somebody else's turn has begun, so that nothing more of the text counts.
+    /// Returns whether another speaker's turn has begun, so that the rest of the text does not
+    /// count.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Says that nothing more comes; returns what is missing.
+    /// Ends the text; returns what is incomplete.
     pub fn finish(mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
         self.close(on)
     }
 
-    /// Like [`Self::finish`], where something is asked of it still.
+    /// Like [`Self::finish`], for a parser that is still needed afterwards.
     pub fn close(&mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
         self.end();
         self.out.take().into_iter().for_each(on);
@@ -203,7 +204,7 @@ impl Parser {
             && !self.out.has_calls()
         {
             self.incomplete = Some(Incomplete {
-                part: Part::Reasoning,
+                part: IncompletePart::Reasoning,
                 name: None,
                 text: String::new(),
             });
@@ -212,16 +213,16 @@ impl Parser {
 
     /// Returns what looks like a call in the content.
     fn looks_like_call(&mut self) -> Option<Incomplete> {
-        if let Some(Beside { name, raw }) = self.out.take_beside() {
+        if let Some(RejectedCall { name, raw }) = self.out.take_rejected() {
             return Some(Incomplete {
-                part: Part::Unclear,
+                part: IncompletePart::Unclear,
                 name: Some(name),
                 text: raw,
             });
         }
-        let name = looks_like::named(self.out.head(), &self.tools)?;
+        let name = suspected_call::named(self.out.head(), &self.tools)?;
         Some(Incomplete {
-            part: Part::Unclear,
+            part: IncompletePart::Unclear,
             name: Some(name),
             text: self.out.head().to_owned(),
         })
@@ -231,7 +232,7 @@ impl Parser {
         let mut text = std::mem::take(&mut self.text);
         self.ends.clear();
         while let Step::On = self.step(&text, last) {}
-        // Moving the rest costs what was decided, so all of it together is linear.
+        // Moving the rest is paid for by what was decided, so the total is linear.
         if self.at * 2 >= text.len() {
             text.drain(..std::mem::take(&mut self.at));
         }
@@ -265,11 +266,11 @@ impl Parser {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TextKind {
         if self.state == State::Text {
-            Place::Content
+            TextKind::Content
         } else {
-            Place::Reasoning
+            TextKind::Reasoning
         }
     }
 
@@ -282,8 +283,12 @@ impl Parser {
             self.may_think &= is_blank;
             if !is_blank {
                 self.header = match self.header {
-                    Header::Said | Header::WithWords => Header::WithWords,
-                    Header::Possible | Header::Passed => Header::Passed,
+                    FunctionaryHeader::Said | FunctionaryHeader::WithWords => {
+                        FunctionaryHeader::WithWords
+                    }
+                    FunctionaryHeader::Possible | FunctionaryHeader::Passed => {
+                        FunctionaryHeader::Passed
+                    }
                 };
             }
         }
@@ -291,7 +296,7 @@ impl Parser {
         self.out.text(place, text);
     }
 
-    /// Makes the text up to `end`, and one character at least, content.
+    /// Makes the text up to `end`, at least one character, content.
     fn plain(&mut self, text: &str, end: usize) -> Step {
         let one = text[self.at..].chars().next().map_or(0, char::len_utf8);
         let end = text.floor_char_boundary(end).max(self.at + one);
@@ -312,20 +317,20 @@ impl Parser {
     fn over(&mut self, text: &str) -> Step {
         self.is_over = true;
         for unread in &mut self.unread {
-            unread.take_back(text.len() - self.at);
+            unread.remove_last(text.len() - self.at);
         }
         self.at = text.len();
         Step::Wait
     }
 
-    fn pay(&mut self, c: &Cursor) {
+    fn charge(&mut self, c: &Cursor) {
         let looked = c.seen().saturating_sub(self.at) + 1;
         self.spent += looked;
         self.work += looked as u64;
     }
 
-    /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the
-    /// sentence goes on.
+    /// Returns whether the current line contains text and a space or bracket follows: the sentence
+    /// continues.
     fn is_mid_line(&self) -> bool {
         !self.line.is_blank() && matches!(self.last, b' ' | b'\t' | b'(' | b'"' | b'\'')
     }
@@ -354,10 +359,10 @@ impl Parser {
         self.go(end)
     }
 
-    /// Takes what the end of the text cut off.
+    /// Handles a call that the end of the text truncates.
     fn cut_off(&mut self, text: &str, begun: Option<String>) -> Step {
         let rest = &text[self.at..];
-        // A name alone may be all that was asked for: "Which shell do you use?"
+        // A name alone may be the answer: "Which shell do you use?"
         let is_word = !rest.trim().is_empty()
             && rest
                 .trim()
@@ -370,9 +375,9 @@ impl Parser {
         }
     }
 
-    /// Notes a call without its end; returns false where it would be none of ours.
+    /// Records a call without an end; returns false where it names no known tool.
     fn note_incomplete(&mut self, rest: &str, begun: Option<String>) -> bool {
-        let name = match (begun, call::begun_name(rest)) {
+        let name = match (begun, call::partial_name(rest)) {
             (Some(begun), _) => Some(begun),
             (None, Some(written)) => match self.tools.resolve(written) {
                 Some(name) => Some(name.to_owned()),
@@ -381,7 +386,7 @@ impl Parser {
             (None, None) => None,
         };
         self.incomplete = Some(Incomplete {
-            part: Part::Call,
+            part: IncompletePart::Call,
             name,
             text: rest.to_owned(),
         });
@@ -397,7 +402,7 @@ impl Parser {
         } else {
             Ok(None)
         };
-        self.pay(&c);
+        self.charge(&c);
         match (closed, opener) {
             (Err(_), _) | (_, Err(_)) => Step::Wait,
             (Ok(true), _) => {
@@ -409,7 +414,7 @@ impl Parser {
                 Step::On
             }
             (_, Ok(Some(Opener::Other))) => self.over(text),
-            // The hint said that a thought has begun, and the text says it again; or one begins
+            // The hint said that a thought has begun, and the text says so again; or one begins
             // within it.
             (_, Ok(Some(Opener::Thought(same)))) if same == closers => {
                 self.n_nested += usize::from(self.has_pondered);
@@ -437,9 +442,9 @@ impl Parser {
         self.has_thought = true;
         self.has_pondered = false;
         self.header = if self.out.has_content() {
-            Header::Passed
+            FunctionaryHeader::Passed
         } else {
-            Header::Possible
+            FunctionaryHeader::Possible
         };
         self.may_think = true;
         self.line.restart();

@@ -1,8 +1,8 @@
-//! What models get wrong in ways that no format explains, and what was once understood wrongly.
+//! Tests of mistakes that no format explains, and of what was once parsed wrongly.
 
-use super::corpus::check;
-use super::corpus::read;
-use super::corpus::tools;
+use super::format_corpus::check;
+use super::format_corpus::read;
+use super::format_corpus::tools;
 use super::*;
 
 const LS: &str = r#"bash {"command":"ls -l"}"#;
@@ -20,7 +20,7 @@ fn says(text: &str) {
 }
 
 #[test]
-fn calls_within_a_file_that_is_written_are_its_text() {
+fn calls_within_a_written_file_are_its_text() {
     let inner = "A call:\n<tool_call>\n<function=bash>\n<parameter=command>\nrm x\n</parameter>\n</function>\n</tool_call>\nis so.";
     let expected = format!("bash {}", serde_json::json!({ "command": inner }));
     for text in [
@@ -42,7 +42,7 @@ fn calls_within_a_file_that_is_written_are_its_text() {
         &[&format!("bash {}", serde_json::json!({ "command": line }))],
         None,
     );
-    // What is no argument of the tool, or is there already, does not end a value.
+    // An unknown argument, or one already given, does not end a value.
     let text = "<function=bash>\n<parameter=command>\na\n<parameter=other>\nb\n</parameter>\nc\n</parameter>\n</function>";
     check(
         "no argument",
@@ -55,7 +55,7 @@ fn calls_within_a_file_that_is_written_are_its_text() {
 }
 
 #[test]
-fn a_closing_tag_within_a_value_ends_it_only_where_the_call_goes_on() {
+fn a_closing_tag_ends_a_value_only_where_the_call_continues() {
     for value in [
         "<job><parameter name=\"x\">1</parameter></job>",
         "<parameter name=\"x\">1</parameter>",
@@ -93,7 +93,7 @@ fn a_closing_tag_within_a_value_ends_it_only_where_the_call_goes_on() {
         );
         check("pairs", &text, "", "", &[&call], None);
     }
-    // What nothing settles is asked for again, and never half of it done.
+    // An ambiguous call is requested again; half of it is never executed.
     let text = "<tool_call><function=bash><parameter=command>ls</parameter> and so on";
     check("goes on as text", text, "", "", &[], Some("bash"));
     let text =
@@ -170,13 +170,13 @@ fn a_value_may_quote_the_end_of_its_own_call() {
             None,
         );
     }
-    // Tags in the wrong order are no text.
+    // Tags in the wrong order are not text.
     let text = "<tool_call>\n<function=bash>\n<parameter=command>\nls -l\n</function>\n</parameter>\n</function>\n</tool_call>";
     assert_eq!(read(text, None).2, [LS]);
 }
 
 #[test]
-fn an_element_without_an_end_in_a_value_hides_no_call() {
+fn an_unclosed_element_in_a_value_hides_no_call() {
     let mention =
         "<function=bash>\n<parameter=command>\ngrep '<tool_call>' a\n</parameter>\n</function>";
     let text = format!(
@@ -194,7 +194,7 @@ fn an_element_without_an_end_in_a_value_hides_no_call() {
 }
 
 #[test]
-fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
+fn a_mentioned_element_does_not_claim_the_end_of_its_value() {
     for value in [
         "grep \"<function=\" a.txt",
         "grep \"<function=bash>\" a.txt",
@@ -233,8 +233,8 @@ fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
             );
         }
     }
-    // One that has begun on lines of its own may have taken the end of the call, unless what is
-    // around that ends as well.
+    // An element that begins on its own line may have claimed the end of the call, unless the
+    // enclosing element ends as well.
     let begun = "cat <<X\n```xml\n<function=bash>\n<parameter=command>\n```\nX";
     let text = format!("<function=bash>\n<parameter=command>\n{begun}\n</parameter>\n</function>");
     check("nobody knows", &text, "", "", &[], Some("bash"));
@@ -247,7 +247,7 @@ fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
         &[&bash],
         None,
     );
-    // Where only the argument's own end was forgotten, elements are still followed.
+    // Where only the argument's own closing tag is missing, elements are still matched.
     let inner = "a <function=bash><parameter=command>ls</parameter></function> b";
     let text = format!(
         "<tool_call>\n<function=bash>\n<parameter=command>\n{inner}\n</function>\n</tool_call>"
@@ -263,7 +263,7 @@ fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
 }
 
 #[test]
-fn line_ends_of_windows_belong_to_the_tags_as_well() {
+fn crlf_line_ends_belong_to_the_tags_as_well() {
     lists(
         "<tool_call>\r\n<function=bash>\r\n<parameter=command>\r\nls -l\r\n</parameter>\r\n</function>\r\n</tool_call>\r\n",
     );
@@ -284,7 +284,7 @@ fn line_ends_of_windows_belong_to_the_tags_as_well() {
 }
 
 #[test]
-fn python_strings_are_what_python_makes_of_them() {
+fn python_strings_have_the_value_that_python_gives_them() {
     lists("[bash(command=r'ls -l')]");
     lists("[bash(command='ls ' '-l')]");
     lists("[bash(command='ls ' + \"-l\")]");
@@ -307,12 +307,12 @@ fn python_strings_are_what_python_makes_of_them() {
         &[r#"bash {"command":"grep \\d+"}"#],
         None,
     );
-    // What is put into it nobody knows.
+    // The value of a placeholder is unknown.
     says("[bash(command=f'ls {folder}')]");
 }
 
 #[test]
-fn a_schema_that_is_repeated_is_no_call() {
+fn a_repeated_schema_is_no_call() {
     let schema = r#"{"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}"#;
     says(&format!(
         r#"{{"name": "bash", "description": "Runs.", "parameters": {schema}}}"#
@@ -331,7 +331,7 @@ fn a_schema_that_is_repeated_is_no_call() {
 }
 
 #[test]
-fn a_bracket_too_many_is_stepped_over() {
+fn superfluous_brackets_are_skipped() {
     let object = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
     for text in [
         format!("<tool_call>{object}}}</tool_call>"),
@@ -397,12 +397,12 @@ fn kimi_deepseek_and_hunyuan_vary_their_marks() {
     let step = format!(
         "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>{step}<｜tool_call_end｜><｜tool_calls_end｜>"
     );
-    // Those of Step 3 and of Apertus are not read, and that is told.
+    // Calls of Step 3 and of Apertus are not parsed but reported.
     let apertus = "<|tools_prefix|>[{\"bash\": {\"command\": \"ls -l\"}}]<|tools_suffix|>";
     for text in [step.as_str(), apertus] {
         assert_eq!(
             parse(text, &tools(), None).incomplete.map(|left| left.part),
-            Some(Part::Unreadable),
+            Some(IncompletePart::Unreadable),
             "{text}"
         );
     }
@@ -417,7 +417,7 @@ fn kimi_deepseek_and_hunyuan_vary_their_marks() {
 }
 
 #[test]
-fn granite_says_in_words_that_it_thinks() {
+fn granite_announces_thoughts_in_words() {
     let text = "Here is my thought process:\nI list.\nHere is my response:\nDone.";
     check("granite", text, "Done.", "I list.", &[], None);
     check(
@@ -459,7 +459,7 @@ fn whole_numbers_keep_all_their_digits() {
 }
 
 #[test]
-fn an_element_of_tools_in_a_file_is_text() {
+fn a_tools_element_in_a_file_is_text() {
     for text in [
         "<agent>\n  <tools>\n    <entry name=\"bash\"/>\n  </tools>\n</agent>",
         "<tools>bash</tools>",
@@ -485,7 +485,7 @@ fn an_element_of_tools_in_a_file_is_text() {
 }
 
 #[test]
-fn calls_that_are_joined_in_a_line_are_all_made() {
+fn calls_joined_on_one_line_are_all_parsed() {
     let call = |command: &str| {
         format!(
             "<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}\n</tool_call>"

@@ -1,10 +1,11 @@
-//! Where in its line, and in which code, a text is: what stands in code is no call.
+//! Tracks whether the current position is in a code fence or inline code, where a call does not
+//! count, and whether it begins a line.
 
 use super::openers;
 
-/// Most marks of code that are taken together: a model that goes in circles may write nothing else.
+/// Most backticks that are read as one mark: a looping model may write nothing else.
 pub(super) const MARKS_MAX: usize = 128;
-/// Bytes within a line at which something may begin or end; looked up, as nearly every byte of an
+/// Bytes within a line at which something may begin or end. A table, as nearly every byte of an
 /// answer is none of them.
 static STOPS: [bool; 256] = {
     let mut stops = [false; 256];
@@ -19,18 +20,18 @@ static STOPS: [bool; 256] = {
 };
 
 #[derive(Debug)]
-pub(super) struct Line {
-    /// Nothing but blanks so far.
+pub(super) struct CodeContext {
+    /// Only whitespace so far on this line.
     blank: bool,
-    /// Code within the line: how many marks began it.
+    /// Inline code: how many backticks opened it, 0 for none.
     code: usize,
-    /// The fence that is open: its mark, and how many.
+    /// The open fence: its character, and how many opened it.
     fence: Option<(u8, usize)>,
-    /// `>>>` says to whom something goes, so that it counts within a line as well.
+    /// `>>>` names a recipient, so it counts within a line as well.
     addresses: bool,
 }
 
-impl Default for Line {
+impl Default for CodeContext {
     fn default() -> Self {
         Self {
             blank: true,
@@ -41,12 +42,12 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl CodeContext {
     pub(super) fn is_blank(&self) -> bool {
         self.blank
     }
 
-    /// Begins anew, outside of all code.
+    /// Starts anew, outside of all code.
     pub(super) fn restart(&mut self) {
         *self = Self {
             addresses: self.addresses,
@@ -54,14 +55,14 @@ impl Line {
         };
     }
 
-    /// Says that this text is written by a model that says to whom each part of it goes.
+    /// Notes that the model names a recipient for each part of the text.
     pub(super) fn addresses(&mut self) {
         self.addresses = true;
     }
 
-    /// Goes on to the next place where something may begin, and returns it, or the end of the text.
-    ///
-    /// `in_the_open` says whether calls that no token marks are looked for.
+    /// Returns the next position where something may begin, or the end of the text, and updates the
+    /// state up to there.
+    /// `in_the_open` says whether to look for unmarked calls.
     pub(super) fn scan(
         &mut self,
         text: &str,
@@ -126,7 +127,7 @@ impl Line {
         at
     }
 
-    /// Steps over text that is content.
+    /// Advances past text that is content.
     pub(super) fn pass(&mut self, text: &str) {
         match text.rfind('\n') {
             Some(at) => {
@@ -137,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Steps over marks that begin or end code.
+    /// Advances past marks that open or close code.
     pub(super) fn code(&mut self, mark: u8, n: usize) {
         if self.blank && n >= 3 && self.code == 0 {
             self.fence = Some((mark, n));

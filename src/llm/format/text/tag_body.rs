@@ -1,29 +1,32 @@
-//! What stands between a tag for calls and its end: Hermes and Qwen, `OpenMono`, Orangutan,
-//! Granite, Llama's `<|python_tag|>`, Command-R, Nemotron, `MiniMax`, LFM2, GLM, Gemma and others
-//! put any of a few things there.
-//!
-//! Which one it is shows in its first characters. A tag that something else follows is only spoken
-//! of.
+//! Parses what stands between a tag for calls and its closing tag: Hermes and Qwen, `OpenMono`,
+//! Orangutan, Granite, Llama's `<|python_tag|>`, Command-R, Nemotron, `MiniMax`, LFM2, GLM, Gemma
+//! and others use one of a few forms there.
+//! The first characters decide which one. A tag followed by anything else is only mentioned.
 
-use super::call::Form;
+use super::call::CallForm;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::family;
-use super::family::Found;
+use super::glm_pairs;
 use super::markers;
-use super::pairs;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
 use super::pythonic;
 use super::tools::Tools;
 use super::xml;
 
-/// Reads calls until one of `closers`, or until something that is none.
-pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses calls until one of `closers`, or until something that is not a call.
+pub(super) fn read(
+    c: &mut Cursor,
+    closers: &[&str],
+    tools: &Tools,
+    found: &mut ParsedCalls,
+) -> Read<()> {
     loop {
         c.spaces();
         if c.close_any(closers)? {
             if found.calls.is_empty() {
-                return Err(Stop::No);
+                return Err(Stop::NoMatch);
             }
             found.end = c.at();
             return Ok(());
@@ -31,12 +34,12 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
         let before = found.calls.len();
         match c.peek_or_end()? {
             None if before > 0 => return Ok(()),
-            None => return Err(Stop::More),
+            None => return Err(Stop::NeedsMore),
             Some(b',' | b';' | b'}' | b']') if before > 0 => {
                 c.next()?;
                 continue;
             }
-            Some(b'{' | b'"') => family::objects(c, Form::Marked, tools, found)?,
+            Some(b'{' | b'"') => parsed_calls::objects(c, CallForm::Marked, tools, found)?,
             Some(b'[') => list(c, tools, found)?,
             // Hunyuan marks each call of a list again.
             Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => {
@@ -45,7 +48,7 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
             Some(b'<') => {
                 let is_tagged = element(c, closers, tools, found)?;
                 if is_tagged && let Err(stop) = is_followed(c, closers) {
-                    // Half a value may have held an end like this call's.
+                    // Half a value may have contained a closing tag like this call's.
                     (found.begun, found.is_tagged) =
                         (found.calls.pop().map(|call| call.name), true);
                     return Err(stop);
@@ -64,31 +67,31 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
             Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
                 named(c, closers, tools, found)?;
             }
-            Some(_) => return Err(Stop::No),
+            Some(_) => return Err(Stop::NoMatch),
         }
         if found.calls.len() == before && before == 0 {
-            return Err(Stop::No);
+            return Err(Stop::NoMatch);
         }
     }
 }
 
-/// Reads a list of objects, or of calls as Python writes them.
-fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses a list of objects, or of calls in Python syntax.
+fn list(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let begin = c.at();
     c.next()?;
     c.spaces();
     let first = c.peek()?;
     c.go(begin);
     if first == b'{' || first == b']' {
-        family::objects(c, Form::Marked, tools, found)
+        parsed_calls::objects(c, CallForm::Marked, tools, found)
     } else {
         pythonic::list(c, tools, found)
     }
 }
 
-/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether tags hold
-/// its arguments.
-fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<bool> {
+/// Parses an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether its
+/// arguments are between tags.
+fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut ParsedCalls) -> Read<bool> {
     let begin = c.at();
     if [
         "<function=",
@@ -99,7 +102,7 @@ fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -
     .iter()
     .any(|token| c.is_cut_within(token))
     {
-        return Err(Stop::More);
+        return Err(Stop::NeedsMore);
     }
     if c.take("<function=")? {
         return xml::function(c, closers, tools, found);
@@ -116,21 +119,26 @@ fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -
     Ok(false)
 }
 
-/// Looks whether the end of what is around a call stands behind it, or another call.
+/// Checks that the enclosing closing tag, or another call, follows.
 fn is_followed(c: &mut Cursor, closers: &[&str]) -> Read<()> {
     let at = c.at();
     c.spaces();
-    // Models mix up the order of the ends.
+    // Models mix up the order of closing tags.
     while c.take_any(&["</parameter>", "</function>"])? {
         c.spaces();
     }
     let is_followed = c.peek_or_end()? == Some(b'<') && (c.take_any(closers)? || xml::is_next(c)?);
     c.go(at);
-    if is_followed { Ok(()) } else { Err(Stop::More) }
+    if is_followed {
+        Ok(())
+    } else {
+        Err(Stop::NeedsMore)
+    }
 }
 
-/// Reads what begins with a name: GLM's pairs, Python, Gemma's `call:`, or a name before an object.
-fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses what begins with a name: GLM's pairs, Python, Gemma's `call:`, or a name before an
+/// object.
+fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let begin = c.at();
     let gemma = c.take("call:")?;
     let word = c.run(is_name)?;
@@ -139,9 +147,9 @@ fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> 
         c.go(begin);
         return pythonic::call(c, tools, found);
     }
-    let name = match family::name(word, tools, found) {
-        // The name may still go on.
-        Err(_) if next.is_none() => return Err(Stop::More),
+    let name = match parsed_calls::name(word, tools, found) {
+        // The name may be incomplete.
+        Err(_) if next.is_none() => return Err(Stop::NeedsMore),
         other => other?,
     };
     c.spaces();
@@ -150,16 +158,16 @@ fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> 
     }
     let at = c.at();
     if gemma || matches!(c.peek_or_end()?, Some(b'{' | b'`')) {
-        let arguments = family::arguments(c)?;
+        let arguments = parsed_calls::arguments(c)?;
         found.push([super::Call { name, arguments }], c.at());
         return Ok(());
     }
-    // A word between the tags is a call only of a tool that is known to want nothing.
+    // A bare word between the tags is a call only of a tool that is known to take no arguments.
     if tools.resolve(&name).is_none() && !c.take("<arg_key>")? {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     c.go(at);
-    pairs::pairs(c, &name, closers, tools, found)
+    glm_pairs::pairs(c, &name, closers, tools, found)
 }
 
 pub(super) fn is_name(byte: u8) -> bool {

@@ -1,16 +1,15 @@
-//! Calls of tools that do not exist, in all formats: where a token marks them they are calls, and
-//! elsewhere they stay text.
+//! Tests calls of unknown tools in all formats: calls where a token marks them, content elsewhere.
 
-use super::corpus::FORMATS;
-use super::corpus::Format;
-use super::corpus::tools;
+use super::format_corpus::FORMATS;
+use super::format_corpus::Format;
+use super::format_corpus::tools;
 use super::*;
-use crate::format::unknown;
+use crate::format::unknown_tool;
 
-/// Returns the words and the calls of an answer, read as it is where it comes to an end.
+/// Returns the content and the calls of an answer, as if it were complete.
 fn read(text: &str) -> (String, Vec<String>) {
     let known = parse(text, &tools(), None);
-    let read = unknown::read(
+    let read = unknown_tool::read(
         text,
         Parser::new(&tools().and_any(), None),
         &known,
@@ -27,7 +26,7 @@ fn read(text: &str) -> (String, Vec<String>) {
     )
 }
 
-/// Returns a text with calls of a tool that does not exist in the place of those of `bash`.
+/// Returns a text with calls of an unknown tool in place of those of `bash`.
 fn smash(text: &str) -> String {
     text.replace("bash", "smash")
 }
@@ -53,7 +52,7 @@ const SMASH: &str = r#"smash {"command":"ls -l"}"#;
 const READ: &str = r#"read_file {"path":"a b.txt","limit":5}"#;
 
 #[test]
-fn a_marked_call_of_an_unknown_tool_is_one_in_each_format() {
+fn marked_calls_of_unknown_tools_are_calls_in_each_format() {
     let marked: Vec<&Format> = FORMATS.iter().filter(|format| is_marked(format)).collect();
     assert!(marked.len() > 30, "{}", marked.len());
     for format in marked {
@@ -75,7 +74,7 @@ fn a_marked_call_of_an_unknown_tool_is_one_in_each_format() {
                 format.name
             );
         }
-        // Beside one that exists it has its place.
+        // Beside a known tool's call it keeps its position.
         assert_eq!(
             read(&smash(format.two)),
             (String::new(), vec![SMASH.to_owned(), READ.to_owned()]),
@@ -86,7 +85,7 @@ fn a_marked_call_of_an_unknown_tool_is_one_in_each_format() {
 }
 
 #[test]
-fn what_gpt_oss_writes_for_a_tool_of_its_own_is_a_call_of_it() {
+fn gpt_oss_calls_its_own_tools() {
     for header in [
         "analysis to=python code",
         "commentary to=python code",
@@ -109,7 +108,7 @@ fn what_gpt_oss_writes_for_a_tool_of_its_own_is_a_call_of_it() {
 }
 
 #[test]
-fn what_may_be_an_example_or_data_stays_text() {
+fn possible_examples_and_data_stay_content() {
     for format in FORMATS {
         let one = smash(format.one);
         for text in [
@@ -137,7 +136,7 @@ fn what_may_be_an_example_or_data_stays_text() {
 }
 
 #[test]
-fn such_calls_are_the_same_however_the_text_is_cut() {
+fn calls_of_unknown_tools_are_the_same_for_any_split() {
     let tools = tools().and_any();
     for format in FORMATS {
         let text = format!("I look.\n{}\nDone.", smash(format.two));

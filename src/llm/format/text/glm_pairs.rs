@@ -1,4 +1,4 @@
-//! GLM's arguments: `<arg_key>` and `<arg_value>` in turns.
+//! GLM's arguments: alternating `<arg_key>` and `<arg_value>`.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -7,22 +7,22 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::exact;
-use super::family::Found;
+use super::long_numbers;
+use super::parsed_calls::ParsedCalls;
 use super::tools::Tools;
 use super::value::AROUND;
-use super::value::Later;
+use super::value::EndLookahead;
 use super::value::is_text;
 use super::value::trimmed;
 
-/// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of
+/// Parses GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs after a name, up to one of
 /// `closers`.
 pub(super) fn pairs(
     c: &mut Cursor,
     name: &str,
     closers: &[&str],
     tools: &Tools,
-    found: &mut Found,
+    found: &mut ParsedCalls,
 ) -> Read<()> {
     let mut fields = Map::new();
     loop {
@@ -46,17 +46,17 @@ pub(super) fn pairs(
     found.push(
         [Call {
             name: name.to_owned(),
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );
     Ok(())
 }
 
-/// Reads GLM's value up to the closing tag behind which the call goes on or ends.
-///
-/// Where the value opens values itself that tag is one of theirs, unless it is the only one: some
-/// only speak of them. Several leave the call incomplete: half a value would be worse than none.
+/// Parses GLM's value up to the closing tag after which the call continues or ends.
+/// Where the value itself opens values that tag belongs to one of them, unless it is the only one:
+/// some values only mention the tags. With several candidates the call counts as incomplete: half a
+/// value would be worse than none.
 fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
     const OPENER: &str = "<arg_value>";
     const CLOSER: &str = "</arg_value>";
@@ -64,7 +64,7 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
     let mut n_open = 0_usize;
     // The tags that could end it.
     let mut ends: Vec<(usize, usize)> = Vec::new();
-    let mut later = Later::new(CLOSER, closers, &["<arg_key>", OPENER]);
+    let mut later = EndLookahead::new(CLOSER, closers, &["<arg_key>", OPENER]);
     loop {
         let piece = match c.until(CLOSER) {
             Ok(piece) => piece,
@@ -72,8 +72,8 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
                 let (end, behind) = ends[0];
                 let text = &c.since(begin)[..end - begin];
                 if text.contains("<arg_key>") {
-                    // It ends a call within the value, which is cut off.
-                    return Err(Stop::More);
+                    // It ends a truncated call within the value.
+                    return Err(Stop::NeedsMore);
                 }
                 c.go(behind);
                 return Ok(text);

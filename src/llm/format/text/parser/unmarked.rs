@@ -1,41 +1,41 @@
-//! What no token marks: fences, code within a line, and calls in the open.
+//! Parses what no token marks: fences, inline code, and untagged calls.
 
-use super::Header;
+use super::FunctionaryHeader;
 use super::Parser;
 use super::State;
 use super::Step;
-use crate::format::text::bare;
 use crate::format::text::call;
+use crate::format::text::code_context::MARKS_MAX;
 use crate::format::text::cursor::Cursor;
 use crate::format::text::cursor::Read;
 use crate::format::text::cursor::Stop;
-use crate::format::text::family::Found;
 use crate::format::text::fence;
 use crate::format::text::fence::Certainty;
-use crate::format::text::line::MARKS_MAX;
 use crate::format::text::markers;
 use crate::format::text::openers;
+use crate::format::text::parsed_calls::ParsedCalls;
+use crate::format::text::untagged;
 
 impl Parser {
-    /// Reads a fence, or code within a line.
+    /// Parses a fence, or inline code.
     pub(super) fn fence(&mut self, text: &str, last: bool) -> Step {
         let begin = self.at;
         let mark = text.as_bytes()[begin];
         let mut c = Cursor::new(text, begin, last).flat(self.is_flat);
         let Ok(marks) = c.run_of(MARKS_MAX, |byte| byte == mark) else {
-            self.pay(&c);
+            self.charge(&c);
             return Step::Wait;
         };
         let behind = c.at();
         let may_be = self.line.is_blank() && marks.len() >= 3 && !self.is_closed;
-        let mut found = Found::default();
+        let mut found = ParsedCalls::default();
         let result = if may_be {
             fence::read(&mut c, marks, &self.tools, &mut found)
         } else {
-            Err(Stop::No)
+            Err(Stop::NoMatch)
         };
         self.is_flat |= c.is_unbalanced();
-        self.pay(&c);
+        self.charge(&c);
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
         }
@@ -44,7 +44,7 @@ impl Parser {
         self.go(behind)
     }
 
-    /// Reads a call that no token marks, at the beginning of a line.
+    /// Parses an untagged call at the beginning of a line.
     pub(super) fn open(&mut self, text: &str, last: bool) -> Step {
         let mut c = Cursor::new(text, self.at, last);
         if self.may_think && !self.has_thought && !self.out.has_content() {
@@ -64,17 +64,17 @@ impl Parser {
             Ok(None) => {}
             Ok(Some(step)) => return step,
             Err(_) => {
-                self.pay(&c);
+                self.charge(&c);
                 return Step::Wait;
             }
         }
-        let mut found = Found::default();
-        let result = bare::read(&mut c, &self.tools, &mut found);
-        self.pay(&c);
+        let mut found = ParsedCalls::default();
+        let result = untagged::read(&mut c, &self.tools, &mut found);
+        self.charge(&c);
         let seen = c.seen();
         let is_ours = result.is_ok() || last && found.begun.is_some();
         if is_ours && text[self.at..].starts_with('>') {
-            self.unhead();
+            self.retract_header();
         }
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
@@ -82,87 +82,91 @@ impl Parser {
         self.plain(text, seen)
     }
 
-    /// Steps over Functionary's header of words for everybody.
-    ///
+    /// Skips Functionary's header for text addressed to all.
     /// Its template ends with the mark of the first header, so that a text may begin with `all`
-    /// alone. Whether that is a header shows only where another follows with its mark, or by the
-    /// hint; until then it is a word.
+    /// alone. Whether that is a header shows only where another header with its mark follows, or by
+    /// the hint; until then it is content.
     fn header(&mut self, text: &str, c: &mut Cursor) -> Read<Option<Step>> {
-        if bare::everybody(c, ">>>")? {
-            self.unhead();
+        if untagged::skip_all_header(c, ">>>")? {
+            self.retract_header();
             if !self.line.is_blank() {
                 self.say("\n");
             }
-            return Ok(Some(self.for_everybody(c.at())));
+            return Ok(Some(self.take_all_header(c.at())));
         }
         let is_hinted = self.hint.is_some_and(|hint| hint.addresses);
-        let may_be = self.header == Header::Possible
+        let may_be = self.header == FunctionaryHeader::Possible
             && (is_hinted || !self.tools.is_empty())
             && !self.out.has_content()
             && !self.out.has_calls();
-        if !may_be || !bare::everybody(c, "")? {
+        if !may_be || !untagged::skip_all_header(c, "")? {
             return Ok(None);
         }
         let is_certain = is_hinted || c.take(markers::CONTENT)?;
         if is_certain {
-            return Ok(Some(self.for_everybody(c.at())));
+            return Ok(Some(self.take_all_header(c.at())));
         }
         self.line.addresses();
         let step = self.plain(text, c.at());
-        self.header = Header::Said;
+        self.header = FunctionaryHeader::Said;
         Ok(Some(step))
     }
 
-    /// Begins with words for everybody.
-    pub(super) fn for_everybody(&mut self, at: usize) -> Step {
-        self.header = Header::Passed;
+    /// Begins text addressed to all.
+    pub(super) fn take_all_header(&mut self, at: usize) -> Step {
+        self.header = FunctionaryHeader::Passed;
         self.line.restart();
         self.line.addresses();
         self.go(at)
     }
 
-    /// Takes back that the first line was said: it was a header.
-    fn unhead(&mut self) {
-        let header = std::mem::replace(&mut self.header, Header::Passed);
-        if matches!(header, Header::Said | Header::WithWords) {
-            self.out.unhead(header == Header::WithWords);
+    /// Reclassifies the first line, already emitted as content, as a header.
+    fn retract_header(&mut self) {
+        let header = std::mem::replace(&mut self.header, FunctionaryHeader::Passed);
+        if matches!(
+            header,
+            FunctionaryHeader::Said | FunctionaryHeader::WithWords
+        ) {
+            self.out
+                .retract_header(header == FunctionaryHeader::WithWords);
         }
     }
 
-    /// Settles what may be a call in the open; `None` where it is none.
+    /// Decides about a possible untagged call; `None` where it is none.
     fn likely(
         &mut self,
         text: &str,
         result: Read<Certainty>,
-        found: Found,
+        found: ParsedCalls,
         last: bool,
     ) -> Option<Step> {
         match result {
-            Err(Stop::More) if !last => Some(Step::Wait),
+            Err(Stop::NeedsMore) if !last => Some(Step::Wait),
             Ok(_) if found.calls.is_empty() => None,
             Ok(certainty) => Some(self.accept(text, found.calls, certainty, found.end)),
-            Err(Stop::More) => {
+            Err(Stop::NeedsMore) => {
                 let rest = &text[self.at..];
                 let is_ours = found.begun.is_some()
-                    || call::begun_name(rest)
+                    || call::partial_name(rest)
                         .is_some_and(|name| self.tools.resolve(name).is_some());
-                // A fence that is not closed may have been cut with the call in it, and goes on in
-                // the next answer.
+                // An unclosed fence may have been truncated together with the call in it, and
+                // continues in the next answer.
                 let is_alone = self.out.is_empty() && behind_fence(rest).is_none_or(str::is_empty);
                 if is_ours && found.calls.is_empty() && (found.is_marked || is_alone) {
                     return Some(self.cut_off(text, found.begun));
                 }
-                // Its end is missing, so nobody knows what else lies within; once is enough.
+                // Its end is missing, so what else lies within it is unknown; one such search is
+                // enough.
                 self.is_closed = true;
                 None
             }
-            Err(Stop::No) => None,
+            Err(Stop::NoMatch) => None,
         }
     }
 }
 
-/// Returns the words behind the fence that a text begins with, or nothing where it begins with none
-/// that is closed.
+/// Returns the text after the fence that a text begins with; `None` where it begins with no closed
+/// fence.
 fn behind_fence(text: &str) -> Option<&str> {
     let mark = text
         .chars()

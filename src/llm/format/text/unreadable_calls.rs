@@ -1,6 +1,5 @@
-//! Marked calls that nobody can read: half-quoted, with comments, in a form of the model's own. An
-//! answer that ends with nothing done must not pass for one that is done, so the model is told to
-//! write the call again.
+//! Marked calls that cannot be parsed: half-quoted, with comments, or in a form of the model's own.
+//! An answer that did nothing must not count as done, so the model is told to write the call again.
 
 use super::Call;
 use super::cursor::Cursor;
@@ -8,32 +7,32 @@ use super::markers;
 use super::openers;
 use super::openers::Opener;
 use super::parser::Incomplete;
-use super::parser::Part;
+use super::parser::IncompletePart;
 use super::tools::Tools;
 
-/// How much of it is looked at, in bytes.
+/// How much of the block is kept, in bytes.
 const MAX: usize = 2048;
-/// Llama's mark of calls, and of code for an interpreter, which is no tool of ours.
+/// Llama's mark of calls, and of code for an interpreter, for which there is no tool.
 const PYTHON: &str = "<|python_tag|>";
 
-/// The beginning of such a block.
+/// The beginning of a block that could not be parsed.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct UnreadableBlock {
     head: String,
-    /// How long all of the text is that came since, in bytes.
+    /// Length of all text received since, in bytes.
     len: usize,
-    /// Where what is between the tags begins.
+    /// Where the contents between the tags begin.
     behind: usize,
     closers: &'static [&'static str],
-    /// Nothing stands before it in its line.
+    /// It begins its line.
     begins_line: bool,
-    /// What was read as calls since.
+    /// The source texts of calls parsed since.
     since: Vec<String>,
 }
 
-impl Unread {
-    /// Begins with what there is from the opener on, which ends at `behind`; `None` where that
-    /// marks no call.
+impl UnreadableBlock {
+    /// Starts with the text from the opener on, which ends at `behind`; `None` where the opener
+    /// does not mark calls.
     pub(super) fn new(
         text: &str,
         behind: usize,
@@ -64,7 +63,7 @@ impl Unread {
         Some(unread)
     }
 
-    /// Takes more of the text.
+    /// Adds more of the text.
     pub(super) fn add(&mut self, text: &str) {
         let room = if self.len == self.head.len() {
             MAX.saturating_sub(self.len)
@@ -75,20 +74,20 @@ impl Unread {
         self.len += text.len();
     }
 
-    /// Forgets the last bytes: they are no part of the answer.
-    pub(super) fn take_back(&mut self, n: usize) {
+    /// Removes the last bytes: they are not part of the answer.
+    pub(super) fn remove_last(&mut self, n: usize) {
         self.head
             .truncate(self.len.saturating_sub(n).min(self.head.len()));
     }
 
-    /// Notes what was read as calls behind its beginning.
+    /// Records calls parsed after its beginning.
     pub(super) fn note(&mut self, calls: &[Call]) {
         self.since
             .extend(calls.iter().map(|call| call.name.clone()));
     }
 
-    /// Returns what it calls, once all of the answer is there; `None` where it is talk, or was read
-    /// after all.
+    /// Returns the suspected call once the answer is complete; `None` where it is prose, or was
+    /// parsed after all.
     pub(super) fn settle(self, tools: &Tools) -> Option<Incomplete> {
         let inner = self.head.get(self.behind..)?;
         let end = self
@@ -114,12 +113,12 @@ impl Unread {
         };
         let text = self.head[..self.behind + body.len()].to_owned();
         let is_one = is_code && self.since.is_empty() || is_call && !tells_of_tool;
-        // Who goes on behind it does not wait for its result.
+        // A model that writes on after it does not wait for its result.
         let is_last = is_noise(behind) && self.len == self.head.len();
         let part = if is_last {
-            Part::Unreadable
+            IncompletePart::Unreadable
         } else {
-            Part::Unclear
+            IncompletePart::Unclear
         };
         is_one.then(|| Incomplete {
             part,
@@ -129,7 +128,7 @@ impl Unread {
     }
 }
 
-/// Returns whether a text is nothing but tokens that say nothing.
+/// Returns whether a text consists only of meaningless tokens.
 fn is_noise(text: &str) -> bool {
     let mut c = Cursor::new(text, 0, true);
     loop {
@@ -152,20 +151,20 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Returns whether a text is code rather than a sentence about the mark of it.
+/// Returns whether a text is code rather than a sentence about the mark.
 fn is_program(text: &str) -> bool {
     text.contains(['=', '(']) || text.starts_with("import ") || text.starts_with("from ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::corpus::LS;
-    use super::super::corpus::check;
-    use super::super::corpus::tools;
+    use super::super::format_corpus::LS;
+    use super::super::format_corpus::check;
+    use super::super::format_corpus::tools;
     use super::super::parse;
-    use super::Part;
+    use super::IncompletePart;
 
-    /// A closing token at the very end says nothing.
+    /// A closing token at the very end means nothing.
     fn said(text: &str) -> String {
         text.trim_end()
             .trim_end_matches("</tool_call>")
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marked_call_that_nobody_can_read_is_reported() {
+    fn an_unparsable_marked_call_is_reported() {
         for (text, content) in [
             (
                 r#"<tool_call>{{"name": "bash", "arguments": {{"command": "ls"}}}}</tool_call>"#,
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn code_for_an_interpreter_is_a_call_that_nobody_can_read() {
+    fn interpreter_code_is_an_unparsable_call() {
         for text in [
             "<|python_tag|>import os\nos.system(\"x\")",
             "I look.\n<|python_tag|>print('...')<|eom_id|>",
@@ -224,7 +223,7 @@ mod tests {
             let incomplete = found.incomplete.expect("something is missing");
             assert_eq!(
                 (incomplete.part, incomplete.name, found.calls.len()),
-                (Part::Unreadable, None, 0),
+                (IncompletePart::Unreadable, None, 0),
                 "{text}"
             );
         }
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn with_words_behind_it_a_call_that_nobody_can_read_only_looks_like_one() {
+    fn an_unparsable_call_with_text_after_it_is_only_unclear() {
         for text in [
             "Before, it wrote:\n\n<tool_call>{{\"name\": \"bash\", \"arguments\": {}}}</tool_call>\n\nNow the braces are single.",
             "<tool_call>{{\"name\": \"bash\"}}</tool_call> Let me wait.",
@@ -248,14 +247,14 @@ mod tests {
                 .expect("looks like one");
             assert_eq!(
                 (incomplete.part, incomplete.name.as_deref()),
-                (Part::Unclear, Some("bash")),
+                (IncompletePart::Unclear, Some("bash")),
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn talk_of_the_tag_is_talk() {
+    fn a_mentioned_tag_is_content() {
         for text in [
             "The <tool_call> tag is put around calls of bash.",
             "<tool_call> is the tag. bash is a tool.",
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_after_all_is_not_reported() {
+    fn calls_parsed_later_are_not_reported() {
         let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
         let text = format!("<tool_call>{{{call}}}</tool_call>\n<tool_call>{call}</tool_call>");
         check(

@@ -1,15 +1,14 @@
-//! What looks like a call in an answer and is none, in no form that is known: the model is asked
-//! about it once in a task.
-//!
-//! Nothing is carried out by this, so it need not know more than the two things that nobody writes
-//! by chance: an object that names a tool beside its arguments, and the name of a tool with a value
-//! for each argument that it must have.
+//! Detects what looks like a call but matches no known form: the model is asked about it once per
+//! task.
+//! Nothing is executed because of this, so it only needs two patterns that are improbable by
+//! chance: an object that names a tool beside its arguments, and the name of a tool with a value
+//! for each required argument.
 
 use super::tools::Tools;
 
-/// How far behind the name of a tool its arguments stand, in bytes.
+/// How far after the name of a tool its arguments may stand, in bytes.
 const NEAR: usize = 600;
-/// What the object of a call has for its tool, and for its arguments.
+/// The fields of a call's object for its tool, and for its arguments.
 const NAMES: [&str; 5] = ["name", "tool", "function", "tool_name", "action"];
 const ARGUMENTS: [&str; 6] = [
     "arguments",
@@ -20,10 +19,10 @@ const ARGUMENTS: [&str; 6] = [
     "action_input",
 ];
 
-/// Returns the tool that the beginning of an answer seems to call, be it none of ours.
+/// Returns the tool that the beginning of an answer seems to call, known or not.
 pub(super) fn named(head: &str, tools: &Tools) -> Option<String> {
     let head = &without_code_in_lines(head);
-    // A schema tells of a tool.
+    // A schema describes a tool.
     if head.contains("\"properties\"") || tools.is_empty() {
         return None;
     }
@@ -34,8 +33,8 @@ pub(super) fn named(head: &str, tools: &Tools) -> Option<String> {
     })
 }
 
-/// Returns the tool that an agent's turn names which has no object for its arguments: `Action:
-/// bash` above `Action Input: ls`.
+/// Returns the tool named in a `ReAct` step without an object of arguments: `Action: bash` above
+/// `Action Input: ls`.
 fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
     let mut lines = head.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = lines.find_map(|line| line.strip_prefix("Action:"))?;
@@ -45,7 +44,7 @@ fn acted<'t>(head: &str, tools: &'t Tools) -> Option<&'t str> {
         .and_then(|_| tools.resolve(name))
 }
 
-/// Returns a text without the code within its lines, which is spoken of.
+/// Removes inline code from a text, where names are only mentioned.
 fn without_code_in_lines(text: &str) -> String {
     let outside = |line: &str| {
         let parts: Vec<&str> = line.split('`').collect();
@@ -77,7 +76,7 @@ fn in_object(head: &str, tools: &Tools) -> Option<String> {
             .filter_map(value)
             .find_map(|name| tools.resolve(name))
     };
-    // Of another tool only the words that models are taught count.
+    // For another tool only the field names that models are taught count.
     let other = || {
         NAMES[..2]
             .iter()
@@ -121,8 +120,8 @@ fn is_field(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Part;
-    use super::super::corpus::tools;
+    use super::super::IncompletePart;
+    use super::super::format_corpus::tools;
     use super::super::parse;
 
     #[track_caller]
@@ -138,13 +137,13 @@ mod tests {
             .map(|incomplete| (incomplete.part, incomplete.name));
         assert_eq!(
             unclear,
-            name.map(|name| (Part::Unclear, Some(name.to_owned()))),
+            name.map(|name| (IncompletePart::Unclear, Some(name.to_owned()))),
             "{text}"
         );
     }
 
     #[test]
-    fn what_names_a_tool_with_its_arguments_looks_like_a_call() {
+    fn a_tool_name_with_its_arguments_looks_like_a_call() {
         for text in [
             "<read_file>\n<path>c.txt</path>\n</read_file>",
             "{\"read_file\": {\"path\": \"a\"}}",
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is_not_asked_about() {
+    fn other_text_does_not_look_like_a_call() {
         for text in [
             "The tag <read_file> takes a path.",
             "`read_file` reads a file; its `path` is the one to read.",

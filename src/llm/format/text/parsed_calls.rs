@@ -1,32 +1,32 @@
-//! What all families share: what they know, and what they found.
+//! What all parsers share: their results and the arguments they all read.
 
 use serde_json::Value;
 
 use super::call;
 use super::call::Call;
-use super::call::Form;
+use super::call::CallForm;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::exact;
 use super::json;
+use super::long_numbers;
 use super::tools::Tools;
 
-/// What a block of text turned out to hold.
+/// The calls found in a block of text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ParsedCalls {
     pub(super) calls: Vec<Call>,
-    /// Where the last whole call ends.
+    /// Where the last complete call ends.
     pub(super) end: usize,
-    /// The tool of a call that has begun.
+    /// The tool of a call that is still incomplete.
     pub(super) begun: Option<String>,
-    /// Its arguments stand between tags, so that nobody knows where it ends but by its own end.
+    /// Its arguments are between tags, so only its own closing tag shows where it ends.
     pub(super) is_tagged: bool,
-    /// Its form has a mark of its own, though no token.
+    /// Its form has a distinctive mark, though not a token.
     pub(super) is_marked: bool,
 }
 
-impl Found {
+impl ParsedCalls {
     pub(super) fn push(&mut self, calls: impl IntoIterator<Item = Call>, end: usize) {
         let before = self.calls.len();
         self.calls.extend(calls);
@@ -38,29 +38,29 @@ impl Found {
     }
 }
 
-/// Notes the tool that a call names; without one that may be called this is no call.
-pub(super) fn name(written: &str, tools: &Tools, found: &mut Found) -> Read<String> {
-    let name = tools.called(written).ok_or(Stop::No)?;
+/// Records the tool that a call names; `NoMatch` where no such tool may be called.
+pub(super) fn name(written: &str, tools: &Tools, found: &mut ParsedCalls) -> Read<String> {
+    let name = tools.called(written).ok_or(Stop::NoMatch)?;
     found.begun = Some(name.to_owned());
     Ok(name.to_owned())
 }
 
-/// Reads arguments as a JSON object and returns them; valid ones byte for byte.
+/// Parses arguments as a JSON object and returns them; valid ones byte for byte.
 pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
     c.spaces();
     let fenced = c.take("```json")? || c.take("```")?;
     c.spaces();
     let begin = c.at();
-    // Depth 1: at the end of the text nobody knows whether more arguments would have come.
+    // Depth 1: at the end of the text it is unknown whether more arguments would have followed.
     let value = json::value(c, 1)?;
     let text = c.since(begin);
     let arguments =
         if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
             text.to_owned()
         } else {
-            exact::write(&call::arguments(&value).ok_or(Stop::No)?)
+            long_numbers::write(&call::arguments(&value).ok_or(Stop::NoMatch)?)
         };
-    // Nothing encloses arguments, so these brackets open nothing.
+    // Nothing encloses arguments, so these brackets are unbalanced.
     c.run(|byte| byte == b'}')?;
     if fenced {
         let at = c.at();
@@ -72,8 +72,8 @@ pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
     Ok(arguments)
 }
 
-/// Steps over brackets behind a whole call that open nothing: models lose count of them.
-pub(super) fn superfluous(c: &mut Cursor, found: &mut Found) -> Read<()> {
+/// Skips unbalanced closing brackets after a complete call: models miscount them.
+pub(super) fn skip_extra_brackets(c: &mut Cursor, found: &mut ParsedCalls) -> Read<()> {
     if found.calls.is_empty() || found.end != c.at() {
         return Ok(());
     }
@@ -87,21 +87,32 @@ pub(super) fn superfluous(c: &mut Cursor, found: &mut Found) -> Read<()> {
     Ok(())
 }
 
-/// Reads an object, or a list of them, that holds name and arguments.
-pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses an object, or a list of them, that contains name and arguments.
+pub(super) fn objects(
+    c: &mut Cursor,
+    form: CallForm,
+    tools: &Tools,
+    found: &mut ParsedCalls,
+) -> Read<()> {
     let begin = c.at();
     let value = json::value(c, 0)?;
     let value = match value {
-        Value::String(text) => call::unwritten(&text, 0).ok_or(Stop::No)?,
+        Value::String(text) => call::embedded_value(&text, 0).ok_or(Stop::NoMatch)?,
         other => other,
     };
     let text = c.since(begin);
-    // The end of the text closed it: without arguments nobody knows whether some would have come.
+    // The end of the text closed it: without arguments it is unknown whether some would have
+    // followed.
     let is_cut =
         text.starts_with(['{', '[']) && !text.ends_with(['}', ']']) && c.peek_or_end()?.is_none();
-    let calls = call::calls(text, &value, if is_cut { Form::Cut } else { form }, tools);
+    let calls = call::calls(
+        text,
+        &value,
+        if is_cut { CallForm::Cut } else { form },
+        tools,
+    );
     if is_cut && calls.is_empty() {
-        return Err(Stop::More);
+        return Err(Stop::NeedsMore);
     }
     found.push(calls, c.at());
     Ok(())

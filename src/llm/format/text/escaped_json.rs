@@ -1,8 +1,6 @@
-//! Objects whose quotes are escaped, as if they stood within a string, once or more often:
-//! `{\"path\": \"a\"}`.
-//!
-//! No object of JSON begins so, thus nothing that is well-formed is changed, whatever backslashes
-//! its texts have.
+//! Objects whose quotes are escaped as if within a string, once or more: `{\"path\": \"a\"}`.
+//! No JSON object begins like this, so nothing well-formed is changed, however many backslashes its
+//! strings contain.
 
 use serde_json::Value;
 
@@ -11,10 +9,10 @@ use super::cursor::Read;
 use super::cursor::Stop;
 use super::json;
 
-/// So many backslashes before a quote are more than any model writes: three times escaped.
+/// Most backslashes before a quote: escaped three times, more than any model writes.
 const MAX_SLASHES: usize = 7;
 
-/// Reads such an object; `None`, with nothing passed, where it is written as objects are.
+/// Parses such an object; `None`, consuming nothing, where its quotes are not escaped.
 pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Option<Value>> {
     let begin = c.at();
     let Some(n_slashes) = slashes(c)? else {
@@ -22,18 +20,18 @@ pub(super) fn object(c: &mut Cursor, depth: usize) -> Read<Option<Value>> {
         return Ok(None);
     };
     if n_slashes > MAX_SLASHES || !(n_slashes + 1).is_power_of_two() {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     c.go(begin);
-    to_its_end(c, (n_slashes + 1).ilog2())?;
+    skip_object(c, (n_slashes + 1).ilog2())?;
     let text = once(c.since(begin))?;
     json::value(&mut Cursor::new(&text, 0, true), depth + 1)
         .map(Some)
-        .map_err(|_| Stop::No)
+        .map_err(|_| Stop::NoMatch)
 }
 
-/// Returns how many backslashes stand before the first quote of an object; between its bracket and
-/// them there may be blanks, escaped or not.
+/// Counts the backslashes before the first quote of an object; between its bracket and them there
+/// may be whitespace, escaped or not.
 fn slashes(c: &mut Cursor) -> Read<Option<usize>> {
     c.expect("{")?;
     loop {
@@ -50,13 +48,13 @@ fn slashes(c: &mut Cursor) -> Read<Option<usize>> {
     }
 }
 
-/// Goes behind the bracket that ends the object here, all of which was escaped so often.
-fn to_its_end(c: &mut Cursor, n_layers: u32) -> Read<()> {
+/// Skips to after the bracket that closes the object here, which is escaped `n_layers` times.
+fn skip_object(c: &mut Cursor, n_layers: u32) -> Read<()> {
     let (mut depth, mut in_string, mut n_slashes) = (0_usize, false, 0_usize);
     loop {
         let character = c.next()?;
         match character {
-            '"' => in_string ^= is_quote(n_slashes, n_layers).ok_or(Stop::No)?,
+            '"' => in_string ^= is_quote(n_slashes, n_layers).ok_or(Stop::NoMatch)?,
             '{' | '[' if !in_string => depth += 1,
             '}' | ']' if !in_string => depth -= 1,
             _ => {}
@@ -68,14 +66,14 @@ fn to_its_end(c: &mut Cursor, n_layers: u32) -> Read<()> {
     }
 }
 
-/// Returns whether a quote behind so many backslashes begins or ends a text; `None` where it was
-/// not escaped as often as the others.
+/// Returns whether a quote after this many backslashes opens or closes a string; `None` where it is
+/// escaped less often than the others.
 fn is_quote(n_slashes: usize, n_layers: u32) -> Option<bool> {
     let left = (0..n_layers).try_fold(n_slashes, |left, _| (left % 2 == 1).then_some(left / 2))?;
     Some(left % 2 == 0)
 }
 
-/// Takes off one layer of escapes.
+/// Removes one layer of escapes.
 fn once(text: &str) -> Read<String> {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -88,7 +86,7 @@ fn once(text: &str) -> Read<String> {
         }
     }
     quoted.push('"');
-    serde_json::from_str(&quoted).map_err(|_| Stop::No)
+    serde_json::from_str(&quoted).map_err(|_| Stop::NoMatch)
 }
 
 #[cfg(test)]
@@ -97,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a value as JSON, and that into a string, so many times; without the quotes around it.
+    /// Encodes a value as JSON, and that as a string `n_layers` times, without the outer quotes.
     fn escaped(value: &Value, n_layers: usize) -> String {
         (0..n_layers).fold(value.to_string(), |text, _| {
             let quoted = Value::from(text).to_string();
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_however_often_it_was_escaped() {
+    fn an_object_is_parsed_however_often_it_was_escaped() {
         for value in [
             json!({"path": "a"}),
             json!({"a": "say \"no\" {", "b": ["}", {"c": "\\"}], "d": "C:\\new\\", "e": "é\n\t\u{1}", "f": 1}),
@@ -119,7 +117,7 @@ mod tests {
                 assert_eq!(c.at(), text.len());
                 assert_eq!(
                     object(&mut Cursor::new(&text[..text.len() - 1], 0, false), 0),
-                    Err(Stop::More),
+                    Err(Stop::NeedsMore),
                     "{text}"
                 );
             }
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_as_objects_are_is_left_to_others() {
+    fn unescaped_objects_are_left_to_the_json_parser() {
         for text in [
             r#"{"a": "\\\"b\\\""}"#,
             "{}",
@@ -148,7 +146,7 @@ mod tests {
         for text in [r#"{\"a": 1}"#, r#"{\"a\": "b"}"#, r#"{\\"a\\": 1}"#] {
             assert_eq!(
                 object(&mut Cursor::new(text, 0, true), 0),
-                Err(Stop::No),
+                Err(Stop::NoMatch),
                 "{text}"
             );
         }

@@ -1,35 +1,35 @@
-//! An answer that goes on with a call of the answer before, which was cut: the end of a call by
-//! itself is none, and no answer either.
+//! Detects an answer that only continues a truncated call of the answer before: the end of a call
+//! is neither a call nor an answer.
 
 use serde::de::IgnoredAny;
 
 use super::text;
-use super::text::Part;
+use super::text::IncompletePart;
 use super::text::Tools;
 
-/// Said to a model that wrote one.
-pub const TAIL: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
+/// The message for a model that wrote one.
+pub const TAIL_NOTICE: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
                         carried out. Make the whole call again, shorter: several small calls instead of one long one.";
 
-/// Returns whether `rest` only goes on with a call that the server reports: it makes a whole object
-/// of `arguments`, which are half of one.
+/// Returns whether `rest` only continues a call reported by the server: appended to `arguments`, an
+/// incomplete object, it completes them.
 pub fn ends_arguments(arguments: &str, rest: &str) -> bool {
     let whole = arguments.to_owned() + rest;
     let mut values = serde_json::Deserializer::from_str(&whole).into_iter::<IgnoredAny>();
-    // With nothing begun an object is an answer like any other.
+    // Where nothing was begun, an object is an answer like any other.
     arguments.trim_start().starts_with('{')
         && matches!(values.next(), Some(Ok(_)))
         && values.byte_offset() > arguments.len()
 }
 
-/// Returns whether `rest` only goes on with `half`, whose last call has no end: together they are a
-/// call, or `rest` ends one that it never began.
+/// Returns whether `rest` only continues `half`, whose last call is unterminated: together they
+/// form a call, or `rest` ends one that it never began.
 pub fn is_tail(half: &str, rest: &str, tools: &Tools) -> bool {
     let whole = text::parse(&(half.to_owned() + rest), tools, None);
     let is_call = !whole.calls.is_empty()
         || whole
             .incomplete
-            .is_some_and(|incomplete| incomplete.part == Part::Unreadable);
+            .is_some_and(|incomplete| incomplete.part == IncompletePart::Unreadable);
     is_call || ends_what_it_never_began(rest)
 }
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_two_answers_is_seen_in_every_form() {
+    fn a_call_split_over_two_answers_is_detected_in_every_form() {
         for whole in [
             "I will.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tool_call>",
             "<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</tool>",
@@ -84,7 +84,7 @@ mod tests {
             check(half, rest, true);
             check(half, "I cannot write all of that in one call.", false);
         }
-        // It may not fit to the byte, and words may follow.
+        // It may not fit to the byte, and text may follow.
         check(
             "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
             " -l\"}\n</tool_call>",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_in_two_answers_are_seen() {
+    fn arguments_split_over_two_answers_are_detected() {
         let half = "{\"path\": \"a\", \"content\": \"half a fi";
         assert!(ends_arguments(half, "le\"}"));
         assert!(ends_arguments(half, "le\"}}\n</tool_call>"));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_in_two_answers_is_none() {
+    fn an_example_split_over_two_answers_is_no_call() {
         let half = "Example:\n```\n<tool_call>\n{\"name\": \"bash\", ";
         check(
             half,

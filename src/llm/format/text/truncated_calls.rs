@@ -1,14 +1,14 @@
-//! What was cut off is never carried out, wherever it was cut: half a value may be a file's half.
+//! Tests that a truncated call is never executed, wherever it was cut: half a value may be half a
+//! file.
 
-use super::corpus::FORMATS;
-use super::corpus::LS;
-use super::corpus::check;
-use super::corpus::tools;
+use super::format_corpus::FORMATS;
+use super::format_corpus::LS;
+use super::format_corpus::check;
+use super::format_corpus::tools;
 use super::*;
 use podbay_soak as soak;
 
-/// Returns calls of `bash` with this command, in each of the forms whose arguments stand between
-/// tags.
+/// Returns calls of `bash` with this command, in each form that puts arguments between tags.
 fn calls(value: &str) -> Vec<String> {
     let mut all = Vec::new();
     for line in ["", "\n"] {
@@ -39,7 +39,7 @@ fn calls(value: &str) -> Vec<String> {
 }
 
 #[test]
-fn half_a_file_about_calls_is_not_written() {
+fn a_truncated_file_about_calls_is_not_written() {
     let names = [
         "hermes, qwen",
         "qwen3-coder, nemotron 3",
@@ -67,7 +67,7 @@ fn half_a_file_about_calls_is_not_written() {
             assert!(whole.calls[0].arguments.contains("is all."), "{text}");
             for (at, _) in soak::sample(text.char_indices(), 10) {
                 let parsed = parse(&text[..at], &tools(), None);
-                // Of the very last tag a part is enough where pairs say where the values end.
+                // A part of the very last tag is enough where pairs mark the ends of values.
                 let is_whole = text.contains("<arg_key>")
                     && text[at..].len() < "</tool_call>".len()
                     && parsed.calls == whole.calls;
@@ -87,7 +87,7 @@ fn half_a_file_about_calls_is_not_written() {
 }
 
 #[test]
-fn a_tagged_call_without_its_own_end_is_cut_off() {
+fn a_tagged_call_without_a_closing_tag_is_truncated() {
     let call = "<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>";
     for text in [
         format!("<tool_call>\n{call}"),
@@ -131,7 +131,7 @@ fn a_tagged_call_without_its_own_end_is_cut_off() {
 }
 
 #[test]
-fn a_list_of_calls_that_ends_where_it_begins_is_cut_off() {
+fn an_empty_list_of_calls_at_the_end_is_truncated() {
     let kimi = "<|tool_calls_section_begin|><|tool_call_begin|>";
     let deepseek = "<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}><\u{ff5c}tool\u{2581}call\u{2581}begin\u{ff5c}>";
     let dsml = "<\u{ff5c}DSML\u{ff5c}function_calls>\n<\u{ff5c}DSML\u{ff5c}invoke name=";
@@ -153,7 +153,7 @@ fn a_list_of_calls_that_ends_where_it_begins_is_cut_off() {
 }
 
 #[test]
-fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
+fn a_final_mark_begins_a_call_only_at_the_beginning_of_a_line() {
     let ends = |text: &str| {
         parse(text, &tools(), None)
             .incomplete
@@ -187,7 +187,7 @@ fn a_mark_at_the_end_of_a_text_begins_a_call_where_a_line_begins_with_it() {
 }
 
 #[test]
-fn half_an_end_behind_a_call_is_no_word() {
+fn a_partial_closing_token_after_a_call_is_not_content() {
     let kimi = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|>";
     let harmony = "<|channel|>commentary to=functions.bash<|message|>{\"command\": \"ls -l\"}";
     for (call, end) in [(kimi, "<|tool_calls_section_end|>"), (harmony, "<|call|>")] {

@@ -1,18 +1,18 @@
-//! Where a call stands decides whether it is one, and no word around it.
+//! Tests that position decides whether a call counts, not the words around it.
 
-use super::corpus::FORMATS;
-use super::corpus::Format;
-use super::corpus::LS;
-use super::corpus::READ;
-use super::corpus::check;
-use super::corpus::read;
-use super::corpus::tools;
+use super::format_corpus::FORMATS;
+use super::format_corpus::Format;
+use super::format_corpus::LS;
+use super::format_corpus::READ;
+use super::format_corpus::check;
+use super::format_corpus::read;
+use super::format_corpus::tools;
 use super::*;
 use podbay_soak as soak;
 
 const BARE: &str = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
 
-/// Words of any kind before a call: whoever explains, forbids, quotes or announces writes them.
+/// Various words before a call: an explanation, a prohibition, a quote, an announcement.
 const WORDS: [&str; 12] = [
     "I look.\n",
     "Never run this:\n",
@@ -28,7 +28,7 @@ const WORDS: [&str; 12] = [
     "A call looks like this:\n\n",
 ];
 
-/// Returns the formats whose calls begin with a token, which counts anywhere in a line.
+/// Returns the formats whose calls begin with a token, which counts anywhere on a line.
 fn marked() -> Vec<&'static Format> {
     let is_marked = |format: &&Format| {
         format.one.starts_with(['<', ']'])
@@ -54,13 +54,13 @@ fn is_unclear(text: &str) {
     );
     assert_eq!(
         unclear,
-        Some((Part::Unclear, Some("bash".to_owned()))),
+        Some((IncompletePart::Unclear, Some("bash".to_owned()))),
         "{text}"
     );
 }
 
 #[test]
-fn a_marked_call_counts_wherever_it_stands_outside_of_code() {
+fn a_marked_call_counts_anywhere_outside_of_code() {
     for format in marked() {
         for words in soak::sample(WORDS, 4) {
             let text = format!("{words}{}", format.one);
@@ -178,7 +178,7 @@ fn an_unmarked_call_counts_only_alone() {
 }
 
 #[test]
-fn a_call_in_a_fence_counts_only_where_the_fence_is_all() {
+fn a_call_in_a_fence_counts_only_as_the_whole_answer() {
     let tagged = format!("<tool_call>{BARE}</tool_call>");
     for (word, call) in [
         ("json", BARE),
@@ -219,7 +219,7 @@ fn a_call_in_a_fence_counts_only_where_the_fence_is_all() {
 }
 
 #[test]
-fn half_a_call_in_a_fence_is_cut_off_only_where_the_fence_is_all() {
+fn a_truncated_call_in_a_fence_counts_only_as_the_whole_answer() {
     let half = "```xml\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</tool_call>\n```";
     for (before, behind) in [
         ("It writes:\n\n", ""),
@@ -237,18 +237,18 @@ fn half_a_call_in_a_fence_is_cut_off_only_where_the_fence_is_all() {
     assert!(
         parse(half, &tools(), None)
             .incomplete
-            .is_some_and(|incomplete| incomplete.part == Part::Call)
+            .is_some_and(|incomplete| incomplete.part == IncompletePart::Call)
     );
 }
 
 #[test]
-fn text_before_the_bare_end_of_a_thought_is_thought_whatever_it_holds() {
+fn text_before_an_unopened_thought_end_is_a_thought() {
     for format in FORMATS.iter().filter(|format| format.one.starts_with('<')) {
         for gap in ["", " ", "\n\n"] {
             let text = format!("I list\nthe files.</think>{gap}{}", format.one);
             check(format.name, &text, "", "I list\nthe files.", &[LS], None);
         }
-        // Calls that it weighed are none, where something came of it.
+        // Calls considered in a thought do not count where an answer or call follows.
         for (behind, calls) in [("No.", vec![]), (READ_CALL, vec![READ])] {
             let text = format!("I could {} or not.</think>{behind}", format.one);
             let parsed = read(&text, None);
@@ -266,7 +266,7 @@ fn text_before_the_bare_end_of_a_thought_is_thought_whatever_it_holds() {
                 parsed.1
             );
         }
-        // Where nothing did they are all that there is.
+        // Where nothing follows they count.
         assert_eq!(
             read(&format!("I do it: {}</think>\n", format.one), None).2,
             [LS],
@@ -289,8 +289,7 @@ fn text_before_the_bare_end_of_a_thought_is_thought_whatever_it_holds() {
             None,
         );
     }
-    // One that stands in code ends nothing, nor does one behind a thought that has its own
-    // beginning.
+    // One within code ends nothing, nor does one after a thought with its own opening token.
     for text in [
         "It is written `</think>`.",
         "```\n</think>\n```\n\nends it.",
@@ -311,7 +310,7 @@ const READ_CALL: &str =
     "<tool>{\"tool\":\"read_file\",\"params\":{\"path\":\"a b.txt\",\"limit\":5}}</tool>";
 
 #[test]
-fn calls_in_thoughts_count_only_if_nothing_else_came_of_them() {
+fn calls_in_thoughts_count_only_if_nothing_follows() {
     let call = FORMATS[0].one;
     check(
         "alone",

@@ -1,23 +1,24 @@
-//! Reads `{"answer": "..."}` and `{"tool": "...", ...}` while they are being written, so that
-//! people see text and never raw JSON.
+//! Reads `{"answer": "..."}` and `{"tool": "...", ...}` while they stream in, so that users see
+//! text instead of raw JSON.
 
-/// What a piece of the answer brought to light.
+/// What a piece of the answer contained.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum AnswerPiece {
     /// More of the answer's text.
     Text(String),
-    /// The name of the tool that is being called, whole.
+    /// The complete name of the called tool.
     Tool(String),
 }
 
-/// Follows one answer. Linear: each character is looked at once.
+/// Parses one answer incrementally, in linear time.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct JsonAnswerReader {
     state: State,
-    /// The string being read: a key, or a tool's name. Bounded, because no key we look for is long.
+    /// The string being read: a key or a tool's name. Bounded, because every key we look for is
+    /// short.
     held: String,
     escape: Option<String>,
-    /// First half of a character written as two `\u` escapes.
+    /// First half of a surrogate pair written as two `\u` escapes.
     high: Option<u32>,
 }
 
@@ -30,7 +31,7 @@ enum State {
     AfterKey(Field),
     BeforeValue(Field),
     Value(Field),
-    /// The answer is not what was asked for: it is shown as it stands.
+    /// The answer is not in the requested form: it is shown unchanged.
     Prose,
     /// Nothing more to show.
     Hidden,
@@ -44,25 +45,25 @@ enum Field {
 
 const MAX_HELD: usize = 256;
 
-impl Reader {
-    /// Takes the next piece of the answer.
-    pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(Seen)) {
+impl JsonAnswerReader {
+    /// Parses the next piece of the answer.
+    pub(crate) fn feed(&mut self, piece: &str, mut on: impl FnMut(AnswerPiece)) {
         let mut text = String::new();
         for c in piece.chars() {
             self.next(c, &mut text, &mut on);
         }
         if !text.is_empty() {
-            on(Seen::Text(text));
+            on(AnswerPiece::Text(text));
         }
     }
 
-    fn next(&mut self, c: char, text: &mut String, on: &mut impl FnMut(Seen)) {
+    fn next(&mut self, c: char, text: &mut String, on: &mut impl FnMut(AnswerPiece)) {
         let space = matches!(c, ' ' | '\t' | '\n' | '\r');
         self.state = match self.state {
             State::Start if space => State::Start,
             State::Start if c == '{' => State::BeforeKey,
-            // A fence or a list: likely JSON in another dress, which is understood once it is
-            // whole.
+            // A fence or a list: likely JSON in another wrapping, which is parsed once it is
+            // complete.
             State::Start if matches!(c, '`' | '[' | '<') => State::Hidden,
             State::Start | State::Prose => {
                 text.push(c);
@@ -94,7 +95,7 @@ impl Reader {
             }
             State::Value(Field::Tool) => {
                 if self.string(c, None) {
-                    on(Seen::Tool(std::mem::take(&mut self.held)));
+                    on(AnswerPiece::Tool(std::mem::take(&mut self.held)));
                     State::Hidden
                 } else {
                     State::Value(Field::Tool)
@@ -106,7 +107,7 @@ impl Reader {
         };
     }
 
-    /// Takes a character within a string; returns whether it ended the string.
+    /// Processes one character within a string; returns whether it ended the string.
     fn string(&mut self, c: char, out: Option<&mut String>) -> bool {
         if let Some(mut escape) = self.escape.take() {
             escape.push(c);
@@ -169,11 +170,11 @@ mod tests {
 
     fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<String>) {
         let (mut text, mut tools) = (String::new(), Vec::new());
-        let mut reader = Reader::default();
+        let mut reader = JsonAnswerReader::default();
         for piece in pieces {
             reader.feed(piece, |seen| match seen {
-                Seen::Text(more) => text.push_str(&more),
-                Seen::Tool(name) => tools.push(name),
+                AnswerPiece::Text(more) => text.push_str(&more),
+                AnswerPiece::Tool(name) => tools.push(name),
             });
         }
         (text, tools)
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_shown_without_its_json() {
+    fn the_text_is_shown_without_the_json_around_it() {
         check(
             r#" { "answer" : "a\n\"b\" \u00e9\ud83e\udd80" } "#,
             "a\n\"b\" \u{e9}\u{1f980}",
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_shown_or_kept_back() {
+    fn unrequested_forms_are_shown_or_hidden() {
         check("Hello {\"answer\": 1}", "Hello {\"answer\": 1}", &[]);
         check("```json\n{}\n```", "", &[]);
         check(r#"{"thought": "x", "answer": "y"}"#, "", &[]);
@@ -221,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn broken_escapes_become_signs_of_it() {
+    fn broken_escapes_become_replacement_characters() {
         check(r#"{"answer": "\ud83e \uzzzz\q"}"#, " \u{fffd}q", &[]);
     }
 
     proptest! {
         #[test]
-        fn any_text_comes_out_as_it_was(text in ".{0,60}", step in 1_usize..9) {
+        fn any_text_round_trips_through_the_answer_reader(text in ".{0,60}", step in 1_usize..9) {
             let json = serde_json::to_string(&serde_json::json!({"answer": text})).expect("writes");
             let chars: Vec<char> = json.chars().collect();
             let pieces: Vec<String> = chars.chunks(step).map(|part| part.iter().collect()).collect();

@@ -1,21 +1,20 @@
-//! Calls as text that name no tool: written as calls, so that what is said about them can be said
-//! as their results.
+//! Calls as text that name an unknown tool: parsed as calls, so that the error is sent as their
+//! result.
 
 use super::text::Parsed;
 use super::text::Parser;
 use super::text::Tools;
 
-/// Reads a whole answer anew with `parser`, which takes any name where a token marks a call.
-/// `known` is what came of it with `tools` alone.
-///
-/// Returns nothing where no such call is in it, or one is cut off.
+/// Parses a whole answer again with `parser`, which accepts any name where a token marks a call.
+/// `known` is the result of parsing it with `tools` alone.
+/// Returns `None` where it contains no such call, or a truncated one.
 pub(crate) fn read(
     text: &str,
     mut parser: Parser,
     known: &Parsed,
     tools: &Tools,
 ) -> Option<Parsed> {
-    // A mark has one of these.
+    // Every mark contains one of these.
     if !text.contains(['<', '[', '>']) || tools.is_empty() {
         return None;
     }

@@ -1,25 +1,24 @@
-//! Where blocks end by their first closing token.
-//!
-//! A text may begin a block at every few bytes and end none of them, so that looking for each one's
-//! end would take as long as all of the text is. What was looked for once is kept, and going
-//! through the text once for each token is all that it costs.
+//! Finds where blocks end by their first closing token.
+//! A text may open a block at every few bytes and close none of them, so searching for each one's
+//! end separately would be quadratic. Results are cached, which costs one pass over the text per
+//! token.
 
-/// The places of closing tokens in a text that does not change.
+/// The positions of closing tokens in a text that does not change.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
-    /// Where each token stands next, from the place on from which it was looked for last; `None`:
-    /// nowhere.
+pub(super) struct BlockEnds {
+    /// The next position of each token, searched from the latest start; `None`: it does not occur
+    /// again.
     next: Vec<(&'static str, Option<usize>)>,
 }
 
-impl Ends {
-    /// Forgets all places: the text is another one.
+impl BlockEnds {
+    /// Forgets all positions: the text has changed.
     pub(super) fn clear(&mut self) {
         self.next.clear();
     }
 
-    /// Returns where the first of these tokens from `begin` on ends, and adds to `work` the bytes
-    /// that were looked at. Later calls may not begin before earlier ones.
+    /// Returns the end of the first of these tokens from `begin` on, and adds the number of
+    /// examined bytes to `work`. `begin` may not decrease between calls.
     pub(super) fn first(
         &mut self,
         text: &str,
@@ -62,10 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_is_looked_for_once() {
+    fn each_token_is_searched_for_once() {
         const CLOSERS: &[&str] = &["</a>", "</b>"];
         let text = format!("{}</b> </b>", "<a>".repeat(1000));
-        let (mut ends, mut work) = (Ends::default(), 0);
+        let (mut ends, mut work) = (BlockEnds::default(), 0);
         for begin in (0..3000).step_by(3) {
             assert_eq!(ends.first(&text, begin, CLOSERS, &mut work), Some(3004));
         }

@@ -1,4 +1,4 @@
-//! Arguments between marks that no text of a person has: Kimi K3 and `MiniMax` M3.
+//! Arguments between marks that never occur in ordinary text: Kimi K3 and `MiniMax` M3.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -7,25 +7,25 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::exact;
-use super::family;
-use super::family::Found;
+use super::long_numbers;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
 use super::tools::Tools;
 
-/// Stands before every tag of `MiniMax` M3.
+/// Precedes every tag of `MiniMax` M3.
 pub(super) const MINIMAX: &str = "]<]minimax[>[";
-/// The same, and what begins a tag.
+/// The same with the `<` of a tag.
 const MINIMAX_TAG: &str = "]<]minimax[>[<";
 /// Longest name of a tool or an argument with its attributes, in bytes.
 const MAX_NAME: usize = 256;
-/// Deeper values are no arguments of any tool.
+/// Deeper values are not arguments of any tool.
 const MAX_DEPTH: usize = 16;
 
-/// Reads Kimi's `NAME" index="1"<|sep|>`, arguments with the types that it names, and
-/// `<|close|>call<|sep|>`; `<|open|>call tool="` was passed.
-pub(super) fn kimi(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses Kimi's `NAME" index="1"<|sep|>`, arguments with the types given there, and
+/// `<|close|>call<|sep|>`; `<|open|>call tool="` is already consumed.
+pub(super) fn kimi(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let word = within(c, b'"')?;
-    let name = family::name(word, tools, found)?;
+    let name = parsed_calls::name(word, tools, found)?;
     within(c, b'<')?;
     c.expect("<|sep|>")?;
     let mut fields = Map::new();
@@ -50,18 +50,18 @@ pub(super) fn kimi(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
     found.push(
         [Call {
             name,
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );
     Ok(())
 }
 
-/// Reads `MiniMax`'s `"NAME">`, arguments whose tags are their names, and the call's end;
-/// `]<]minimax[>[<invoke name=` was passed.
-pub(super) fn minimax(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `MiniMax`'s `"NAME">`, arguments whose tags are their names, and the end of the call;
+/// `]<]minimax[>[<invoke name=` is already consumed.
+pub(super) fn minimax(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let word = within(c, b'>')?;
-    let name = family::name(word, tools, found)?;
+    let name = parsed_calls::name(word, tools, found)?;
     c.expect(">")?;
     let mut fields = Map::new();
     loop {
@@ -77,14 +77,15 @@ pub(super) fn minimax(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<
     found.push(
         [Call {
             name,
-            arguments: exact::write(&Value::Object(fields)),
+            arguments: long_numbers::write(&Value::Object(fields)),
         }],
         c.at(),
     );
     Ok(())
 }
 
-/// Reads the value behind a tag, and its end: a text, or elements, those called `item` a list.
+/// Parses the value after a tag, and its closing tag: text, or elements, where those named `item`
+/// form a list.
 fn value(
     c: &mut Cursor,
     key: &str,
@@ -101,7 +102,7 @@ fn value(
         return c.until(&closer).map(typed);
     }
     if depth > MAX_DEPTH {
-        return Err(Stop::No);
+        return Err(Stop::NoMatch);
     }
     let (mut items, mut fields) = (Vec::new(), Map::new());
     loop {
@@ -114,7 +115,7 @@ fn value(
             });
         }
         let key = tag(c)?;
-        let inner = value(c, key, false, &untold, depth + 1)?;
+        let inner = value(c, key, false, &guess_value, depth + 1)?;
         if key == "item" {
             items.push(inner);
         } else {
@@ -123,9 +124,9 @@ fn value(
     }
 }
 
-/// Returns what a text is meant to be of which no schema tells.
-fn untold(text: &str) -> Value {
-    exact::number(text)
+/// Guesses the type of a text without a schema.
+fn guess_value(text: &str) -> Value {
+    long_numbers::number(text)
         .or_else(|| {
             serde_json::from_str(text)
                 .ok()
@@ -134,7 +135,7 @@ fn untold(text: &str) -> Value {
         .unwrap_or_else(|| text.into())
 }
 
-/// Reads a tag and returns its name.
+/// Parses a tag and returns its name.
 fn tag<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     c.expect(MINIMAX_TAG)?;
     let name = within(c, b'>')?;
@@ -142,12 +143,12 @@ fn tag<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     Ok(name)
 }
 
-/// Returns what stands before a sign that must come in the same line; a text that ends within it
-/// decides nothing.
+/// Returns what precedes a byte that must come on the same line; needs more text where it ends
+/// before.
 fn within<'t>(c: &mut Cursor<'t>, sign: u8) -> Read<&'t str> {
     let text = c.run(|byte| byte != sign && byte != b'\n')?;
     match c.peek()? {
         byte if byte == sign && text.len() <= MAX_NAME => Ok(text),
-        _ => Err(Stop::No),
+        _ => Err(Stop::NoMatch),
     }
 }

@@ -1,8 +1,6 @@
-//! Whole numbers of any length, which a `serde_json::Value` cannot hold: it would make them nearly
-//! equal ones.
-//!
-//! Between reading and writing they are texts with a mark in front that no model's text has a use
-//! for.
+//! Integers of any length, which a `serde_json::Value` would round.
+//! Between parsing and serializing they are strings that begin with a noncharacter, which no model
+//! writes.
 
 use serde::Serialize;
 use serde::Serializer;
@@ -10,10 +8,10 @@ use serde::ser::SerializeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Stands in front of the digits: a noncharacter.
+/// Precedes the digits: a noncharacter.
 const MARK: char = '\u{fdd0}';
 
-/// Returns the value of a whole number that is too long for a machine's word.
+/// Returns the value of an integer that does not fit into 64 bits.
 pub(super) fn number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_whole = !digits.is_empty()
@@ -23,14 +21,14 @@ pub(super) fn number(text: &str) -> Option<Value> {
     (is_whole && is_long).then(|| Value::String(format!("{MARK}{text}")))
 }
 
-/// Returns a value as JSON, with the digits as they were written.
+/// Serializes a value as JSON, with the digits as they were written.
 pub(super) fn write(value: &Value) -> String {
-    serde_json::to_string(&Exact(value)).unwrap_or_else(|_| value.to_string())
+    serde_json::to_string(&ExactNumbers(value)).unwrap_or_else(|_| value.to_string())
 }
 
-struct Exact<'v>(&'v Value);
+struct ExactNumbers<'v>(&'v Value);
 
-impl Serialize for Exact<'_> {
+impl Serialize for ExactNumbers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::String(text) => match text
@@ -42,11 +40,11 @@ impl Serialize for Exact<'_> {
                     .serialize(serializer),
                 None => serializer.serialize_str(text),
             },
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Exact)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(ExactNumbers)),
             Value::Object(fields) => {
                 let mut object = serializer.serialize_map(Some(fields.len()))?;
                 for (key, value) in fields {
-                    object.serialize_entry(key, &Exact(value))?;
+                    object.serialize_entry(key, &ExactNumbers(value))?;
                 }
                 object.end()
             }

@@ -1,13 +1,13 @@
-//! String literals of Python: prefixes, escapes, and several that stand beside each other.
-//!
-//! Only what Python itself would read is read here. Models forget to escape quotes, and what they
-//! write then is for `json` to guess.
+//! Python string literals: prefixes, escapes, and concatenation of adjacent literals.
+//! Only what Python itself would accept is parsed here. Models forget to escape quotes, and what
+//! they write then is left to `json`.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
 
-/// Reads literals that make one text, in brackets or not; what can follow an argument must follow.
+/// Parses adjacent literals as one string, in parentheses or not; what can follow an argument must
+/// follow.
 pub(super) fn strings(c: &mut Cursor) -> Read<String> {
     let in_brackets = c.peek()? == b'(';
     if in_brackets {
@@ -33,11 +33,11 @@ pub(super) fn strings(c: &mut Cursor) -> Read<String> {
     if matches!(c.peek()?, b',' | b')' | b']' | b'}') {
         Ok(text)
     } else {
-        Err(Stop::No)
+        Err(Stop::NoMatch)
     }
 }
 
-/// Reads one literal; `f'…'` only where nothing is to be put into it.
+/// Parses one literal; `f'…'` only without a placeholder.
 fn literal(c: &mut Cursor) -> Read<String> {
     let prefix =
         c.ahead(|byte| matches!(byte, b'r' | b'R' | b'b' | b'B' | b'u' | b'U' | b'f' | b'F'));
@@ -50,7 +50,7 @@ fn literal(c: &mut Cursor) -> Read<String> {
         b'\'' if c.take("'''")? => "'''",
         b'"' if prefix.len() <= 2 => "\"",
         b'\'' if prefix.len() <= 2 => "'",
-        _ => return Err(Stop::No),
+        _ => return Err(Stop::NoMatch),
     };
     if quote.len() == 1 {
         c.next()?;
@@ -63,8 +63,8 @@ fn literal(c: &mut Cursor) -> Read<String> {
                 text.push(c.next()?);
             }
             '\\' => escape(c, &mut text)?,
-            '{' | '}' if is_format => return Err(Stop::No),
-            '\n' if quote.len() == 1 => return Err(Stop::No),
+            '{' | '}' if is_format => return Err(Stop::NoMatch),
+            '\n' if quote.len() == 1 => return Err(Stop::NoMatch),
             character => text.push(character),
         }
     }
@@ -96,7 +96,7 @@ fn escape(c: &mut Cursor, text: &mut String) -> Read<()> {
             }
             text.push(char::from_u32(n).unwrap_or('\u{fffd}'));
         }
-        // Python keeps the backslash of what is no escape.
+        // Python keeps the backslash of an unknown escape.
         other => {
             text.push('\\');
             text.push(other);
@@ -105,16 +105,16 @@ fn escape(c: &mut Cursor, text: &mut String) -> Read<()> {
     Ok(())
 }
 
-/// Reads a character by so many hexadecimal digits.
+/// Parses a character given by `n_digits` hexadecimal digits.
 fn code(c: &mut Cursor, n_digits: usize) -> Read<char> {
     let mut n = 0_u32;
     for _ in 0..n_digits {
-        let digit = char::from(c.peek()?).to_digit(16).ok_or(Stop::No)?;
+        let digit = char::from(c.peek()?).to_digit(16).ok_or(Stop::NoMatch)?;
         n = n.wrapping_mul(16).wrapping_add(digit);
         c.next()?;
     }
-    // Half of a character is none.
-    char::from_u32(n).ok_or(Stop::No)
+    // A lone surrogate is not a character.
+    char::from_u32(n).ok_or(Stop::NoMatch)
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_python_reads_is_read_and_nothing_else() {
+    fn exactly_the_literals_of_python_are_parsed() {
         let read = |text: &str| strings(&mut Cursor::new(text, 0, true));
         for (text, expected) in [
             (r"r'grep \d+ x')", r"grep \d+ x"),
@@ -149,10 +149,10 @@ mod tests {
             "rbuf'x')",
             r"'\xZZ')",
         ] {
-            assert_eq!(read(text), Err(Stop::No), "{text}");
+            assert_eq!(read(text), Err(Stop::NoMatch), "{text}");
         }
         for text in ["", "'", "r", "'a", "'a'", "'a' ", "('a'", r"'\x4"] {
-            assert_eq!(read(text), Err(Stop::More), "{text}");
+            assert_eq!(read(text), Err(Stop::NeedsMore), "{text}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What the templates of each family teach besides the one shape in `corpus`: who is addressed,
-//! thoughts that the prompt began, values of several lines, types, calls without arguments, texts
-//! that end anywhere.
+//! Tests of what each family's templates teach besides the one shape in `format_corpus`:
+//! recipients, thoughts that the prompt began, values of several lines, types, calls without
+//! arguments, truncated texts.
 
 use serde_json::json;
 
-use super::corpus::LS;
-use super::corpus::READ;
-use super::corpus::check;
-use super::corpus::tools;
+use super::format_corpus::LS;
+use super::format_corpus::READ;
+use super::format_corpus::check;
+use super::format_corpus::tools;
 use super::*;
 use crate::message::ToolSpec;
 
@@ -28,7 +28,7 @@ fn typed() -> Tools {
     ])
 }
 
-/// Checks what the calls of such tools are, whole and character by character.
+/// Checks the calls of such tools, whole and character by character.
 #[track_caller]
 fn calls(text: &str, expected: &[serde_json::Value]) {
     let parsed = parse(text, &typed(), None);
@@ -116,7 +116,7 @@ fn functionary_begins_with_a_header_without_its_mark() {
         None,
     );
     assert_eq!(
-        corpus::read("all\nHello.", Some("functionary")),
+        format_corpus::read("all\nHello.", Some("functionary")),
         ("Hello.".into(), String::new(), vec![], None)
     );
     // Version 2 has another mark.
@@ -149,9 +149,9 @@ fn functionary_begins_with_a_header_without_its_mark() {
 }
 
 #[test]
-fn a_name_of_a_tool_that_is_all_the_answer_is_a_word() {
+fn a_tool_name_as_the_whole_answer_is_content() {
     for text in ["bash", "Your shell is\n\nbash", "Use\nread_file\n"] {
-        let (content, _, calls, incomplete) = super::corpus::read(text, None);
+        let (content, _, calls, incomplete) = super::format_corpus::read(text, None);
         assert_eq!(
             (content.trim(), calls.len(), incomplete),
             (text.trim(), 0, None)
@@ -160,7 +160,7 @@ fn a_name_of_a_tool_that_is_all_the_answer_is_a_word() {
 }
 
 #[test]
-fn words_that_look_like_functionarys_headers_are_words() {
+fn words_like_functionarys_headers_are_content() {
     for text in [
         "all\nclean\ninstall",
         "all",
@@ -178,7 +178,7 @@ fn words_that_look_like_functionarys_headers_are_words() {
 }
 
 #[test]
-fn gpt_oss_may_name_the_tool_behind_its_role() {
+fn gpt_oss_may_name_the_tool_after_its_role() {
     let call = "<|message|>{\"command\": \"ls -l\"}<|call|>";
     for head in [
         " to=functions.bash<|channel|>commentary <|constrain|>json",
@@ -213,7 +213,7 @@ fn gpt_oss_may_name_the_tool_behind_its_role() {
 }
 
 #[test]
-fn thoughts_end_where_their_template_says() {
+fn thoughts_end_at_the_tokens_of_their_template() {
     let check = |text: &str| self::check("thought", text, "Yes.", "I know.", &[], None);
     check("I know.<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>");
     check("<|START_THINKING|>I know.<|START_TEXT|>Yes.<|END_TEXT|>");
@@ -254,7 +254,7 @@ fn thoughts_end_where_their_template_says() {
     );
 }
 
-/// What a file holds that is written: blanks at the ends, quotes, markup.
+/// Contents of a written file: whitespace at both ends, quotes, markup.
 const FILES: [&str; 3] = [
     "\tx = \"q\"\n\n<a href='#'>\\n</a>\n  ]\n",
     "one line\n",
@@ -262,7 +262,7 @@ const FILES: [&str; 3] = [
 ];
 
 #[test]
-fn values_come_out_as_they_were_written_with_the_end_of_their_last_line() {
+fn values_are_exact_including_their_last_line_end() {
     for file in FILES {
         check_file(file);
     }
@@ -340,7 +340,7 @@ fn check_file(file: &str) {
 }
 
 #[test]
-fn types_are_those_of_the_schema_and_no_argument_is_no_fault() {
+fn types_follow_the_schema_and_arguments_may_be_missing() {
     let expected = [
         json!(["write_file", {"path": "1", "limit": 5, "all": true, "names": ["a", "b"], "options": {"k": [1, null]}}]),
         json!(["git_status", {}]),
@@ -392,13 +392,13 @@ fn types_are_those_of_the_schema_and_no_argument_is_no_fault() {
     ] {
         calls(&text, &expected);
     }
-    // A list as Python writes it.
+    // A list in Python syntax.
     let text = "<function=write_file>\n<parameter=names>\n['a', \"b\"]\n</parameter>\n</function>";
     calls(text, &[json!(["write_file", {"names": ["a", "b"]}])]);
 }
 
 #[test]
-fn a_name_that_the_end_cuts_off_begins_a_call() {
+fn a_truncated_name_begins_a_call() {
     for text in [
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.ba",
         "<|tool_calls_begin|><|tool_call_begin|>function<|tool_s",
@@ -409,13 +409,13 @@ fn a_name_that_the_end_cuts_off_begins_a_call() {
         "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"ba",
     ] {
         check("cut", text, "", "", &[], Some(""));
-        let whole = format!("{}\n{text}", corpus::FORMATS[0].one);
+        let whole = format!("{}\n{text}", format_corpus::FORMATS[0].one);
         check("behind a whole one", &whole, "", "", &[LS], Some(""));
     }
 }
 
 #[test]
-fn deepseeks_signs_may_be_mixed() {
+fn deepseeks_bars_and_gaps_may_be_mixed() {
     let arguments = "{\"command\": \"ls -l\"}";
     for bar in ["|", "｜"] {
         for gap in ["_", "▁", " "] {
@@ -480,7 +480,7 @@ fn deepseeks_signs_may_be_mixed() {
 }
 
 #[test]
-fn arguments_that_were_escaped_too_often_are_read() {
+fn arguments_escaped_too_often_are_parsed() {
     let quoted = |text: String| json!(text).to_string();
     let inner = |text: &str| text[1..text.len() - 1].to_owned();
     let expected = [json!(["write_file", {"path": "a", "content": FILES[0]}])];
@@ -525,9 +525,9 @@ fn arguments_that_were_escaped_too_often_are_read() {
     }
 }
 
-/// A text about strings has as many backslashes as it was given.
+/// A text about strings keeps its backslashes.
 #[test]
-fn backslashes_that_are_meant_stay() {
+fn intended_backslashes_are_kept() {
     for content in [
         "a\\nb",
         "printf(\"a\\\\n\");",

@@ -1,18 +1,18 @@
-//! Calls within the value of a call: a text that was cut off may end with the end of one of them,
-//! which looks like the end of the call around it.
+//! Detects calls within an argument of a call: a truncated text may end with the end of an inner
+//! call, which looks like the end of the outer one.
 
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
 
-/// How calls are written whose arguments stand between tags.
-pub(super) struct Kind {
-    /// What begins a call, and what begins an argument of it.
+/// The syntax of calls whose arguments are between tags.
+pub(super) struct TagSyntax {
+    /// Pairs of a call's opening tag and an argument's opening tag.
     forms: &'static [(&'static str, &'static str)],
     closer: &'static str,
 }
 
-pub(super) const FUNCTION: Kind = Kind {
+pub(super) const FUNCTION: TagSyntax = TagSyntax {
     forms: &[
         ("<function=", "<parameter="),
         ("<function name=", "<parameter name="),
@@ -20,16 +20,15 @@ pub(super) const FUNCTION: Kind = Kind {
     closer: "</function>",
 };
 /// Its tags may have a prefix.
-pub(super) const INVOKE: Kind = Kind {
+pub(super) const INVOKE: TagSyntax = TagSyntax {
     forms: &[("invoke name=", "parameter name=")],
     closer: "invoke>",
 };
 
-/// Refuses a call, read from `begin` to here, whose end may be that of a call within it: more of
-/// those begin in its values than end there. Only where elements are not followed; else each has
-/// its own end. An end of what is around the call settles it, unless that too begins within a
-/// value.
-pub(super) fn check(c: &mut Cursor, begin: usize, kind: &Kind, around: &[&str]) -> Read<()> {
+/// Fails where the end of the call, read from `begin` to here, may be that of a call within it:
+/// more inner calls begin than end. Only needed where elements are not matched. A closing tag of
+/// the enclosing element settles it, unless that element too begins within a value.
+pub(super) fn check(c: &mut Cursor, begin: usize, kind: &TagSyntax, around: &[&str]) -> Read<()> {
     if !c.is_flat() {
         return Ok(());
     }
@@ -42,7 +41,7 @@ pub(super) fn check(c: &mut Cursor, begin: usize, kind: &Kind, around: &[&str]) 
             rest.starts_with(['{', '[']) || is_pairs(rest) || calls(rest, text, kind)
         }) > count(text, end)
         {
-            return Err(Stop::More);
+            return Err(Stop::NeedsMore);
         }
     }
     let of_form = |(opener, argument): &(&str, &str)| {
@@ -55,27 +54,31 @@ pub(super) fn check(c: &mut Cursor, begin: usize, kind: &Kind, around: &[&str]) 
     c.spaces();
     let is_ended = c.take_any(around)?;
     c.go(at);
-    if is_ended { Ok(()) } else { Err(Stop::More) }
+    if is_ended {
+        Ok(())
+    } else {
+        Err(Stop::NeedsMore)
+    }
 }
 
 fn count(text: &str, token: &str) -> usize {
     memchr::memmem::find_iter(text.as_bytes(), token).count()
 }
 
-/// Counts what begins with a token and goes on like a call.
+/// Counts occurrences of a token that continue like a call.
 fn begun(text: &str, token: &str, goes_on: impl Fn(&str) -> bool) -> usize {
     memchr::memmem::find_iter(text.as_bytes(), token)
         .filter(|at| goes_on(text[at + token.len()..].trim_start()))
         .count()
 }
 
-fn calls(rest: &str, text: &str, kind: &Kind) -> bool {
+fn calls(rest: &str, text: &str, kind: &TagSyntax) -> bool {
     kind.forms.iter().any(|(opener, argument)| {
         stripped(rest, opener).is_some_and(|rest| has_argument(rest, text, argument))
     })
 }
 
-/// Returns whether a call of GLM goes on so.
+/// Returns whether the text continues like a call of GLM.
 fn is_pairs(rest: &str) -> bool {
     rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
         .trim_start()
@@ -87,8 +90,8 @@ fn stripped<'t>(rest: &'t str, token: &str) -> Option<&'t str> {
         .or_else(|| rest.strip_prefix('<')?.strip_prefix(token))
 }
 
-/// Returns whether a name and an argument follow, with lines of its own where the arguments of the
-/// call around it have them: what is written otherwise is only mentioned.
+/// Returns whether a name and an argument follow, on their own lines where the outer call's
+/// arguments have them: anything else is only mentioned.
 fn has_argument(rest: &str, text: &str, argument: &str) -> bool {
     let Some((name, rest)) = rest
         .split_once('>')

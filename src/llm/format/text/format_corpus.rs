@@ -1,4 +1,4 @@
-//! What each format's models write, and what must be understood of it.
+//! Sample output of each format's models, and the expected result.
 
 use serde_json::json;
 
@@ -6,16 +6,17 @@ use super::*;
 use crate::message::ToolSpec;
 use podbay_soak as soak;
 
-/// One format: the same two calls, written its way.
+/// One format, with the same two calls written in it.
 pub(super) struct Format {
     pub(super) name: &'static str,
     /// `bash` with the command `ls -l`.
     pub(super) one: &'static str,
     /// The same, and `read_file` with the path `a b.txt` and the limit 5.
     pub(super) two: &'static str,
-    /// `bash` with a command that is hard to quote: `grep "it's" *.rs`, written as such models write.
+    /// `bash` with a command that is hard to quote: `grep "it's" *.rs`, written as such models
+    /// write.
     odd: &'static str,
-    /// A call of `bash` that ends too soon.
+    /// A truncated call of `bash`.
     pub(super) cut: &'static str,
 }
 
@@ -384,14 +385,16 @@ pub(super) const FORMATS: &[Format] = &[
     },
 ];
 
-/// Returns whether no mark tells the calls of a format from words, or they stand in a fence: they count where they are all of an answer.
-pub(super) fn counts_alone(format: &Format) -> bool {
+/// Returns whether the calls of a format are unmarked or in a fence: they count only where they are
+/// the whole answer.
+pub(super) fn is_unmarked_form(format: &Format) -> bool {
     ["```", "[bash", "[{", "{", "bash\n{"]
         .iter()
         .any(|begin| format.one.starts_with(begin))
 }
 
-/// Returns content, thought, calls, and the name of what is incomplete (empty where it has none); cut anywhere it must be the same.
+/// Returns content, thought, calls, and the name of the incomplete call (empty where it has none);
+/// the same for any split of the text.
 #[track_caller]
 pub(super) fn read(
     text: &str,
@@ -454,7 +457,7 @@ pub(super) const READ: &str = r#"read_file {"path":"a b.txt","limit":5}"#;
 const GREP: &str = r#"bash {"command":"grep \"it's\" *.rs"}"#;
 
 #[test]
-fn each_format_is_read() {
+fn each_format_is_parsed() {
     for format in FORMATS {
         check(
             &format!("{}, clean", format.name),
@@ -490,7 +493,7 @@ fn text_and_thoughts_around_calls_are_kept() {
             format!("I will look.\n\n{}\n", format.one),
             format!("{}\nThat is all.", format.one),
         );
-        if counts_alone(format) {
+        if is_unmarked_form(format) {
             check(
                 &format!("{}, text before", format.name),
                 &before,
@@ -538,7 +541,7 @@ fn text_and_thoughts_around_calls_are_kept() {
 }
 
 #[test]
-fn what_is_cut_off_is_said_to_be_incomplete() {
+fn truncated_calls_are_reported_as_incomplete() {
     for format in FORMATS {
         check(
             &format!("{}, cut", format.name),
@@ -552,7 +555,7 @@ fn what_is_cut_off_is_said_to_be_incomplete() {
 }
 
 #[test]
-fn each_format_is_cut_anywhere_without_harm() {
+fn each_format_may_be_split_anywhere() {
     for format in FORMATS {
         for (at, _) in soak::sample(format.two.char_indices(), 10) {
             let (_, _, calls, _) = read(&format.two[..at], None);
@@ -568,7 +571,7 @@ fn each_format_is_cut_anywhere_without_harm() {
 }
 
 #[test]
-fn thoughts_are_told_from_content() {
+fn thoughts_are_separated_from_content() {
     let check = |text: &str, content: &str, reasoning: &str| {
         self::check("thought", text, content, reasoning, &[], None);
     };
@@ -593,7 +596,7 @@ fn thoughts_are_told_from_content() {
     check("a\n</think>\n\nb", "b", "a");
     check("I think.</think>\nb", "b", "I think.");
     check("I think.</think> b", "b", "I think.");
-    // Spoken of.
+    // Only mentioned.
     check(
         "Use <think> like </think> this.",
         "Use <think> like </think> this.",
@@ -608,9 +611,9 @@ fn thoughts_are_told_from_content() {
     self::check("unclosed", "<think>a", "", "a", &[], Some(""));
 }
 
-/// Functionary says to whom each part goes: `>>>all` is not of what it says.
+/// Functionary names the recipient of each part: `>>>all` is not content.
 #[test]
-fn words_for_everybody_are_told_from_calls() {
+fn text_addressed_to_all_is_separated_from_calls() {
     let call = ">>>bash\n{\"command\": \"ls -l\"}";
     check("words", ">>>all\nHello.", "Hello.", "", &[], None);
     check(
@@ -647,7 +650,7 @@ fn words_for_everybody_are_told_from_calls() {
         &[LS],
         None,
     );
-    // Elsewhere it is what it is.
+    // Elsewhere it is content.
     check(
         "python",
         ">>> all\nx >>>all\n",
@@ -689,7 +692,7 @@ fn marks_within_arguments_are_arguments() {
 }
 
 #[test]
-fn a_missing_quote_does_not_swallow_the_calls_behind_it() {
+fn a_missing_quote_does_not_swallow_later_calls() {
     let broken = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls}}</tool_call>";
     let (content, _, calls, incomplete) = read(&format!("{broken}\n{}", FORMATS[0].one), None);
     assert_eq!(
@@ -722,7 +725,7 @@ fn valid_arguments_are_the_models_own_bytes() {
 }
 
 #[test]
-fn a_hint_settles_what_is_open() {
+fn a_hint_decides_ambiguous_texts() {
     assert_eq!(
         read("a", Some("deepseek-r1")),
         (String::new(), "a".into(), vec![], Some(String::new()))

@@ -1,33 +1,33 @@
-//! Calls without a tag, at the beginning of a line: bare JSON, Llama's and xLAM's; Python's lists;
-//! `functools[…]` of Phi; `Action:` of Command-R and of agents that reason and act in turns; a name
-//! above its arguments, as Functionary and GLM-4 write.
+//! Calls without a tag, at the beginning of a line: bare JSON (Llama, xLAM), Python lists,
+//! `functools[…]` (Phi), `Action:` (Command-R and `ReAct` agents), a name above its arguments
+//! (Functionary, GLM-4).
 
 use super::Call;
-use super::call::Form;
+use super::call::CallForm;
 use super::channel;
-use super::channel::Follows;
+use super::channel::HeaderTarget;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
-use super::family;
-use super::family::Found;
 use super::fence;
 use super::fence::Certainty;
+use super::glm_pairs;
 use super::markers;
-use super::pairs;
+use super::parsed_calls;
+use super::parsed_calls::ParsedCalls;
 use super::pythonic;
-use super::tagged;
+use super::tag_body;
 use super::tools::Tools;
 use super::turns;
 use super::turns::Speaker;
 
-/// Reads what begins at the first character of a line.
-pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
+/// Parses a call that starts at the first character of a line.
+pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<Certainty> {
     let begin = c.at();
     match c.peek()? {
         b'{' => {
-            family::objects(c, Form::Open, tools, found)?;
-            // Llama separates several of them by semicolons, others by nothing at all.
+            parsed_calls::objects(c, CallForm::Open, tools, found)?;
+            // Llama separates several calls by semicolons, other models by nothing.
             while !found.calls.is_empty() {
                 let end = c.at();
                 c.spaces();
@@ -38,13 +38,13 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                     break;
                 }
                 let before = found.calls.len();
-                family::objects(c, Form::Open, tools, found)?;
+                parsed_calls::objects(c, CallForm::Open, tools, found)?;
                 if found.calls.len() == before {
                     c.go(end);
                     break;
                 }
             }
-            family::superfluous(c, found)?;
+            parsed_calls::skip_extra_brackets(c, found)?;
             end_of_line(c)?;
             Ok(Certainty::Likely)
         }
@@ -54,11 +54,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             let is_json = c.peek()? == b'{';
             c.go(begin);
             if is_json {
-                family::objects(c, Form::Open, tools, found)?;
+                parsed_calls::objects(c, CallForm::Open, tools, found)?;
             } else {
                 pythonic::list(c, &tools.only_known(), found)?;
             }
-            family::superfluous(c, found)?;
+            parsed_calls::skip_extra_brackets(c, found)?;
             end_of_line(c)?;
             Ok(Certainty::Likely)
         }
@@ -69,19 +69,19 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             Ok(Certainty::Certain)
         }
         _ => {
-            // Ordinary words are told apart at once, so that they are not held back.
-            let word = c.ahead(tagged::is_name);
+            // Ordinary words are ruled out at once, so that they are not buffered.
+            let word = c.ahead(tag_body::is_name);
             if !tools.may_begin(word)
                 && !["functools", "Action", "to"]
                     .iter()
                     .any(|other| other.starts_with(word))
             {
-                return Err(Stop::No);
+                return Err(Stop::NoMatch);
             }
             if c.take("functools[")? {
                 found.is_marked = true;
                 c.go(c.at() - 1);
-                family::objects(c, Form::Marked, tools, found)?;
+                parsed_calls::objects(c, CallForm::Marked, tools, found)?;
                 return Ok(Certainty::Certain);
             }
             if c.take("Action:")? {
@@ -92,11 +92,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 } else if c.peek()?.is_ascii_alphabetic() {
                     react(c, tools, found)?;
                 } else {
-                    family::objects(c, Form::Open, tools, found)?;
+                    parsed_calls::objects(c, CallForm::Open, tools, found)?;
                 }
                 return Ok(Certainty::Certain);
             }
-            let word = c.run(tagged::is_name)?;
+            let word = c.run(tag_body::is_name)?;
             if word == "to" && c.peek_or_end()? == Some(b'=') {
                 c.go(begin);
                 return addressed(c, tools, found);
@@ -108,7 +108,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 return Ok(Certainty::Certain);
             }
             if tools.resolve(word).is_none() {
-                return Err(Stop::No);
+                return Err(Stop::NoMatch);
             }
             let next = c.peek_or_end()?;
             c.go(begin);
@@ -128,11 +128,12 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
     }
 }
 
-/// Reads `NAME`, and `Action Input:` with an object on the next line; `Action:` was passed.
-fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Parses `NAME`, and `Action Input:` with an object on the next line; `Action:` is already
+/// consumed.
+fn react(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<()> {
     let tools = tools.only_known();
-    let word = c.run(tagged::is_name)?;
-    let name = family::name(word, &tools, found)?;
+    let word = c.run(tag_body::is_name)?;
+    let name = parsed_calls::name(word, &tools, found)?;
     c.spaces();
     c.expect("Action Input:")?;
     c.spaces();
@@ -141,38 +142,38 @@ fn react(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
         && c.peek_or_end()?
             .is_some_and(|byte| !matches!(byte, b'{' | b'\\'))
     {
-        // Words in quotes are no object that was written into a string.
-        return Err(Stop::No);
+        // Quoted words are not an object escaped into a string.
+        return Err(Stop::NoMatch);
     }
     c.go(at);
-    let arguments = family::arguments(c)?;
+    let arguments = parsed_calls::arguments(c)?;
     found.push([Call { name, arguments }], c.at());
     Ok(())
 }
 
-/// Reads `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool behind its role,
+/// Parses `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool after its role,
 /// with which the prompt ends.
-fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
+fn addressed(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<Certainty> {
     let begin = c.at();
     c.expect("to=")?;
-    let word = c.run(tagged::is_name)?;
-    family::name(word, tools, found)?;
+    let word = c.run(tag_body::is_name)?;
+    parsed_calls::name(word, tools, found)?;
     c.spaces();
     c.expect("<|")?;
     c.go(begin);
     found.is_marked = true;
     match channel::read(c, tools, found)? {
-        Follows::Call => Ok(Certainty::Certain),
-        _ => Err(Stop::No),
+        HeaderTarget::Call => Ok(Certainty::Certain),
+        _ => Err(Stop::NoMatch),
     }
 }
 
-/// Reads GLM's name and pairs up to the end of the call, whose beginning the model forgot or its
-/// server dropped; returns whether they are here.
-fn untagged(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<bool> {
+/// Parses GLM's name and pairs up to the end of a call whose opening tag is missing (forgotten by
+/// the model or dropped by its server); returns whether they are here.
+fn untagged(c: &mut Cursor, tools: &Tools, found: &mut ParsedCalls) -> Read<bool> {
     const CLOSERS: [&str; 1] = ["</tool_call>"];
     let begin = c.at();
-    let word = c.run(tagged::is_name)?;
+    let word = c.run(tag_body::is_name)?;
     c.spaces();
     let at = c.at();
     if c.peek_or_end()? != Some(b'<') || !c.take("<arg_key>")? {
@@ -181,8 +182,8 @@ fn untagged(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<bool> {
     }
     c.go(at);
     found.is_marked = true;
-    let name = family::name(word, tools, found)?;
-    pairs::pairs(c, &name, &CLOSERS, tools, found)?;
+    let name = parsed_calls::name(word, tools, found)?;
+    glm_pairs::pairs(c, &name, &CLOSERS, tools, found)?;
     if c.close_any(&CLOSERS)? {
         found.end = c.at();
     }
@@ -194,7 +195,7 @@ fn header_follows(c: &mut Cursor, tools: &Tools) -> Read<bool> {
     let at = c.at();
     c.spaces();
     let is_header = c.take(">>>")? && {
-        let word = c.run(tagged::is_name)?;
+        let word = c.run(tag_body::is_name)?;
         (word == "all" || tools.resolve(word).is_some())
             && matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b' '))
     };
@@ -202,9 +203,9 @@ fn header_follows(c: &mut Cursor, tools: &Tools) -> Read<bool> {
     Ok(is_header)
 }
 
-/// Steps over Functionary's header of words for everybody, with the line that it stands on:
-/// `>>>all`, and `<|content|>` below in version 2.
-pub(super) fn everybody(c: &mut Cursor, mark: &str) -> Read<bool> {
+/// Skips Functionary's header for text addressed to all, with the rest of its line: `>>>all`, and
+/// `<|content|>` below it in version 2.
+pub(super) fn skip_all_header(c: &mut Cursor, mark: &str) -> Read<bool> {
     let begin = c.at();
     if c.take(mark)? && c.take("all")? {
         c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
@@ -216,7 +217,7 @@ pub(super) fn everybody(c: &mut Cursor, mark: &str) -> Read<bool> {
     Ok(false)
 }
 
-/// A call in the open has its line for itself: with words behind it, it is spoken of.
+/// An untagged call must be alone on its line: with text after it, it is only mentioned.
 fn end_of_line(c: &mut Cursor) -> Read<()> {
     let at = c.at();
     c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b';'))?;
@@ -231,5 +232,5 @@ fn end_of_line(c: &mut Cursor) -> Read<()> {
         Some(_) => false,
     };
     c.go(at);
-    if ends { Ok(()) } else { Err(Stop::No) }
+    if ends { Ok(()) } else { Err(Stop::NoMatch) }
 }
