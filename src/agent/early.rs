@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use podbay_event::ToolCall;
-use podbay_llm::Ready;
+use podbay_llm::ReadyCall;
 use podbay_tools::Early;
 use podbay_tools::Pipeline;
 
@@ -39,7 +39,7 @@ impl Starter {
     }
 
     /// Takes the next call of the answer.
-    pub(super) fn take(&mut self, ready: &Ready) {
+    pub(super) fn take(&mut self, ready: &ReadyCall) {
         self.is_over |= !self.pipeline.runs_beside_others(ready.call());
         if self.is_over {
             return;

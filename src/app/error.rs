@@ -379,7 +379,7 @@ mod tests {
             agent::Failure::Model(llm::Error::Unauthorized {
                 code: Some(401),
                 message: "Invalid API Key".to_owned(),
-                key: llm::KeyFrom::default(),
+                key: llm::KeySource::default(),
             })
         };
         let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");

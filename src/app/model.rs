@@ -21,7 +21,7 @@ use podbay_llm::Client;
 use podbay_llm::Endpoint;
 use podbay_llm::Options;
 use podbay_llm::Price;
-use podbay_llm::Probed;
+use podbay_llm::ProbeResult;
 
 /// Between two looks for a server that is being started.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A model that answers.
 pub(super) struct Found {
     pub(super) client: Client,
-    pub(super) probed: Probed,
+    pub(super) probed: ProbeResult,
     /// Where the server is ours: what we ask of it costs nobody anything.
     pub(super) own: Option<(ModelServer, Serving)>,
     /// What a person should know about this model, and about the list it may be from.
@@ -157,7 +157,7 @@ async fn wait_for(
     key: Option<&Secret>,
     progress: &ProgressSink,
     cancel: &CancellationToken,
-) -> Result<(Client, Probed), Error> {
+) -> Result<(Client, ProbeResult), Error> {
     let options = &bench.config.llm;
     let begun = Instant::now();
     let loaded_by = begun + bench.config.inference.start_timeout.duration();
@@ -226,7 +226,7 @@ async fn probe(
     options: &Options,
     within: Duration,
     cancel: &CancellationToken,
-) -> Result<(Client, Probed), Error> {
+) -> Result<(Client, ProbeResult), Error> {
     let client = Client::new(endpoint, key, options.clone()).map_err(Error::Model)?;
     let probed = client.probe(cancel, within).await.map_err(Error::Model)?;
     Ok((client, probed))

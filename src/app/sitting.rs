@@ -33,7 +33,7 @@ use podbay_event::SessionId;
 use podbay_event::Sink;
 use podbay_event::ToolMode;
 use podbay_event::ToolTold;
-use podbay_llm::Probed;
+use podbay_llm::ProbeResult;
 use podbay_llm::Prompt;
 use podbay_llm::TaskKind;
 use podbay_llm::ToolModeChoice;
@@ -404,7 +404,7 @@ pub(super) fn begin(
 }
 
 /// Goes on as an earlier run of the session has learnt that this model must be told about tools.
-fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
+fn keep_mode(probed: &mut ProbeResult, past: &Past, choice: ToolModeChoice) {
     let Some(beginning) = &past.beginning else {
         return;
     };
@@ -422,7 +422,7 @@ fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
 /// Returns what all requests begin with, and the event that says so unless the log has it already.
 pub(super) fn first_prompt(
     catalogue: &Catalogue,
-    probed: &Probed,
+    probed: &ProbeResult,
     past: &Past,
     profile: Profile,
 ) -> (Prompt, Option<Kind>) {

@@ -131,7 +131,7 @@ fn sampling(config: &Config, mistakes: &mut Mistakes) {
     mistakes.extend(
         config
             .llm
-            .sampling_mistakes()
+            .invalid_sampling()
             .into_iter()
             .map(|(key, what)| (format!("llm.{key}"), what)),
     );

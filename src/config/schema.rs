@@ -33,7 +33,7 @@ pub struct Config {
     /// Model servers by name: `[providers.NAME]` with `base_url` and, as wanted, `api_key_env` or
     /// `api_key_file`, `model`, `context`, `images`, `tool_mode`, `price` and `sampling`;
     /// `llm.provider` or `--provider` chooses one.
-    pub providers: BTreeMap<String, llm::Provider>,
+    pub providers: BTreeMap<String, llm::ProviderOptions>,
     pub sandbox: sandbox::Options,
     pub engine: engine::Options,
     pub inference: inference::Options,

@@ -13,27 +13,27 @@ use super::http;
 use super::http::Endpoint;
 use super::message::Message;
 use super::options::Options;
-use super::parameters::Parameters;
-use super::probe::Probed;
+use super::probe::ProbeResult;
 use super::probe::Server;
 use super::prompt::Prompt;
 use super::provider::Provider;
 use super::provider::assemble::Assembler;
 use super::provider::openai;
 use super::provider::openai::Manner;
-use super::refusal::KeyFrom;
-use super::restored::Restored;
+use super::refusal::KeySource;
+use super::reply_restorer::ReplyRestorer;
 use super::retry;
-use super::retry::Policy;
+use super::retry::RetryPolicy;
 use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
+use super::unsupported_parameters::UnsupportedParameters;
 use podbay_event::Secret;
 
-/// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
+/// Requests shorter than this, in bytes, are too short to measure the prefill rate.
 const WORTH_MEASURING: usize = 4096;
 
-/// One model server. Clones share connections and what was learnt of the server.
+/// A client for one model server. Clones share connections and what was learnt about the server.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -46,44 +46,44 @@ pub(super) struct Inner {
     pub(super) shown_endpoint: String,
     key: Option<Secret>,
     pub(super) options: Options,
-    pub(super) policy: Policy,
-    learnt: Mutex<Learnt>,
+    pub(super) policy: RetryPolicy,
+    learnt: Mutex<ServerFacts>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Learnt {
-    probed: Option<Probed>,
-    prefill: Option<Prefill>,
-    parameters: Parameters,
+struct ServerFacts {
+    probed: Option<ProbeResult>,
+    prefill: Option<PrefillRate>,
+    parameters: UnsupportedParameters,
 }
 
-/// How fast the server reads a prompt, in tokens a second.
+/// The server's prefill rate, in tokens per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Prefill {
+enum PrefillRate {
     /// As the server measured it last.
-    Told(f64),
-    /// By the time until the first word; the slowest, since what the server had in its cache makes
-    /// it look fast.
-    Seen(f64),
+    Measured(f64),
+    /// Derived from the time to the first token; the slowest such rate, since a cached prompt makes
+    /// the server look fast.
+    Observed(f64),
 }
 
 impl Client {
-    /// Returns a client; refuses a key that would travel over plain HTTP beyond this machine.
-    /// Connects to nothing yet.
+    /// Returns a client without connecting; refuses a key that would be sent over plain HTTP to
+    /// another machine.
     pub fn new(endpoint: Endpoint, key: Option<Secret>, options: Options) -> Result<Self, Error> {
-        let policy = Policy {
+        let policy = RetryPolicy {
             retries: options.retries,
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         Self::with_policy(endpoint, key, options, policy)
     }
 
-    /// Like [`Client::new`], with other pauses between retries.
+    /// Like [`Client::new`], with a custom retry policy.
     pub fn with_policy(
         endpoint: Endpoint,
         key: Option<Secret>,
         options: Options,
-        policy: Policy,
+        policy: RetryPolicy,
     ) -> Result<Self, Error> {
         let shown_endpoint = endpoint.to_string();
         let key = key.filter(|key| !key.expose().is_empty());
@@ -115,16 +115,15 @@ impl Client {
         &self.inner.options
     }
 
-    /// Returns what the last successful [`Client::probe`] found.
-    pub fn probed(&self) -> Option<Probed> {
+    /// Returns the result of the last successful [`Client::probe`].
+    pub fn probed(&self) -> Option<ProbeResult> {
         self.learnt(|learnt| learnt.probed.clone())
     }
 
-    /// Asks for the next message of a conversation and tells of it as it comes.
-    ///
-    /// Failures that may pass are tried again as long as nothing was shown and no call begun. An
-    /// interrupt is no failure: it returns what there is, as
-    /// [`super::Finish::Interrupted`]. `deadline` bounds everything, retries and loading included.
+    /// Requests the next message of a conversation and streams it.
+    /// Transient failures are retried as long as nothing was shown and no call begun. An interrupt
+    /// is not a failure: it returns the partial reply, as [`super::Finish::Interrupted`].
+    /// `deadline` bounds everything, including retries and model loading.
     #[boxed]
     pub async fn stream(
         &self,
@@ -134,9 +133,9 @@ impl Client {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Reply, Error> {
-        let mut restored = Restored::new(prompt.tokens());
+        let mut restored = ReplyRestorer::new(prompt.tokens());
         let outcome = self
-            .stream_as_written(
+            .stream_raw(
                 prompt,
                 request,
                 &mut |update| restored.take(update, on),
@@ -145,7 +144,8 @@ impl Client {
             )
             .await;
         restored.end(on);
-        let outcome = outcome.map_err(|error| error.with_key_from(|| KeyFrom::of(self.options())));
+        let outcome =
+            outcome.map_err(|error| error.with_key_source(|| KeySource::of(self.options())));
         match outcome {
             Ok(reply) => Ok(restored.reply(reply)),
             Err(Error::BrokenOff { partial, source }) => Err(Error::BrokenOff {
@@ -156,8 +156,8 @@ impl Client {
         }
     }
 
-    /// Does so in the words that the model wrote, broken tokens among them.
-    async fn stream_as_written(
+    /// Streams the model's own bytes, with control tokens still neutralized.
+    async fn stream_raw(
         &self,
         prompt: &Prompt,
         request: &Request,
@@ -192,7 +192,7 @@ impl Client {
                 .await
             {
                 Ok(()) if Self::is_suspicious(&assembler, &manner) => {
-                    self.ask_again(prompt, request, &manner, &mut assembler, on, &limits)
+                    self.retry_unstreamed(prompt, request, &manner, &mut assembler, on, &limits)
                         .await
                 }
                 other => other,
@@ -282,7 +282,7 @@ impl Client {
                             .interrupted(),
                     );
                 }
-                // What kept us waiting says more than that time is up.
+                // The error that kept us waiting says more than a timeout.
                 Err(_) if matches!(error, Error::ModelLoading { .. }) => {
                     return Err(Error::ModelLoading {
                         endpoint: self.inner.shown_endpoint.clone(),
@@ -294,10 +294,9 @@ impl Client {
         }
     }
 
-    /// Has a server that does so read the conversation into its cache, so that the first answer
-    /// comes sooner. Others are left alone.
-    ///
-    /// To be called while something else keeps everybody waiting; an interrupt ends it without an
+    /// Has the server read the conversation into its cache, so that the first answer comes sooner;
+    /// does nothing for servers without such a cache.
+    /// Meant for a time when something else is awaited anyway; an interrupt ends it without an
     /// error.
     #[boxed]
     pub async fn warm(
@@ -310,7 +309,7 @@ impl Client {
             return Ok(());
         }
         let mut prompt = prompt.clone();
-        // Templates want a user's message; up to its text the bytes are those of the real one.
+        // Templates require a user's message; up to its text the bytes are those of the real one.
         prompt.push(&Message::user(""));
         let request = Request {
             max_tokens: Some(0),
@@ -321,7 +320,8 @@ impl Client {
             .map(drop)
     }
 
-    /// Returns a request with the key on it: made here alone, always to the endpoint itself.
+    /// Returns a request with the API key attached: the only place that does so, and only for the
+    /// endpoint itself.
     pub(super) fn request(&self, method: reqwest::Method, url: String) -> reqwest::RequestBuilder {
         let request = self.inner.http.request(method, url);
         match self.key() {
@@ -330,16 +330,16 @@ impl Client {
                     value.set_sensitive(true);
                     request.header(AUTHORIZATION, value)
                 }
-                // Left out, the server says that it is missing; reqwest's own error would name the
-                // value.
+                // Without the header the server says that the key is missing; reqwest's own error
+                // would contain the value.
                 Err(_) => request,
             },
             None => request,
         }
     }
 
-    /// Returns how long to wait before the model is asked anew for an answer that this error broke
-    /// off; `None` where it is not worth it.
+    /// Returns how long to wait before retrying an answer that was interrupted by this error;
+    /// `None` where a retry is pointless.
     pub fn pause_before(&self, error: &Error, n_tried: u32) -> Option<Duration> {
         self.inner
             .policy
@@ -354,11 +354,11 @@ impl Client {
         self.inner.key.as_ref().map(Secret::expose)
     }
 
-    /// Reading a long prompt may take longer than the idle limit: three times what it took last
-    /// time is still no stall.
+    /// Reading a long prompt may exceed the idle limit: up to three times the expected time is not
+    /// a stall.
     pub(super) fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
         let idle = self.inner.options.idle_timeout();
-        let Some(Prefill::Told(speed) | Prefill::Seen(speed)) =
+        let Some(PrefillRate::Measured(speed) | PrefillRate::Observed(speed)) =
             self.learnt(|learnt| learnt.prefill)
         else {
             return idle;
@@ -368,8 +368,8 @@ impl Client {
         ))
     }
 
-    /// Returns what the server is asked for beside the API that all have: as long as nobody knows
-    /// what it is, nothing.
+    /// Returns the server's kind, which decides about requests beyond the common API; before the
+    /// probe, the most generic one.
     pub(super) fn provider(&self) -> &'static dyn Provider {
         self.learnt(|learnt| {
             learnt
@@ -397,8 +397,7 @@ impl Client {
         }
     }
 
-    /// Adds what an answer cost; one whose tokens nobody counted costs what the caller takes them
-    /// for.
+    /// Adds the cost of an answer; if the server counted no tokens, the caller estimates them.
     fn priced(&self, reply: Reply) -> Reply {
         if reply.usage.total() == 0 {
             reply
@@ -415,31 +414,33 @@ impl Client {
             .timings
             .and_then(|timings| timings.prefill_per_second())
         {
-            self.learnt(|learnt| learnt.prefill = Some(Prefill::Told(speed)));
+            self.learnt(|learnt| learnt.prefill = Some(PrefillRate::Measured(speed)));
         }
     }
 
-    /// Takes how long the first word of an answer took, from servers that do not measure it. What
-    /// is short says more of the network.
-    pub(super) fn learn_of_first_word(&self, n_bytes: usize, after: Duration) {
+    /// Records the time to the first token for servers that do not measure it. Short times mostly
+    /// measure the network.
+    pub(super) fn learn_from_first_word(&self, n_bytes: usize, after: Duration) {
         if n_bytes < WORTH_MEASURING {
             return;
         }
         let speed = tokens(n_bytes) / after.as_secs_f64().max(0.001);
         self.learnt(|learnt| {
             learnt.prefill = match learnt.prefill {
-                Some(Prefill::Seen(slowest)) => Some(Prefill::Seen(slowest.min(speed))),
-                None => Some(Prefill::Seen(speed)),
+                Some(PrefillRate::Observed(slowest)) => {
+                    Some(PrefillRate::Observed(slowest.min(speed)))
+                }
+                None => Some(PrefillRate::Observed(speed)),
                 told => told,
             };
         });
     }
 
-    pub(super) fn remember(&self, probed: &Probed) {
+    pub(super) fn remember(&self, probed: &ProbeResult) {
         self.learnt(|learnt| learnt.probed = Some(probed.clone()));
     }
 
-    fn learnt<T>(&self, with: impl FnOnce(&mut Learnt) -> T) -> T {
+    fn learnt<T>(&self, with: impl FnOnce(&mut ServerFacts) -> T) -> T {
         with(
             &mut self
                 .inner
@@ -450,7 +451,7 @@ impl Client {
     }
 }
 
-/// Takes four bytes for a token.
+/// Estimates one token per four bytes.
 fn tokens(n_bytes: usize) -> f64 {
     n_bytes as f64 / 4.0
 }

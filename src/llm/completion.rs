@@ -1,5 +1,4 @@
-//! One request for an answer, as a stream; and the second question, where that ended without a
-//! word.
+//! One streamed request for an answer, and a retry without streaming where the stream was empty.
 
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use super::client::Client;
 use super::error::Error;
 use super::exchange;
 use super::exchange::Limits;
+use super::idle_timer::IdleTimer;
 use super::prompt::Prompt;
 use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
@@ -20,16 +20,15 @@ use super::provider::openai::Manner;
 use super::sse::Decoder;
 use super::stream::Request;
 use super::stream::Update;
-use super::waiting::Waiting;
 
 /// Longest answer that is not streamed, in bytes.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
-/// Most bytes in front of an answer that say nothing of what it is.
+/// Most whitespace before an answer, in bytes, while its kind is still unknown.
 const MOST_BLANKS: usize = 64 * 1024;
-/// How long a connection may take to end properly after the answer, so that the next request can
-/// use it again.
+/// How long to wait for the end of the response after the answer, so that the connection can be
+/// reused.
 const LAST_BYTES: Duration = Duration::from_millis(20);
-/// How long sums may take that follow the end of an answer.
+/// How long to wait for the usage that follows the end of an answer.
 const LAST_SUMS: Duration = Duration::from_secs(5);
 
 impl Client {
@@ -73,27 +72,27 @@ impl Client {
             && (content_type.contains("json") || content_type.contains("html"));
         let (mut decoder, mut parser, mut events) =
             (Decoder::default(), openai::Parser::default(), Vec::new());
-        let mut waiting = Waiting::new(first);
-        // The first bytes, until they say whether it is a stream.
+        let mut timer = IdleTimer::new(first);
+        // The first bytes, until they show whether it is a stream.
         let mut head = Some(Vec::new());
-        // From when on only sums could follow.
+        // When only the usage could still follow.
         let mut over: Option<Instant> = None;
         loop {
             over = over.or_else(|| assembler.finish.is_some().then(Instant::now));
             let left = over.map_or_else(
-                || waiting.left(),
-                |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())),
+                || timer.left(),
+                |over| timer.left().min(LAST_SUMS.saturating_sub(over.elapsed())),
             );
             let mut bytes =
                 match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
                     Ok(Some(bytes)) => bytes,
                     Ok(None) => break,
-                    // A server that keeps the line open, or cuts it, behind the reason why the
-                    // answer ended has said all of it.
+                    // A server that keeps the connection open, or cuts it, after the finish reason
+                    // has sent everything.
                     Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => {
                         return Ok(());
                     }
-                    Err(error) => return Err(waiting.told(error)),
+                    Err(error) => return Err(timer.with_elapsed(error)),
                 };
             if let Some(mut begun) = head.take() {
                 begun.extend_from_slice(&bytes);
@@ -102,8 +101,8 @@ impl Client {
                         head = Some(begun);
                         continue;
                     }
-                    // Not a stream in spite of our asking: an error with status 200, a server that
-                    // knows no streams, a web page.
+                    // Not a stream although we requested one: an error with status 200, a server
+                    // without streaming, a web page.
                     Some(false) => {
                         let body = exchange::rest(
                             response,
@@ -123,17 +122,17 @@ impl Client {
             for event in events.drain(..) {
                 parser.event(&event, &failure, assembler, on)?;
             }
-            if waiting.is_first(parser.n_progress) {
-                self.learn_of_first_word(n_bytes_asked, asked.elapsed());
+            if timer.is_first(parser.n_progress) {
+                self.learn_from_first_word(n_bytes_asked, asked.elapsed());
             }
-            waiting.came(
+            timer.record(
                 idle,
                 parser.n_progress,
                 decoder.n_comments(),
                 decoder.pending(),
             );
             if parser.done {
-                // Whether the connection can be kept is not worth an error, nor more than a moment.
+                // Reusing the connection is worth neither an error nor a longer wait.
                 drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);
                 return Ok(());
             }
@@ -142,23 +141,22 @@ impl Client {
         for event in events.into_iter().chain(decoder.finish()) {
             parser.event(&event, &failure, assembler, on)?;
         }
-        // Without a word there is nothing to cut; whether that is an answer is asked once more.
+        // An empty answer cannot be truncated; the retry decides whether it really is an answer.
         if parser.done || assembler.is_over() || assembler.is_empty() {
             Ok(())
         } else {
-            Err(exchange::cut_short(&inner.shown_endpoint))
+            Err(exchange::ended_early(&inner.shown_endpoint))
         }
     }
 
-    /// Returns whether an answer without a word may hide an error.
-    ///
-    /// A model may have nothing to say, but not every server's silence can be believed.
+    /// Returns whether an empty answer may hide an error.
+    /// A model may have nothing to say, but some servers also end a failed stream silently.
     pub(super) fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
         assembler.is_silent() && !manner.provider.may_be_silent(assembler.finish.is_some())
     }
 
-    /// Asks once more without a stream, which makes servers say what was wrong.
-    pub(super) async fn ask_again(
+    /// Retries without streaming, which makes servers report what was wrong.
+    pub(super) async fn retry_unstreamed(
         &self,
         prompt: &Prompt,
         request: &Request,
@@ -169,8 +167,8 @@ impl Client {
     ) -> Result<(), Error> {
         let inner = self.inner();
         let (had_reason, within) = (assembler.finish.is_some(), inner.policy.second);
-        // What it takes in all ends it, and not what a wait within it takes, which would say
-        // something else.
+        // The total time bounds it; a timeout of a single wait within it would be a different
+        // error.
         let idle = within.saturating_mul(2);
         if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
             && usage.prompt > context
@@ -218,8 +216,8 @@ impl Client {
         match tokio::time::timeout(within, answer).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ (Error::Cancelled | Error::Timeout { .. }))) => return Err(error),
-            // The stream was in order, so the model may really have nothing to say; only an
-            // explanation changes that.
+            // The stream was in order, so the answer may really be empty; only an explanation
+            // changes that.
             Ok(Err(error)) => {
                 let explains = matches!(
                     error,
@@ -236,13 +234,13 @@ impl Client {
             Err(_) if had_reason => {}
             Err(_) => {
                 return Err(Error::Protocol {
-                    problem: "it ended its stream without a word".to_owned(),
+                    problem: "the stream ended without an answer".to_owned(),
                 });
             }
         }
         if assembler.is_empty() && assembler.finish.is_none() {
             return Err(Error::Protocol {
-                problem: "it ended its stream without a word".to_owned(),
+                problem: "the stream ended without an answer".to_owned(),
             });
         }
         Ok(())
@@ -254,7 +252,7 @@ impl Client {
             key: self.key(),
             code: response.status().as_u16(),
             is_html: exchange::is_html(response),
-            packed: exchange::packing(response),
+            packed: exchange::content_encoding(response),
             ..Failure::default()
         }
     }

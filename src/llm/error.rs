@@ -6,17 +6,16 @@ use thiserror::Error;
 use super::http;
 use super::provider::instead::Instead;
 use super::provider::too_long;
-use super::refusal::KeyFrom;
+use super::refusal::KeySource;
 use super::refusal::Refusal;
 use super::sse::TooLarge;
 use super::stream::Reply;
 use podbay_event::Secret;
 
-/// Why a model's answer could not be had.
-///
-/// All but [`Error::ContextExceeded`] and [`Error::Cancelled`] mean that the model could not be
-/// had. Texts of the server are cut and freed of control characters before they come here, and
-/// never hold the key.
+/// Why a request to the model failed.
+/// All but [`Error::ContextExceeded`] and [`Error::Cancelled`] mean that the model cannot be used.
+/// Texts from the server are truncated and stripped of control characters before they get here, and
+/// never contain the key.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error(transparent)]
@@ -40,7 +39,7 @@ pub enum Error {
     },
     #[error("the model's answer broke off")]
     BrokenOff {
-        /// What had come until then; it was already shown.
+        /// The part received before; it was already shown.
         partial: Box<Reply>,
         source: Box<Error>,
     },
@@ -48,10 +47,10 @@ pub enum Error {
     Timeout { after: Duration },
     #[error("the model server at {endpoint} did not answer within {}", Span(*.after))]
     NoAnswer { endpoint: String, after: Duration },
-    #[error("the model server sent {} for {}", if *.has_bytes { "nothing that brings its answer on" } else { "nothing" }, Span(*.after))]
+    #[error("the model server {} for {}", if *.has_bytes { "made no progress" } else { "sent nothing" }, Span(*.after))]
     IdleTimeout {
         after: Duration,
-        /// Bytes came all the same: comments, empty pieces, a line that drips.
+        /// Bytes did arrive: comments, empty chunks, a slowly dripping line.
         has_bytes: bool,
     },
     #[error("the model server answered with status {code}: {message}")]
@@ -63,17 +62,17 @@ pub enum Error {
     },
     #[error("the model server refused the key{}: {message}", Status(*.code))]
     Unauthorized {
-        /// The status, where it came with one.
+        /// The HTTP status, if there was one.
         code: Option<u16>,
         message: String,
-        key: KeyFrom,
+        key: KeySource,
     },
     #[error("the model server refuses {what}: {message}")]
     Refused {
-        /// Anything but the key.
+        /// Never [`Refusal::Key`].
         what: Refusal,
         message: String,
-        key: KeyFrom,
+        key: KeySource,
     },
     #[error(
         "the model server answered with a redirect (status {code}) to `{location}`, which is not followed"
@@ -83,9 +82,9 @@ pub enum Error {
     NotJson { endpoint: String, what: Instead },
     #[error("the conversation does not fit the model's context window{}", Window(*.prompt, *.context))]
     ContextExceeded {
-        /// Tokens of the prompt, where the server says so.
+        /// Tokens of the prompt, if the server reports them.
         prompt: Option<u64>,
-        /// Tokens of the window, where the server says so.
+        /// Tokens of the window, if the server reports them.
         context: Option<u64>,
     },
     #[error("the model server's answer is too large: {what} is over {limit} bytes")]
@@ -95,11 +94,11 @@ pub enum Error {
     #[error("the model server could not read its model's answer: {message}")]
     Unreadable {
         message: String,
-        /// What the model wrote, from where the server stopped reading, as far as it says. A call
-        /// is read from the very bytes, in which the key may stand: so it is never shown.
+        /// The model's output from where the server stopped parsing, if it is reported. A call is
+        /// parsed from these exact bytes, which may contain the key, so they are never shown.
         raw: Secret,
     },
-    #[error("the model server's answer cannot be understood: {problem}")]
+    #[error("invalid answer from the model server: {problem}")]
     Protocol { problem: String },
     #[error("the model server at {endpoint} is still loading its model after {}", Span(*.waited))]
     ModelLoading { endpoint: String, waited: Duration },
@@ -108,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error below [`Error::BrokenOff`], or this one.
+    /// Returns the error that [`Error::BrokenOff`] wraps, or this one.
     pub fn root(&self) -> &Self {
         match self {
             Self::BrokenOff { source, .. } => source.root(),
@@ -116,7 +115,7 @@ impl Error {
         }
     }
 
-    /// Returns what had come of the answer before it broke off.
+    /// Returns the part of the answer received before it broke off.
     pub fn partial(&self) -> Option<&Reply> {
         match self {
             Self::BrokenOff { partial, .. } => Some(partial),
@@ -132,14 +131,14 @@ impl Error {
             | Self::IdleTimeout { .. }
             | Self::ModelLoading { .. } => true,
             // A chat template that rejects the conversation rejects it every time, and without a
-            // status nobody knows more than that.
+            // status the message is the only evidence.
             Self::Status {
                 code: 500, message, ..
             }
             | Self::Reported { message } => {
                 !is_template_error(message) && self.objection().is_none()
             }
-            // What a server does not know how to do it does not learn.
+            // A server without a feature will not gain it by a retry.
             Self::Status {
                 code: 501 | 505, ..
             } => false,
@@ -148,8 +147,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the connection was lost, or nothing came over it any more: what had come of
-    /// the answer may well have been right.
+    /// Returns whether the connection was lost or went silent: the part received so far may be
+    /// valid.
     pub fn is_lost(&self) -> bool {
         matches!(
             self.root(),
@@ -157,8 +156,7 @@ impl Error {
         )
     }
 
-    /// Returns whether the server gave up in the middle of its answer for a reason that need not
-    /// hold the next time.
+    /// Returns whether the server aborted its answer for a reason that may not recur.
     pub fn is_given_up(&self) -> bool {
         let root = self.root();
         let is_reported = matches!(root, Self::Reported { .. } | Self::Status { .. });
@@ -184,14 +182,13 @@ impl Error {
         )
     }
 
-    /// Returns whether a refusal may be about the conversation's length, where nothing tells for
-    /// sure.
+    /// Returns whether a refusal may be about the conversation's length, where that is uncertain.
     pub fn may_be_too_long(&self) -> bool {
         self.words_of_refusal().is_some_and(too_long::may_be)
     }
 
-    /// Returns two numbers of a refusal of which the larger one may be the conversation's length,
-    /// and the other one its window.
+    /// Returns two numbers in a refusal, the larger of which may be the conversation's length and
+    /// the other its window.
     pub fn two_sizes(&self) -> Option<(u64, u64)> {
         self.words_of_refusal().and_then(too_long::two_sizes)
     }
@@ -213,18 +210,17 @@ impl Error {
         }
     }
 
-    /// Returns whether the server did not take the key.
+    /// Returns whether the server rejected the key.
     pub fn is_refused_key(&self) -> bool {
         matches!(self.root(), Self::Unauthorized { .. })
     }
 
-    /// Returns whether the person asked for something that cannot be, rather than something having
-    /// gone wrong.
+    /// Returns whether the cause is invalid input of the user.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Http(http::Error::InvalidEndpoint { .. }))
     }
 
-    /// Returns what the person can do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self.root() {
             Self::Http(http::Error::InvalidEndpoint { .. }) => "give an address such as `--endpoint http://127.0.0.1:7474/v1`".to_owned(),
@@ -232,33 +228,33 @@ impl Error {
             Self::KeyOverPlainHttp { .. } => "use an https address, or a server on this machine, or leave the key out".to_owned(),
             Self::Unreachable { .. } => "is the model server running? try `curl URL/models`; `--endpoint URL` names another one".to_owned(),
             Self::Tls { source: rustls::Error::InvalidCertificate(_), .. } => {
-                "is the address right? The certificate of an authority of your own belongs among those of the system, or into the file that \
+                "is the address right? Add a certificate authority of your own to those of the system, or to the file that \
                  SSL_CERT_FILE names"
                     .to_owned()
             }
             Self::Tls { .. } => "does the server speak TLS at this port? One without it has an http:// address".to_owned(),
             Self::Connection { .. } => "the server may have crashed or run out of memory; its own log says more".to_owned(),
             Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
-            Self::NoAnswer { .. } => "is it a model server, and is it well? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
+            Self::NoAnswer { .. } => "is it a model server, and is it overloaded? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
             Self::IdleTimeout { .. } => "is the server busy or stuck? A slow machine needs a larger `llm.idle_timeout_s`".to_owned(),
             Self::Status { code: 404, .. } => "is the address right? It usually ends in `/v1`; `--model NAME` chooses the model".to_owned(),
             Self::Status { code: 429, retry_after: Some(pause), .. } => {
-                format!("the server limits how often it may be asked, and wants {} of quiet first", Span(*pause))
+                format!("the server limits the request rate; wait {} before the next request", Span(*pause))
             }
-            Self::Status { code: 429, .. } => "the server limits how often it may be asked; wait a little".to_owned(),
+            Self::Status { code: 429, .. } => "the server limits the request rate; wait a little".to_owned(),
             Self::Status { message, .. } if is_template_error(message) => {
                 "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()
             }
             Self::Unreadable { .. } => {
-                "try `llm.tool_mode = \"constrained\"`, or `\"text\"` where it is that: it leaves nothing for the server to read".to_owned()
+                "try `llm.tool_mode = \"constrained\"`, or `\"text\"` if that is already set: the server then parses nothing".to_owned()
             }
             Self::Status { message, .. } if message.starts_with("a web page") => {
-                "a proxy or a login stands before the model server: is that up, and is the API let through?".to_owned()
+                "a proxy or a login page is in front of the model server: is the server up, and is the API let through?".to_owned()
             }
             Self::Status { code: 501 | 505, .. } => {
-                "the server cannot do what it was asked: is it one for chats, and new enough? Its own log may say more".to_owned()
+                "the server does not support this request: does it serve chat models, and is it recent enough? Its own log may say more".to_owned()
             }
-            Self::Refused { what: Refusal::Account, key, .. } => key.pay(),
+            Self::Refused { what: Refusal::Account, key, .. } => key.account_remedy(),
             Self::Refused { what: Refusal::Model, .. } => {
                 "`--model NAME` names another one; `curl URL/models` lists those that the server has".to_owned()
             }
@@ -266,17 +262,17 @@ impl Error {
             Self::Unauthorized { key, .. } => key.remedy(),
             Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),
             Self::NotJson { what: Instead::Page { .. }, .. } => {
-                "is the address right? The API's usually ends in `/v1`. Where a proxy or a login stands before it, the API must be let through"
+                "is the address right? The API's usually ends in `/v1`. If a proxy or a login page is in front of it, the API must be let through"
                     .to_owned()
             }
             Self::NotJson { what: Instead::Packed { .. }, .. } => {
-                "a proxy in between may pack what the server sends: have it pass the API on as it is, or name the server's own address".to_owned()
+                "a proxy may compress the response: let it pass the API through unchanged, or use the server's own address".to_owned()
             }
             Self::NotJson { .. } => "is the address right? The API's usually ends in `/v1`".to_owned(),
             Self::ContextExceeded { .. } => "start a new session, or use a server with a larger context (`inference.context`)".to_owned(),
             Self::TooLarge { .. } => {
-                "does the model find no end? `llm.max_output_tokens` bounds an answer; or is this no OpenAI-compatible server, whose address \
-                 usually ends in /v1"
+                "is the model stuck in a loop? `llm.max_output_tokens` limits an answer. Or is this not an OpenAI-compatible server, whose \
+                 address usually ends in /v1?"
                     .to_owned()
             }
             Self::Protocol { .. } => "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned(),
@@ -287,8 +283,8 @@ impl Error {
 }
 
 impl Error {
-    /// Says where the key came from, where it matters.
-    pub(super) fn with_key_from(self, from: impl FnOnce() -> KeyFrom) -> Self {
+    /// Adds where the key came from, to errors that mention it.
+    pub(super) fn with_key_source(self, from: impl FnOnce() -> KeySource) -> Self {
         match self {
             Self::Unauthorized { code, message, .. } => Self::Unauthorized {
                 code,
@@ -302,7 +298,7 @@ impl Error {
             },
             Self::BrokenOff { partial, source } => Self::BrokenOff {
                 partial,
-                source: Box::new(source.with_key_from(from)),
+                source: Box::new(source.with_key_source(from)),
             },
             other => other,
         }
@@ -330,7 +326,7 @@ pub(super) fn is_template_error(message: &str) -> bool {
     .any(|word| message.contains(word))
 }
 
-/// A duration as people write it: `120 s`, `1.5 s`.
+/// A human-readable duration: `120 s`, `1.5 s`.
 struct Span(Duration);
 
 impl fmt::Display for Span {
@@ -339,7 +335,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// A status behind some words.
+/// An HTTP status in parentheses, after other words.
 struct Status(Option<u16>);
 
 impl fmt::Display for Status {
@@ -361,13 +357,13 @@ impl fmt::Display for Window {
     }
 }
 
-/// Returns a text of the server's as one that is safe to show: without control characters, cut at
-/// `max` characters.
+/// Makes a text from the server safe to show: without control characters, truncated to `max`
+/// characters.
 pub(super) fn plain(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut n = 0;
     for c in text.trim().chars() {
-        // Direction marks would let a name pretend to be another one.
+        // Bidirectional marks would let a name pretend to be another one.
         let hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
         if n == max {
             out.push('…');
@@ -395,10 +391,7 @@ mod tests {
             .to_string()
         };
         assert_eq!(idle(false), "the model server sent nothing for 120 s");
-        assert_eq!(
-            idle(true),
-            "the model server sent nothing that brings its answer on for 120 s"
-        );
+        assert_eq!(idle(true), "the model server made no progress for 120 s");
         assert_eq!(
             Error::Timeout {
                 after: Duration::from_millis(1500)
@@ -426,13 +419,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_the_server_lose_their_escapes_and_their_length() {
+    fn server_texts_are_stripped_of_escapes_and_truncated() {
         assert_eq!(plain(" a\u{1b}[31mb\u{202e}\nc ", 100), "a [31mb c");
         assert_eq!(plain("abcdef", 3), "abc…");
     }
 
     #[test]
-    fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
+    fn transient_errors_are_retried_and_permanent_ones_are_not() {
         let status = |code, message: &str| {
             Error::Status {
                 code,

@@ -1,4 +1,4 @@
-//! One HTTP request and its answer, with a token, a deadline and an idle limit on every wait.
+//! One HTTP request and its response, with a token, a deadline and an idle limit on every wait.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
+use super::idle_timer::IdleTimer;
 use super::provider::failure::Failure;
 use super::provider::instead;
 use super::retry::retry_after;
-use super::waiting::Waiting;
 
-/// How long a server may take to say why it refused a request, once its status is there.
+/// How long to wait for the body of an error response after its status.
 const EXPLAINED: Duration = Duration::from_secs(10);
 
 /// The limits of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
     pub(super) cancel: &'a CancellationToken,
-    /// When all must be over, and how long that was in the beginning.
+    /// The deadline, and how long it was in the beginning.
     pub(super) until: Option<Instant>,
     pub(super) deadline: Duration,
 }
 
 impl Limits<'_> {
-    /// Waits for `work`; returns [`Error::IdleTimeout`] if it takes longer than `idle`.
+    /// Waits for `work`; returns [`Error::IdleTimeout`] after `idle`.
     pub(super) async fn wait<T>(
         &self,
         idle: Duration,
@@ -51,13 +51,13 @@ impl Limits<'_> {
         }
     }
 
-    /// Returns how long it may still take, where that is bounded.
+    /// Returns the time left, where it is bounded.
     pub(super) fn left(&self) -> Option<Duration> {
         self.until
             .map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Lets time pass.
+    /// Sleeps, within the limits.
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), Error> {
         match self.wait(pause, std::future::pending::<()>()).await {
             Err(Error::IdleTimeout { .. }) | Ok(()) => Ok(()),
@@ -66,7 +66,7 @@ impl Limits<'_> {
     }
 }
 
-/// Sends a request; returns the answer's head, whatever its status.
+/// Sends a request; returns the head of the response, whatever its status.
 pub(super) async fn send(
     request: reqwest::RequestBuilder,
     endpoint: &str,
@@ -76,10 +76,10 @@ pub(super) async fn send(
     limits
         .wait(idle, request.send())
         .await?
-        .map_err(|error| transport(error, endpoint))
+        .map_err(|error| transport_error(error, endpoint))
 }
 
-/// Returns the next bytes of the answer, `None` at its end.
+/// Returns the next bytes of the body, `None` at its end.
 pub(super) async fn next(
     response: &mut Response,
     endpoint: &str,
@@ -89,14 +89,12 @@ pub(super) async fn next(
     limits
         .wait(idle, response.chunk())
         .await?
-        .map_err(|error| transport(error, endpoint))
+        .map_err(|error| transport_error(error, endpoint))
 }
 
-/// Returns the rest of the answer, which must not be longer than `max`; `so_far` are the bytes
-/// already read.
-///
-/// Bytes that drip bring it on as little as in a stream. Blanks count like comments do there:
-/// servers send them while the model writes.
+/// Returns the rest of the body, at most `max` bytes; `so_far` are the bytes already read.
+/// As in a stream, dripping bytes are not progress. Whitespace counts like comments do there:
+/// servers send it while the model generates.
 pub(super) async fn rest(
     mut response: Response,
     so_far: Vec<u8>,
@@ -106,11 +104,11 @@ pub(super) async fn rest(
     limits: &Limits<'_>,
 ) -> Result<Vec<u8>, Error> {
     let mut body = so_far;
-    let (mut waiting, mut n_blanks) = (Waiting::new(idle), 0);
-    waiting.came(idle, 0, 0, body.len());
-    while let Some(bytes) = next(&mut response, endpoint, waiting.left(), limits)
+    let (mut timer, mut n_blanks) = (IdleTimer::new(idle), 0);
+    timer.record(idle, 0, 0, body.len());
+    while let Some(bytes) = next(&mut response, endpoint, timer.left(), limits)
         .await
-        .map_err(|error| waiting.told(error))?
+        .map_err(|error| timer.with_elapsed(error))?
     {
         if body.len() + bytes.len() > max {
             return Err(Error::TooLarge {
@@ -120,12 +118,12 @@ pub(super) async fn rest(
         }
         body.extend_from_slice(&bytes);
         n_blanks += u64::from(bytes.trim_ascii().is_empty());
-        waiting.came(idle, 0, n_blanks, body.len());
+        timer.record(idle, 0, n_blanks, body.len());
     }
     Ok(body)
 }
 
-/// Returns the error behind an answer whose status is no success.
+/// Returns the error for a response with an error status.
 pub(super) async fn failed(
     response: Response,
     endpoint: &str,
@@ -143,9 +141,9 @@ pub(super) async fn failed(
     };
     let location = header(LOCATION);
     let pause = header(RETRY_AFTER).and_then(|value| retry_after(&value, jiff::Timestamp::now()));
-    let (is_html, packed) = (is_html(&response), packing(&response));
+    let (is_html, packed) = (is_html(&response), content_encoding(&response));
     let code = response.status().as_u16();
-    // A body that is too long, drips or breaks off still leaves the status to tell.
+    // With a body that is too long, drips or breaks off, the status alone is reported.
     let body = match tokio::time::timeout(
         idle.min(EXPLAINED),
         rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits),
@@ -172,9 +170,9 @@ pub(super) fn is_html(response: &Response) -> bool {
     content_type(response).starts_with("text/html")
 }
 
-/// Returns how an answer is packed, though nobody asked for that.
-pub(super) fn packing(response: &Response) -> Option<&'static str> {
-    instead::packing(
+/// Returns the content encoding of a response, although none was requested.
+pub(super) fn content_encoding(response: &Response) -> Option<&'static str> {
+    instead::content_encoding(
         response
             .headers()
             .get(CONTENT_ENCODING)
@@ -193,11 +191,11 @@ pub(super) fn content_type(response: &Response) -> String {
         .to_ascii_lowercase()
 }
 
-fn transport(error: reqwest::Error, endpoint: &str) -> Error {
+fn transport_error(error: reqwest::Error, endpoint: &str) -> Error {
     let endpoint = endpoint.to_owned();
-    // The address is named already, and once is enough.
+    // The address is in our own message already.
     let source = error.without_url();
-    if let Some(source) = of_tls(&source) {
+    if let Some(source) = tls_error(&source) {
         return Error::Tls { endpoint, source };
     }
     if source.is_connect() || source.is_dns() {
@@ -210,27 +208,27 @@ fn transport(error: reqwest::Error, endpoint: &str) -> Error {
     }
 }
 
-/// Returns what was wrong with the other side's TLS, where that is what is below an error.
-fn of_tls(error: &(dyn std::error::Error + 'static)) -> Option<rustls::Error> {
+/// Returns the TLS error that caused an error, if any.
+fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<rustls::Error> {
     if let Some(found) = error.downcast_ref::<rustls::Error>() {
         return Some(found.clone());
     }
-    // An error of input or output does not name the one in it as its source, but that one's.
+    // An I/O error's source is not the error it wraps, but that error's source.
     match error
         .downcast_ref::<std::io::Error>()
         .and_then(std::io::Error::get_ref)
     {
-        Some(inner) => of_tls(inner),
-        None => of_tls(error.source()?),
+        Some(inner) => tls_error(inner),
+        None => tls_error(error.source()?),
     }
 }
 
-/// Returns the error of an answer that ended in good order for HTTP, and in the middle for the API:
-/// without a length or chunks a connection that broke looks like one that was closed.
-pub(super) fn cut_short(endpoint: &str) -> Error {
+/// Returns the error for a response that HTTP considers complete and the API does not: without a
+/// length or chunks a broken connection looks like a closed one.
+pub(super) fn ended_early(endpoint: &str) -> Error {
     let source = std::io::Error::new(
         std::io::ErrorKind::UnexpectedEof,
-        "it closed in the middle of the answer",
+        "the connection closed in the middle of the answer",
     );
     Error::Connection {
         endpoint: endpoint.to_owned(),

@@ -4,36 +4,36 @@ use serde::Serialize;
 
 use podbay_event::ToolCall;
 
-/// One part of a conversation, as the agent keeps it. What of it goes to the server, and how, is
-/// `format`'s business.
+/// One message of a conversation, as the agent keeps it. `format` decides how it is sent to the
+/// server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// Goes out as a user's message where it is not the first: many templates accept a system
-    /// message only there.
+    /// Sent as a user's message unless it is the first: many templates accept a system message only
+    /// there.
     System {
         text: String,
     },
     User {
         text: String,
     },
-    /// An image that the model is shown, as a user's message.
+    /// An image for the model, sent as a user's message.
     Image {
-        /// What it is, in words.
+        /// A description of it.
         text: String,
-        /// Its bytes, as a `data:` address.
+        /// Its bytes, as a `data:` URL.
         url: String,
     },
     Assistant {
         text: String,
-        /// What the model thought aloud; goes back only where the server wants it.
+        /// The model's visible reasoning; sent back only to servers that want it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         thinking: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// The whole answer as the model wrote it, where tools are told by text or schema: repeated
-        /// byte for byte it is found in the server's cache. Without it the answer is written anew
-        /// from the other fields.
+        /// The whole answer as the model wrote it, in constrained and text mode: repeated byte for
+        /// byte it is found in the server's cache. Without it the message is rebuilt from the other
+        /// fields.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
@@ -52,7 +52,7 @@ impl Message {
         Self::User { text: text.into() }
     }
 
-    /// Returns a message that shows an image; `media_type` is such as `image/png`.
+    /// Returns a message that shows an image; `media_type` is for example `image/png`.
     pub fn image(text: impl Into<String>, media_type: &str, data: &[u8]) -> Self {
         Self::Image {
             text: text.into(),
@@ -63,7 +63,7 @@ impl Message {
         }
     }
 
-    /// Returns an assistant's message that only says something.
+    /// Returns an assistant's message of text alone.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant {
             text: text.into(),
@@ -74,7 +74,7 @@ impl Message {
     }
 }
 
-/// One tool as the model is told about it.
+/// A tool's description for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,

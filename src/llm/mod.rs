@@ -1,15 +1,12 @@
-//! The model: what is said to it, how, and what comes back.
-//!
-//! This room owns HTTP ([`http`]), the stream's format ([`sse`]), the conversation as the server
-//! reads it ([`Prompt`]) and the three ways of telling a model about tools (`format`). It leaves to
-//! others which tools there are (`tools`), when to ask again and when to compact (`agent`), and how
-//! a model server is started (`inference`). Whatever a server sends is bounded and taken for
+//! The client side of a model: conversations, requests, streamed answers.
+//! This module owns HTTP ([`http`]), the stream's format ([`sse`]), the conversation as the server
+//! reads it ([`Prompt`]) and the three ways of offering tools to a model (`format`). It leaves to
+//! others which tools there are (`tools`), when to retry and when to compact (`agent`), and how a
+//! model server is started (`inference`). Everything a server sends is bounded and treated as
 //! hostile.
-//!
-//! What differs between kinds of servers is one trait, `provider::Provider`. Start with
+//! The differences between kinds of servers are one trait, `provider::Provider`. Start with
 //! [`Client::stream`], then [`Prompt`], then `provider::openai`.
 
-mod asking;
 mod client;
 mod completion;
 pub mod control;
@@ -18,22 +15,23 @@ mod error;
 mod exchange;
 mod format;
 pub mod http;
+mod idle_timer;
 pub mod message;
-mod named;
 mod objection;
 mod options;
-mod parameters;
 mod price;
 mod probe;
 mod prompt;
 mod provider;
+mod provider_options;
 mod refusal;
-mod restored;
+mod reply_restorer;
 pub mod retry;
 mod sampling;
+mod server_query;
 pub mod sse;
 mod stream;
-mod waiting;
+mod unsupported_parameters;
 
 pub use client::Client;
 pub use error::Error;
@@ -43,24 +41,24 @@ pub use format::text;
 pub use http::Endpoint;
 pub use message::Message;
 pub use message::ToolSpec;
-pub use named::Provider;
 pub use objection::Objection;
 pub use options::Options;
 pub use options::ToolModeChoice;
 pub use price::Price;
-pub use probe::Probed;
+pub use probe::ProbeResult;
 pub use probe::Server;
 pub use prompt::Prompt;
 pub use provider::assemble::understood;
 pub use provider::instead::Instead;
 pub use provider::sameness::is_same;
-pub use refusal::KeyFrom;
+pub use provider_options::ProviderOptions;
+pub use refusal::KeySource;
 pub use refusal::Refusal;
-pub use sampling::Sampled;
 pub use sampling::Sampling;
+pub use sampling::SamplingParameters;
 pub use sampling::TaskKind;
 pub use stream::Finish;
-pub use stream::Ready;
+pub use stream::ReadyCall;
 pub use stream::Reply;
 pub use stream::Request;
 pub use stream::Timings;

@@ -1,30 +1,30 @@
-//! What a server may object to in the way it is asked, said in the words of those that do.
+//! Recognizes from a server's error message which feature of the request it objects to.
 
 use super::error::Error;
 use super::error::is_template_error;
 use super::refusal::Refusal;
 
-/// Why the same conversation, asked for otherwise, may be answered.
+/// Why the same conversation may be answered if it is sent differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// The template wants user and assistant to alternate, and counts results of tools as neither.
+    /// The template requires user and assistant to alternate, and counts tool results as neither.
     Roles,
-    /// The template knows no system message, or none at that place.
+    /// The template does not support system messages, or not in that position.
     System,
-    /// The server or its model knows no tools.
+    /// The server or its model does not support tools.
     Tools,
-    /// The server cannot hold an answer to a schema.
+    /// The server cannot constrain an answer to a schema.
     Schema,
-    /// The server cannot read what its model wrote.
+    /// The server cannot parse its model's output.
     Unreadable,
-    /// The server cannot read an image, or its model sees none.
+    /// The server cannot read an image, or its model has no vision.
     Image,
-    /// The model's thinking has to come back with its messages.
+    /// The model's reasoning must be sent back with its messages.
     Thinking,
 }
 
 impl Error {
-    /// Returns what the server objects to, if it is something that can be done otherwise.
+    /// Returns what the server objects to, if the request can be sent differently.
     pub fn objection(&self) -> Option<Objection> {
         let message = match self.root() {
             Self::Unreadable { .. } => return Some(Objection::Unreadable),
@@ -110,8 +110,8 @@ impl Error {
         {
             Some(Objection::Tools)
         } else if is_template_error(&message) || names_roles(&message) {
-            // Whatever the template wants: plain turns of user and assistant are what every one of
-            // them knows.
+            // Whatever the template wants: every template supports plain turns of user and
+            // assistant.
             Some(Objection::Roles)
         } else {
             None
@@ -119,8 +119,8 @@ impl Error {
     }
 }
 
-/// Returns whether a message is one of a template about the roles of a conversation, passed on as
-/// it is.
+/// Returns whether a message is a template's complaint about the roles of a conversation, passed on
+/// unchanged.
 fn names_roles(message: &str) -> bool {
     const WORDS: [&str; 6] = [
         "unexpected message role",
@@ -133,8 +133,8 @@ fn names_roles(message: &str) -> bool {
     WORDS.iter().any(|words| message.contains(words))
 }
 
-/// Returns what the model wrote where the server says that it cannot read it; llama-server repeats
-/// it from where it stopped reading.
+/// Returns the model's output in an error that says it cannot be parsed; llama-server repeats it
+/// from where it stopped parsing.
 pub(super) fn unreadable(message: &str) -> Option<&str> {
     let lower = message.to_ascii_lowercase();
     let at = [
@@ -146,8 +146,7 @@ pub(super) fn unreadable(message: &str) -> Option<&str> {
     .iter()
     .find_map(|words| lower.find(words));
     match at {
-        // A colon ends what the server itself has to say: "Failed to parse input at pos 12:
-        // <tool_call>...".
+        // A colon ends the server's own words: "Failed to parse input at pos 12: <tool_call>...".
         Some(at) => Some(message[at..].split_once(": ").map_or("", |(_, raw)| raw)),
         None => (lower.contains("model produced output that does not match")).then_some(""),
     }
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn objections_are_known_by_the_words_of_templates_and_servers() {
+    fn objections_are_recognized_by_templates_and_servers_messages() {
         for words in [
             "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
             "Jinja Exception: Conversation roles must alternate user/assistant",
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_wrote_is_what_comes_after_the_servers_own_words() {
+    fn the_models_output_follows_the_servers_own_words() {
         assert_eq!(
             unreadable("Failed to parse input at pos 12: <tool_call>{\"a\": 1}\nx"),
             Some("<tool_call>{\"a\": 1}\nx")

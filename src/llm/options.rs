@@ -6,83 +6,83 @@ use serde::Serialize;
 use super::price::Price;
 use super::sampling::Sampling;
 
-/// The section `[llm]` of the configuration: which model answers, and how it is asked.
+/// The section `[llm]` of the configuration: which model answers, and how it is requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Name of the entry of `[providers]` that answers: it brings address, key, model and price.
+    /// Name of the entry of `[providers]` to use: it sets address, key, model and price.
     pub provider: Option<String>,
     /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`.
     /// Not set: Podbay's own server.
     pub endpoint: Option<String>,
-    /// Model to ask for. Not set: what the server serves.
+    /// Model to request. Not set: the one that the server offers.
     pub model: Option<String>,
     /// Name of the environment variable that holds the API key.
     pub api_key_env: Option<String>,
-    /// File that holds the API key; nobody else may be able to read it (mode 0600).
+    /// File that holds the API key; only its owner may be able to read it (mode 0600).
     pub api_key_file: Option<String>,
-    /// `http://` or `https://` address of a proxy for servers elsewhere. The environment's
-    /// `*_PROXY` variables are not used.
+    /// `http://` or `https://` address of a proxy for remote servers. The environment's `*_PROXY`
+    /// variables are not used.
     pub proxy: Option<String>,
-    /// Randomness, 0 to 2. Not set: the server's own, here and in the five below.
+    /// Randomness, 0 to 2. Not set: the server's default, here and in the five below.
     pub temperature: Option<f64>,
-    /// Share of the probability that is sampled from, 0 to 1.
+    /// Nucleus sampling: share of the probability mass to sample from, 0 to 1.
     pub top_p: Option<f64>,
-    /// How many of the likeliest tokens are sampled from. `OpenAI`'s own API does not have it.
+    /// How many of the most likely tokens to sample from. `OpenAI`'s own API does not support it.
     pub top_k: Option<u32>,
-    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not
-    /// have it.
+    /// Minimum probability relative to the most likely token, 0 to 1. `OpenAI`'s own API does not
+    /// support it.
     pub min_p: Option<f64>,
-    /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
+    /// Penalty for tokens that occurred before, -2 to 2; 0 is none.
     pub presence_penalty: Option<f64>,
-    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all.
-    /// `OpenAI`'s own API does not have it.
+    /// Penalty for recently generated tokens, 0 to 2; 1 is none. `OpenAI`'s own API does not
+    /// support it.
     pub repeat_penalty: Option<f64>,
-    /// Words at which an answer ends, four at most. They end a call too where they stand in one.
+    /// Stop sequences that end an answer, at most four. They also end a call that contains them.
     pub stop: Vec<String>,
-    /// Tokens that the server reads at once, for servers that do not tell it (Ollama, LM Studio,
-    /// `OpenAI`); where one does, the smaller of both counts. 0: what the server tells.
+    /// Tokens of the context window, for servers that do not report it (Ollama, LM Studio,
+    /// `OpenAI`); if one does, the smaller value applies. 0: as reported by the server.
     pub context: u64,
-    /// Whether the model can be shown images. Not set: what the server says.
+    /// Whether the model accepts images. Not set: as reported by the server.
     pub images: Option<bool>,
-    /// Most tokens in one answer. Not set: a quarter of the window, at most 16,384. -1: no limit.
+    /// Maximum number of tokens in one answer. Not set: a quarter of the window, at most 16,384.
+    /// -1: no limit.
     pub max_output_tokens: Option<i64>,
-    /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call,
-    /// progress in reading the prompt, or sums. Comments count too, but no longer than ten times
-    /// that.
+    /// Seconds without progress (text, a piece of a call, prompt reading or usage) until an answer
+    /// is abandoned. Comments count as progress too, but for at most ten times as long.
     pub idle_timeout_s: f64,
-    /// Seconds until connecting is given up.
+    /// Connect timeout in seconds.
     pub connect_timeout_s: f64,
-    /// Seconds until the first questions to the server (which model, which window) are given up.
+    /// Timeout in seconds of the first queries to the server (which model, which window).
     pub probe_timeout_s: f64,
-    /// Seconds one answer may take, retries included.
+    /// Timeout in seconds of one answer, including retries.
     pub request_timeout_s: f64,
-    /// How often a request is tried again that failed by overload, a stall or a broken connection
-    /// before anything was shown. 0 also waits for no server that is away, and asks for no answer
-    /// again whose rest was lost.
+    /// How often to retry a request that failed by overload, a stall or a lost connection before
+    /// anything was shown. 0 also disables waiting for an unreachable server, and requesting the
+    /// lost rest of an answer.
     pub retries: u32,
-    /// How the model is told about tools.
+    /// How tools are offered to the model.
     pub tool_mode: ToolModeChoice,
-    /// What tokens cost, in US dollars for a million of them, where the server does not say itself.
+    /// Price in US dollars per million tokens, if the server does not report the cost.
     pub price: Price,
-    /// How answers are sampled, by what they are for.
+    /// Sampling by purpose of the answer.
     pub sampling: Sampling,
 }
 
-/// How the model is told about tools, as people choose it.
+/// How tools are offered to the model, as configured.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ToolModeChoice {
-    /// By what the server says of the model's chat template.
+    /// Depends on what the server reports about the model's chat template.
     #[default]
     Auto,
     /// By the server's own tool calls.
     Native,
-    /// By a JSON schema that the answer must fit; works with any template.
+    /// By a JSON schema that constrains the answer; works with any template.
     Constrained,
-    /// By words alone, for servers that have neither.
+    /// By the prompt alone, for servers that support neither.
     Text,
 }
 
@@ -135,7 +135,7 @@ impl Options {
     }
 }
 
-/// Nonsense (not a number, nothing, more than a year) becomes the nearest sensible span.
+/// Invalid values (NaN, zero, more than a year) are clamped to a sensible range.
 fn seconds(value: f64) -> Duration {
     const YEAR: f64 = 365.0 * 24.0 * 3600.0;
     let value = if value.is_nan() { YEAR } else { value };
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_may_name_any_of_the_keys() {
+    fn every_key_of_the_section_is_accepted() {
         let options: Options =
             toml::from_str("temperature = 0.2\nidle_timeout_s = 60\ntool_mode = \"constrained\"")
                 .expect("a section");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_makes_no_panic() {
+    fn invalid_durations_do_not_panic() {
         assert_eq!(
             [-1.0, 0.0, 1.5].map(seconds),
             [1, 1, 1500].map(Duration::from_millis)

@@ -3,33 +3,33 @@ use serde::Serialize;
 
 use podbay_event::Usage;
 
-/// What tokens cost, in US dollars for a million of them. It counts where the server does not say
-/// itself what an answer cost.
+/// Price in US dollars per million tokens. It is used if the server does not report an answer's
+/// cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Price {
     /// Tokens that the model reads.
     pub prompt: Option<f64>,
-    /// Tokens that the server has in its cache. Not set: as much as those that are read.
+    /// Tokens that the server has in its cache. Not set: the price of `prompt`.
     pub cached: Option<f64>,
     /// Tokens that the model writes.
     pub completion: Option<f64>,
 }
 
 impl Price {
-    /// What one's own server costs.
+    /// The price of a local server.
     pub const FREE: Self = Self {
         prompt: Some(0.0),
         cached: Some(0.0),
         completion: Some(0.0),
     };
 
-    /// Returns whether a price is named at all.
+    /// Returns whether any price is set.
     pub fn is_known(&self) -> bool {
         self.prompt.is_some() || self.completion.is_some()
     }
 
-    /// Returns the first part of it that is no price: below zero, or no number.
+    /// Returns the first invalid part: negative, or not a number.
     pub fn mistake(&self) -> Option<(&'static str, f64)> {
         let parts = [
             ("prompt", self.prompt),
@@ -42,8 +42,8 @@ impl Price {
             .find(|(_, price)| !price.is_finite() || *price < 0.0)
     }
 
-    /// Returns what these tokens cost, in US dollars; `None` where no price is named. A price of
-    /// which only a part is named is nothing for the rest.
+    /// Returns the cost of these tokens in US dollars; `None` if no price is set. Unset parts of a
+    /// price count as zero.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         if !self.is_known() {
             return None;
@@ -57,7 +57,7 @@ impl Price {
         Some(micro / 1e6)
     }
 
-    /// Returns the usage with its cost: what the server said, else what the price makes it.
+    /// Returns the usage with its cost: as reported by the server, else computed from the price.
     #[must_use]
     pub fn priced(&self, usage: Usage) -> Usage {
         Usage {
@@ -66,7 +66,7 @@ impl Price {
         }
     }
 
-    /// Returns this price, or the other where this one names nothing.
+    /// Returns this price, or `other` if nothing is set.
     #[must_use]
     pub(super) fn over(self, other: Self) -> Self {
         if self.is_known() { self } else { other }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_cost_what_is_named_and_nothing_is_known_where_nothing_is() {
+    fn cost_follows_the_price_and_is_unknown_without_one() {
         let usage = Usage {
             prompt: 3_000_000,
             cached: 1_000_000,

@@ -1,14 +1,13 @@
-//! What the server is, asked before the first message. The kinds of servers ([`super::provider`])
-//! are asked in turn, and evidence decides how tools are told.
+//! Detects the server's kind and properties before the first message. Each kind
+//! ([`super::provider`]) is tried in turn, and evidence decides how tools are offered.
 
 use std::time::Duration;
 
 use async_recursion::async_recursion as boxed;
 use tokio_util::sync::CancellationToken;
 
-use super::asking::Asking;
 use super::client::Client;
-use super::control::Tokens;
+use super::control::ControlTokens;
 use super::error::Error;
 use super::options::Options;
 use super::options::ToolModeChoice;
@@ -16,50 +15,50 @@ use super::provider;
 use super::provider::Compatible;
 use super::provider::LlamaCpp;
 use super::provider::Vllm;
-use super::refusal::KeyFrom;
+use super::refusal::KeySource;
+use super::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
-/// What was found out.
+/// The properties of the server and its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probed {
+pub struct ProbeResult {
     pub model: String,
-    /// Tokens per slot; `None` where the server does not say.
+    /// Tokens per slot; `None` if the server does not say.
     pub context: Option<u64>,
-    /// Conversations the server holds at once.
+    /// How many conversations the server holds at once.
     pub n_slots: Option<u32>,
-    /// How many of them had work when it was asked; `None` where the server does not say.
+    /// How many of them were busy during the probe; `None` if the server does not say.
     pub n_busy: Option<u32>,
     pub tools: ToolMode,
-    /// Why tools are told that way.
+    /// Why this tool mode was chosen.
     pub reason: String,
     pub server: Server,
-    /// The model can be shown images, as far as the server says.
+    /// The model accepts images, as far as the server says.
     pub images: bool,
-    /// What its template makes of it beside the control tokens of all models.
-    pub tokens: Tokens,
+    /// The control tokens of its template besides those common to all models.
+    pub tokens: ControlTokens,
 }
 
-impl Probed {
-    /// Returns whether the model's thinking should go back with its messages; other servers may
-    /// refuse the field.
+impl ProbeResult {
+    /// Returns whether the model's reasoning should be sent back with its messages; other servers
+    /// may refuse the field.
     pub fn replay_thinking(&self) -> bool {
         self.server.provider().replays_thinking()
     }
 
-    /// Returns whether an answer can be held to a schema over a conversation that tells of tools by
-    /// the server's own means.
+    /// Returns whether an answer can be constrained to a schema while tools are offered natively.
     pub fn holds_calls(&self) -> bool {
         self.server.provider().holds_calls()
     }
 
-    /// Returns whether every slot had work, so that an answer has to wait.
+    /// Returns whether every slot was busy, so that an answer has to wait.
     pub fn is_full(&self) -> bool {
         self.n_slots
             .zip(self.n_busy)
             .is_some_and(|(n_slots, n_busy)| n_busy >= n_slots)
     }
 
-    /// Takes what the settings say, where they do.
+    /// Overrides the result with what the options set.
     fn chosen(mut self, options: &Options) -> Self {
         let set = Some(options.context).filter(|tokens| *tokens > 0);
         self.context = self.context.into_iter().chain(set).min();
@@ -94,17 +93,16 @@ impl Server {
 }
 
 impl Client {
-    /// Asks the server what it is, within `timeout`; waits for its model to load within the same
-    /// time.
+    /// Probes the server within `timeout`, including the time for its model to load.
     #[boxed]
     pub async fn probe(
         &self,
         cancel: &CancellationToken,
         timeout: Duration,
-    ) -> Result<Probed, Error> {
-        self.ask_what_it_is(cancel, timeout).await.map_err(|error| {
-            match error.with_key_from(|| KeyFrom::of(self.options())) {
-                // No answer was begun that more time could finish.
+    ) -> Result<ProbeResult, Error> {
+        self.probe_server(cancel, timeout).await.map_err(|error| {
+            match error.with_key_source(|| KeySource::of(self.options())) {
+                // A longer timeout would not help: no answer has begun.
                 Error::Timeout { after } => Error::NoAnswer {
                     endpoint: self.inner().shown_endpoint.clone(),
                     after,
@@ -114,17 +112,17 @@ impl Client {
         })
     }
 
-    async fn ask_what_it_is(
+    async fn probe_server(
         &self,
         cancel: &CancellationToken,
         timeout: Duration,
-    ) -> Result<Probed, Error> {
-        let asking = Asking::new(self, cancel, timeout);
+    ) -> Result<ProbeResult, Error> {
+        let asking = ServerQuery::new(self, cancel, timeout);
         let mut n_tried = 0;
         loop {
             let error = match self.ask_each_kind(&asking).await {
-                // Nobody listens there: whoever waits for a server that is being started asks again
-                // by himself.
+                // Nothing listens there: a caller that waits for a starting server retries by
+                // itself.
                 Err(error)
                     if !matches!(
                         error,
@@ -146,7 +144,7 @@ impl Client {
         }
     }
 
-    async fn ask_each_kind(&self, asking: &Asking<'_>) -> Result<Probed, Error> {
+    async fn ask_each_kind(&self, asking: &ServerQuery<'_>) -> Result<ProbeResult, Error> {
         let options = self.options();
         for kind in provider::KINDS {
             if let Some(probed) = kind.probe(asking, options).await? {
@@ -156,7 +154,7 @@ impl Client {
             }
         }
         Err(Error::Protocol {
-            problem: "it is no kind of model server that is known".to_owned(),
+            problem: "it is not a known kind of model server".to_owned(),
         })
     }
 }
@@ -165,8 +163,8 @@ impl Client {
 mod tests {
     use super::*;
 
-    fn probed() -> Probed {
-        Probed {
+    fn probed() -> ProbeResult {
+        ProbeResult {
             model: "m".to_owned(),
             context: None,
             n_slots: None,
@@ -175,14 +173,14 @@ mod tests {
             reason: "the model's chat template has no tools".to_owned(),
             server: Server::LlamaCpp,
             images: false,
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
         }
     }
 
     #[test]
-    fn a_server_is_full_only_if_it_says_so() {
+    fn a_server_is_full_only_if_it_reports_it() {
         let full = |n_slots, n_busy| {
-            Probed {
+            ProbeResult {
                 n_slots,
                 n_busy,
                 ..probed()
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_goes_before_what_is_found() {
+    fn options_override_probe_results() {
         let probed = probed();
         assert_eq!(probed.clone().chosen(&Options::default()), probed);
         for (choice, mode) in [
@@ -223,7 +221,7 @@ mod tests {
             );
         }
         let context = |told, set| {
-            Probed {
+            ProbeResult {
                 context: told,
                 ..probed.clone()
             }
@@ -243,7 +241,7 @@ mod tests {
             [8192, 4096, 8192].map(Some)
         );
         let images = |told, set| {
-            Probed {
+            ProbeResult {
                 images: told,
                 ..probed.clone()
             }

@@ -1,5 +1,5 @@
-//! What a server will not do however often it is asked, told by a name where others tell it by a
-//! status.
+//! Classifies permanent refusals by the error name in the body, for servers whose status does not
+//! show them.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::options::Options;
 
-/// What is in the way of an answer, until a person changes it.
+/// Why a request will fail until the user changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The key is missing, wrong, or may not do this.
+    /// The key is missing, wrong, or lacks permission.
     Key,
-    /// Nobody pays: the quota or the money of the account is used up.
+    /// The account's quota or credit is exhausted.
     Account,
     /// The server has no such model.
     Model,
@@ -20,7 +20,7 @@ pub enum Refusal {
     Request,
 }
 
-/// The names that servers have for it, without their signs: `OpenAI`, `OpenRouter`, Groq, Together,
+/// The error names of servers, without punctuation: `OpenAI`, `OpenRouter`, Groq, Together,
 /// Moonshot, Anthropic, Google, Azure, `LiteLLM`.
 const NAMES: [(Refusal, &[&str]); 4] = [
     (
@@ -82,8 +82,8 @@ const NAMES: [(Refusal, &[&str]); 4] = [
 ];
 
 impl Refusal {
-    /// Returns what an error is named for, if it will be the same the next time; the more exact
-    /// name goes first.
+    /// Returns the class of an error that a retry would repeat; more specific names are checked
+    /// first.
     pub(super) fn of(error: &Value) -> Option<Self> {
         let named: Vec<String> = ["code", "type", "status"]
             .iter()
@@ -99,14 +99,15 @@ impl Refusal {
             .iter()
             .find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str())))
             .map(|(refusal, _)| *refusal);
-        // Google says the same words of a limit for a minute, by a status of that name.
+        // Google uses the same words for a per-minute limit, distinguished by its status.
         by_name.or_else(|| {
             (error.get("status").is_none() && is_used_up(error)).then_some(Self::Account)
         })
     }
 }
 
-/// Returns whether an error without a name says in words that a quota or the money is used up.
+/// Returns whether the message of an error without a known name says that quota or credit is
+/// exhausted.
 fn is_used_up(error: &Value) -> bool {
     const WORDS: [&str; 4] = [
         "exceeded your current quota",
@@ -136,15 +137,15 @@ impl fmt::Display for Refusal {
 
 /// Where the key of a refused request came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KeyFrom {
-    /// There was none, or nobody named it.
+pub enum KeySource {
+    /// There was none, or its source is unknown.
     #[default]
     Nowhere,
     Variable(String),
     File(String),
 }
 
-impl KeyFrom {
+impl KeySource {
     pub(super) fn of(options: &Options) -> Self {
         match (&options.api_key_env, &options.api_key_file) {
             (Some(name), _) => Self::Variable(name.clone()),
@@ -153,7 +154,7 @@ impl KeyFrom {
         }
     }
 
-    /// Says what to do about a key that is refused.
+    /// Returns the remedy for a refused key.
     pub(super) fn remedy(&self) -> String {
         let from = match self {
             Self::Nowhere => {
@@ -163,20 +164,18 @@ impl KeyFrom {
             Self::Variable(name) => format!("in the variable {name}"),
             Self::File(path) => format!("in the file {path}"),
         };
-        format!(
-            "is the key {from} one of this server's, whole and still good? `--api-key-env VAR` names another one"
-        )
+        format!("is the key {from} valid for this server? `--api-key-env VAR` names another one")
     }
 
-    /// Says what to do about an account that nobody pays for.
-    pub(super) fn pay(&self) -> String {
+    /// Returns the remedy for an account without quota or credit.
+    pub(super) fn account_remedy(&self) -> String {
         let whose = match self {
             Self::Nowhere => "the account".to_owned(),
             Self::Variable(name) => format!("the account of the key in {name}"),
             Self::File(path) => format!("the account of the key in the file {path}"),
         };
         format!(
-            "look at quota and payment of {whose}, with whoever runs the server; `--provider NAME` or `--endpoint URL` asks another one"
+            "check quota and billing of {whose} with the server's operator; `--provider NAME` or `--endpoint URL` selects another server"
         )
     }
 }
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_trying_again_changes_is_known_by_its_name_or_words() {
+    fn permanent_refusals_are_recognized_by_name_or_message() {
         for (error, expected) in [
             (
                 json!({"code": "insufficient_quota", "type": "insufficient_quota"}),

@@ -1,30 +1,29 @@
-//! When a failed request is tried again, and after how long.
+//! Decides when a failed request is retried, and after how long.
 
 use std::time::Duration;
 
 use super::error::Error;
 
-/// Longest pause a server may ask for; who asks for more is not asked again.
+/// Longest pause a server may ask for; if it asks for more, there is no retry.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// How often and how patiently.
+/// How often to retry, and with which pauses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// Upper bound of the pause before each retry; the last one counts for all that follow.
+pub struct RetryPolicy {
+    /// Upper bound of the pause before each retry; the last one applies to all that follow.
     pub pauses: Vec<Duration>,
-    /// How many retries there are at most.
+    /// Maximum number of retries.
     pub retries: u32,
-    /// Pause between two questions whether the model is loaded, or whether the server is there
-    /// again.
+    /// Interval for polling a server that loads its model or is unreachable.
     pub loading: Duration,
-    /// How long a server that cannot be reached is waited for: one that is started anew takes
-    /// longer than a few retries, or shorter, as chance has it.
+    /// How long to wait for an unreachable server: a restart may take longer than a few retries, or
+    /// shorter.
     pub away: Duration,
-    /// How long the second question may take after a stream without a word.
+    /// Time limit of the unstreamed retry after an empty stream.
     pub second: Duration,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             pauses: [1, 4, 16].map(Duration::from_secs).to_vec(),
@@ -36,15 +35,14 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
-    /// Returns whether a server that cannot be reached is worth waiting for after so long; never
-    /// where nothing is to be tried again.
+impl RetryPolicy {
+    /// Returns whether to keep waiting for an unreachable server after `waited`; never if retries
+    /// are disabled.
     pub fn waits_for_server(&self, waited: Duration) -> bool {
         self.retries > 0 && waited < self.away
     }
 
-    /// Returns how long to wait before trying again, or `None` to give up.
-    ///
+    /// Returns the pause before the next retry, or `None` to give up.
     /// `n_tried` counts the retries already made; `chance`, within 0 to 1, spreads the pause over
     /// its whole range ("full jitter"), so that many clients do not come back at once.
     pub fn next(&self, error: &Error, n_tried: u32, chance: f64) -> Option<Duration> {
@@ -59,8 +57,8 @@ impl Policy {
             .unwrap_or_default();
         let pause = bound.mul_f64(chance.clamp(0.0, 1.0));
         match error {
-            // At once, or at a time that is over by our clock, is no reason to come back with all
-            // retries before it can have mended.
+            // A pause of zero, or a time in the past by our clock, must not make all retries happen
+            // at once.
             Error::Status {
                 retry_after: Some(asked),
                 ..
@@ -70,14 +68,14 @@ impl Policy {
     }
 }
 
-/// Returns a number within 0 to 1.
+/// Returns a random number within 0 to 1.
 pub(super) fn chance() -> f64 {
     let mut bytes = [0_u8; 4];
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes once it has booted");
     f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
 }
 
-/// Reads the header `Retry-After`: seconds, or a date.
+/// Parses the header `Retry-After`: seconds, or a date.
 pub(super) fn retry_after(header: &str, now: jiff::Timestamp) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<u64>() {
@@ -100,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_end_after_three() {
-        let policy = Policy::default();
+    fn retry_pauses_grow_and_end_after_three() {
+        let policy = RetryPolicy::default();
         let pauses: Vec<Option<Duration>> = (0..4)
             .map(|n| policy.next(&status(503, None), n, 1.0))
             .collect();
@@ -116,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_away_is_waited_for_against_a_clock() {
-        let policy = Policy::default();
+    fn an_unreachable_server_is_waited_for_with_a_limit() {
+        let policy = RetryPolicy::default();
         let waits = |seconds| policy.waits_for_server(Duration::from_secs(seconds));
         assert_eq!([0, 21, 59, 60].map(waits), [true, true, true, false]);
         assert!(
-            !Policy {
+            !RetryPolicy {
                 retries: 0,
                 ..policy
             }
@@ -131,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn the_server_may_ask_for_a_pause_but_not_for_an_hour() {
-        let policy = Policy::default();
+    fn retry_after_is_honoured_but_not_for_an_hour() {
+        let policy = RetryPolicy::default();
         assert_eq!(
             policy.next(&status(429, Some(7)), 0, 0.5),
             Some(Duration::from_secs(7))
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_given_in_seconds_or_as_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let now: jiff::Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
         let read = |header| retry_after(header, now).map(|pause| pause.as_secs());
         assert_eq!(

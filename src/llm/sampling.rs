@@ -3,37 +3,37 @@ use serde::Serialize;
 
 use super::Options;
 
-/// How answers are sampled, by what they are for. What is not set is as `[llm]` says, and where
-/// that says nothing as the server does.
+/// Sampling by purpose of the answer. Unset keys are as in `[llm]`, and if unset there, the
+/// server's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Sampling {
     /// For unattended work (`podbay run`).
-    pub edit: Sampled,
-    /// For talk with a person (`podbay chat`).
-    pub chat: Sampled,
+    pub edit: SamplingParameters,
+    /// For conversations (`podbay chat`).
+    pub chat: SamplingParameters,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
-pub struct Sampled {
+pub struct SamplingParameters {
     /// Randomness, 0 to 2.
     pub temperature: Option<f64>,
-    /// Share of the probability that is sampled from, 0 to 1.
+    /// Nucleus sampling: share of the probability mass to sample from, 0 to 1.
     pub top_p: Option<f64>,
-    /// How many of the likeliest tokens are sampled from. `OpenAI`'s own API does not have it.
+    /// How many of the most likely tokens to sample from. `OpenAI`'s own API does not support it.
     pub top_k: Option<u32>,
-    /// Least probability as a share of the likeliest token's, 0 to 1. `OpenAI`'s own API does not
-    /// have it.
+    /// Minimum probability relative to the most likely token, 0 to 1. `OpenAI`'s own API does not
+    /// support it.
     pub min_p: Option<f64>,
-    /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
+    /// Penalty for tokens that occurred before, -2 to 2; 0 is none.
     pub presence_penalty: Option<f64>,
-    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all.
-    /// `OpenAI`'s own API does not have it.
+    /// Penalty for recently generated tokens, 0 to 2; 1 is none. `OpenAI`'s own API does not
+    /// support it.
     pub repeat_penalty: Option<f64>,
 }
 
-/// What answers are for.
+/// The purpose of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     Edit,
@@ -59,9 +59,9 @@ impl Options {
         }
     }
 
-    /// Returns the keys of sampling in `[llm]` whose values cannot be meant, and why.
-    pub fn sampling_mistakes(&self) -> Vec<(String, String)> {
-        let own = Sampled {
+    /// Returns the sampling keys in `[llm]` with invalid values, and what is wrong with them.
+    pub fn invalid_sampling(&self) -> Vec<(String, String)> {
+        let own = SamplingParameters {
             temperature: self.temperature,
             top_p: self.top_p,
             top_k: self.top_k,
@@ -69,7 +69,7 @@ impl Options {
             presence_penalty: self.presence_penalty,
             repeat_penalty: self.repeat_penalty,
         };
-        let stop = stop_mistake(&self.stop).map(|what| ("stop".to_owned(), what));
+        let stop = invalid_stop(&self.stop).map(|what| ("stop".to_owned(), what));
         let named = self
             .sampling
             .mistakes()
@@ -83,23 +83,23 @@ impl Options {
     }
 }
 
-/// As many as all servers take.
+/// The most that every server accepts.
 const MAX_STOP: usize = 4;
 
-/// Returns what is wrong with the words at which an answer is to end.
-fn stop_mistake(stop: &[String]) -> Option<String> {
+/// Returns what is wrong with the stop words.
+fn invalid_stop(stop: &[String]) -> Option<String> {
     if stop.len() > MAX_STOP {
         return Some(format!(
-            "{} words are more than servers take: give it {MAX_STOP} at most",
+            "servers accept at most {MAX_STOP} stop words, not {}",
             stop.len()
         ));
     }
     stop.iter()
         .any(String::is_empty)
-        .then(|| "an empty word would end every answer before it begins".to_owned())
+        .then(|| "an empty stop word would end every answer before it begins".to_owned())
 }
 
-impl Sampled {
+impl SamplingParameters {
     fn mistakes(&self) -> impl Iterator<Item = (&'static str, String)> {
         let values = [
             ("temperature", self.temperature, 0.0, 2.0),
@@ -116,9 +116,9 @@ impl Sampled {
 }
 
 impl Sampling {
-    /// Returns the keys whose values cannot be meant, and why.
+    /// Returns the keys with invalid values, and what is wrong with them.
     pub fn mistakes(&self) -> Vec<(String, String)> {
-        let of = |kind: &'static str, sampled: Sampled| {
+        let of = |kind: &'static str, sampled: SamplingParameters| {
             sampled
                 .mistakes()
                 .map(move |(key, what)| (format!("{kind}.{key}"), what))
@@ -128,10 +128,10 @@ impl Sampling {
         edit.into_iter().chain(chat).collect()
     }
 
-    /// Returns these settings, and the others where these say nothing.
+    /// Returns these settings, with those of `other` where unset.
     #[must_use]
     pub(super) fn over(self, other: Self) -> Self {
-        let one = |above: Sampled, below: Sampled| Sampled {
+        let one = |above: SamplingParameters, below: SamplingParameters| SamplingParameters {
             temperature: above.temperature.or(below.temperature),
             top_p: above.top_p.or(below.top_p),
             top_k: above.top_k.or(below.top_k),
@@ -151,11 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_task_has_its_own_and_the_rest_is_shared() {
+    fn each_task_kind_overrides_the_shared_sampling() {
         let sampling = Sampling {
-            chat: Sampled {
+            chat: SamplingParameters {
                 temperature: Some(0.7),
-                ..Sampled::default()
+                ..SamplingParameters::default()
             },
             ..Sampling::default()
         };
@@ -174,10 +174,10 @@ mod tests {
             [(Some(0.1), Some(0.9)), (Some(0.7), Some(0.9))]
         );
         let other = Sampling {
-            chat: Sampled {
+            chat: SamplingParameters {
                 temperature: Some(1.0),
                 top_k: Some(5),
-                ..Sampled::default()
+                ..SamplingParameters::default()
             },
             ..Sampling::default()
         };
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_named() {
-        let chat = Sampled {
+    fn invalid_sampling_values_are_named() {
+        let chat = SamplingParameters {
             presence_penalty: Some(-2.5),
             repeat_penalty: Some(-0.1),
-            ..Sampled::default()
+            ..SamplingParameters::default()
         };
-        let edit = Sampled {
+        let edit = SamplingParameters {
             presence_penalty: Some(-2.0),
             repeat_penalty: Some(1.1),
-            ..Sampled::default()
+            ..SamplingParameters::default()
         };
         let options = Options {
             min_p: Some(1.5),
@@ -203,7 +203,7 @@ mod tests {
             ..Options::default()
         };
         let found: Vec<String> = options
-            .sampling_mistakes()
+            .invalid_sampling()
             .into_iter()
             .map(|(key, what)| format!("{key}: {what}"))
             .collect();
@@ -219,7 +219,7 @@ mod tests {
                 stop,
                 ..Options::default()
             }
-            .sampling_mistakes()
+            .invalid_sampling()
             .into_iter()
             .map(|(key, _)| key)
             .collect::<Vec<_>>()

@@ -1,36 +1,34 @@
-//! Server-sent events, decoded as they come and never kept beyond a bound.
-//!
+//! Server-sent events, decoded incrementally within bounds.
 //! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a
-//! server that sends one endless line must cost an error, not the memory. Three choices beyond the
-//! standard:
-//!
+//! server that sends one endless line must cause an error, not exhaust memory. Three deviations
+//! from the standard:
 //! - At the end of the stream an event whose lines are complete is delivered even if the blank line
-//!   after it is missing, because some servers hang up right after `data: [DONE]`. A line that
-//!   itself is not complete is dropped: it would be half a JSON text.
+//!   after it is missing, because some servers hang up right after `data: [DONE]`. An incomplete
+//!   line is dropped: it would be half a JSON text.
 //! - A line `error: {...}` counts as an event named `error`; older llama-servers write it so.
-//! - A line of data that begins an object behind one that ended an object is an event of its own:
-//!   some gateways drop the blank lines. No JSON text has a line that ends in `}` and one that
-//!   begins with `{` below it, so nothing that a server meant as one event comes apart.
+//! - A data line that begins an object after one that ended an object is a new event: some gateways
+//!   drop the blank lines. No JSON text has a line that ends in `}` followed by one that begins
+//!   with `{`, so no event is split by this.
 
 use thiserror::Error;
 
-/// Most bytes in one line. A server that does not stream tool calls sends up to 1 MiB of arguments,
-/// escaped, in one.
+/// Maximum line length in bytes. A server that does not stream tool calls sends up to 1 MiB of
+/// arguments, escaped, in one line.
 pub const MAX_LINE: usize = 2 * 1024 * 1024;
-/// Most bytes in the data of one event.
+/// Maximum size of one event's data, in bytes.
 pub const MAX_EVENT: usize = 4 * 1024 * 1024;
-/// Most bytes in one stream, comments included.
+/// Maximum size of one stream, in bytes, comments included.
 pub const MAX_STREAM: u64 = 128 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The field `event`; empty where there was none.
+    /// The field `event`; empty if absent.
     pub name: String,
-    /// The fields `data`, joined by line feeds; bytes that are not UTF-8 are shown as U+FFFD.
+    /// The fields `data`, joined by line feeds; invalid UTF-8 becomes U+FFFD.
     pub data: String,
 }
 
-/// A bound was passed; nothing more can be decoded.
+/// A bound was exceeded; decoding cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what} is over {limit} bytes")]
 pub struct TooLarge {
@@ -38,13 +36,13 @@ pub struct TooLarge {
     pub limit: u64,
 }
 
-/// Turns bytes into events, however the bytes are cut.
+/// Decodes bytes into events, however the bytes are split.
 #[derive(Debug)]
 pub struct Decoder {
     line: Vec<u8>,
     name: String,
-    /// The name before that one, where it came behind data: it is that of this data if other data
-    /// follows without a blank line.
+    /// The name before that one, if data preceded it: it belongs to that data if other data follows
+    /// without a blank line.
     name_before: Option<String>,
     data: String,
     has_data: bool,
@@ -65,7 +63,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Returns a decoder with bounds of its own, in bytes.
+    /// Returns a decoder with custom bounds, in bytes.
     pub fn bounded(max_line: usize, max_event: usize, max_stream: u64) -> Self {
         Self {
             line: Vec::new(),
@@ -83,7 +81,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes and appends the events that they complete.
+    /// Decodes the next bytes and appends the events that they complete.
     pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len() as u64);
         if self.n_bytes > self.max_stream {
@@ -116,17 +114,17 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns how many comments came.
+    /// Returns the number of comments so far.
     pub fn n_comments(&self) -> u64 {
         self.n_comments
     }
 
-    /// Returns how many bytes there are of the line under way.
+    /// Returns how many bytes of an incomplete line are buffered.
     pub fn pending(&self) -> usize {
         self.line.len()
     }
 
-    /// Says that nothing more comes; returns the event that was complete but for its blank line.
+    /// Ends the stream; returns the event that lacks only its blank line.
     pub fn finish(mut self) -> Option<Event> {
         self.take_event()
     }
@@ -146,7 +144,7 @@ impl Decoder {
             });
             self.field(field, value.strip_prefix(b" ").unwrap_or(value), events)?;
         }
-        // Keep the room for the next line, unless this one was unusually long.
+        // Keep the buffer for the next line, unless this one was unusually long.
         line.clear();
         line.shrink_to(16 * 1024);
         self.line = line;
@@ -184,10 +182,10 @@ impl Decoder {
         }
     }
 
-    /// Ends the event under way where other data follows that cannot be a part of it.
+    /// Ends the current event if the next data line cannot be part of it.
     fn part(&mut self, next: &[u8], events: &mut Vec<Event>) {
         let next = next.trim_ascii_start();
-        // In this order, as the blanks at the end of the data may be many.
+        // In this order, as there may be many blanks at the end of the data.
         if !(next.starts_with(b"{") || next.starts_with(b"[DONE]"))
             || !self.data.trim_ascii_end().ends_with('}')
         {
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_without_a_blank_line_between_them_are_events() {
+    fn objects_without_a_blank_line_between_them_are_separate_events() {
         check(
             b"data: {\"a\":1}\ndata: {\"b\":2} \r\ndata:  [DONE]\n",
             &[("", "{\"a\":1}"), ("", "{\"b\":2} "), ("", " [DONE]")],
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_of_three_ways() {
+    fn lines_end_with_lf_cr_or_crlf() {
         check(b"data: a\n\ndata: b\n\n", &[("", "a"), ("", "b")]);
         check(b"data: a\r\n\r\ndata: b\r\n\r\n", &[("", "a"), ("", "b")]);
         check(b"data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]);
@@ -295,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn fields_are_parsed_as_in_the_standard() {
         check(b"data: a\ndata:b\ndata\n\n", &[("", "a\nb\n")]);
         check(
             b": hello\n:\nevent: error\nid: 7\nretry: 10\ndata:  x\n\n",
@@ -316,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_whole_lines_count_and_half_lines_do_not() {
+    fn at_the_end_complete_lines_count_and_partial_ones_do_not() {
         check(b"data: a\n\ndata: [DONE]\n", &[("", "a"), ("", "[DONE]")]);
         check(b"data: a\r", &[("", "a")]);
         check(b"data: a\n\ndata: {\"half", &[("", "a")]);
     }
 
     #[test]
-    fn one_endless_line_is_refused_with_little_memory() {
+    fn an_endless_line_is_refused_with_little_memory() {
         let mut decoder = Decoder::default();
         let mut events = Vec::new();
         let chunk = vec![b'x'; 64 * 1024];

@@ -1,4 +1,4 @@
-//! What comes of a request: updates while it runs, a reply at its end.
+//! The results of a request: updates while it runs, a reply at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,33 +12,33 @@ use podbay_event::HalfCall;
 use podbay_event::ToolCall;
 use podbay_event::Usage;
 
-/// Something that can be shown while the model answers.
+/// Progress to show while the model answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// More of the answer.
     Text(String),
-    /// More of what the model thinks aloud.
+    /// More of the model's reasoning.
     Thinking(String),
     /// The model began to write a call.
     CallStarted { name: String },
-    /// A call that the server reports is complete while the answer still comes; each once, in the
-    /// order of the reply's calls.
-    CallReady(Ready),
-    /// The server reads the prompt: tokens, those in its cache included.
+    /// A call that the server reports is complete while the answer is still streaming; each once,
+    /// in the order of the reply's calls.
+    CallReady(ReadyCall),
+    /// The server reads the prompt: tokens, including cached ones.
     Prefill { done: u64, total: u64 },
-    /// The server still loads its model.
+    /// The server is still loading its model.
     Loading { waited: Duration },
-    /// Nobody reaches the server, which is waited for; `waited` is nothing the first time.
+    /// The server is unreachable and is waited for; `waited` is zero the first time.
     Away {
         waited: Duration,
         most: Duration,
         reason: String,
     },
-    /// The server refused the request for a parameter of it, and is asked again at once with that
-    /// changed.
+    /// The server refused a parameter of the request, which is retried at once without or with
+    /// another one.
     Changed { reason: String, change: String },
-    /// The request failed before anything was shown or begun, and is tried again; `left` is all the
-    /// time there is, where it may be bounded.
+    /// The request failed before anything was shown or begun, and is retried; `left` is the total
+    /// time left, where it is bounded.
     Retrying {
         attempt: u32,
         wait: Duration,
@@ -48,17 +48,16 @@ pub enum Update {
 }
 
 /// A call whose arguments are complete.
-///
-/// The reply will hold it with these very bytes if the answer comes to its end and the server adds
-/// nothing to it: whoever begins it early looks whether it does.
+/// The reply will contain it with these exact bytes if the answer ends normally and the server adds
+/// nothing to it: a caller that executes it early must check that.
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct ReadyCall {
     call: ToolCall,
     begun: Arc<AtomicBool>,
 }
 
-impl Ready {
-    /// `begun` is set once this call, or another of the same answer, is begun.
+impl ReadyCall {
+    /// `begun` is set once this call, or another of the same answer, is executed.
     pub(super) fn new(call: ToolCall, begun: &Arc<AtomicBool>) -> Self {
         Self {
             call,
@@ -70,45 +69,45 @@ impl Ready {
         &self.call
     }
 
-    /// Returns the same call in the words that the reply will have.
+    /// Returns the same call with restored control tokens.
     pub(super) fn restored(self, call: ToolCall) -> Self {
         Self { call, ..self }
     }
 
-    /// Says that it is carried out from now on: this answer is not asked for again.
+    /// Marks the call as being executed: from now on this answer is not retried.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 }
 
-impl PartialEq for Ready {
+impl PartialEq for ReadyCall {
     fn eq(&self, other: &Self) -> bool {
         self.call == other.call
     }
 }
 
-/// What is asked for besides the conversation.
+/// Parameters of a request besides the conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// Most tokens in the answer; `None` leaves it to [`super::Options::max_output_tokens`].
+    /// Maximum number of output tokens; `None` leaves it to [`super::Options::max_output_tokens`].
     pub max_tokens: Option<u64>,
-    /// Most tokens in the answer whoever says what it may have else; `None` is no such bound.
+    /// A further bound on output tokens that applies in any case; `None` for none.
     pub at_most: Option<u64>,
-    /// What the window holds beside the conversation, in tokens: servers refuse a request that asks
+    /// Tokens of the window that the conversation leaves free: servers refuse a request that asks
     /// for more.
     pub room: Option<u64>,
     /// Randomness; `None` leaves it to [`super::Options::temperature`].
     pub temperature: Option<f64>,
-    /// The model may only answer. The tools stay in the prompt, so that the cache still fits.
+    /// The model may only answer. The tools stay in the prompt, so that the cache remains valid.
     pub no_tools: bool,
-    /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the
-    /// server's own means: the conversation keeps its bytes, and the server need not read what the
-    /// model writes.
+    /// The answer is constrained to a schema of the tools' calls although the prompt offers tools
+    /// natively: the conversation keeps its bytes, and the server does not parse the model's
+    /// output.
     pub held: bool,
-    /// Tools were told by a schema before they were told by text: an answer may still be an object
-    /// of that.
+    /// Tools were offered by a schema before they were offered by text: an answer may still be such
+    /// an object.
     pub was_held: bool,
-    /// The answer goes on with one that was cut: blanks at its beginning part the two.
+    /// The answer continues a truncated one: whitespace at its beginning is significant.
     pub goes_on: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.
     pub schema: Option<Value>,
@@ -119,34 +118,32 @@ pub struct Request {
 pub struct Reply {
     pub text: String,
     pub thinking: String,
-    /// In the order the model asked; ids are unique within the conversation. Arguments may be
+    /// In the order of the model's calls; ids are unique within the conversation. Arguments may be
     /// anything.
     pub calls: Vec<ToolCall>,
     pub usage: Usage,
     pub finish: Finish,
     pub timings: Option<Timings>,
-    /// The server reported no calls, but the text, or a thought, held some: they were taken from
-    /// there.
+    /// The server reported no calls, but they were parsed from the text or the reasoning.
     pub recovered: bool,
-    /// The text holds what looks like a call, and is none by where or how it stands.
+    /// The text contains what looks like a call but does not count because of its position or form.
     pub looks_like_call: bool,
-    /// The whole text, where calls were taken from it.
+    /// The whole text, where calls were parsed from it.
     pub source: Option<String>,
-    /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to
-    /// the server, not to be shown.
+    /// The answer as the model wrote it, in constrained and text mode: sent back to the server,
+    /// never shown.
     pub raw: Option<String>,
-    /// What was wrong with the answer, in words for the model: it should be told and asked again.
+    /// What was wrong with the answer, as a message for the model: the request should be repeated
+    /// with it.
     pub fault: Option<String>,
-    /// The call that the most tokens of an answer cut.
+    /// The call truncated by the limit on output tokens.
     pub half: Option<HalfCall>,
-    /// The text with all that was left out of it as noise, where tools are told by text and it
-    /// holds no call.
+    /// The text including dropped noise, in text mode and without calls.
     pub written: Option<String>,
-    /// It was to be an object of ours, by a schema, and is none: the server does not hold its model
-    /// to that.
+    /// A schema was requested and the answer does not conform: the server does not enforce it.
     pub is_unheld: bool,
-    /// The text is the beginning of an answer that stands in an object: what goes on with it may
-    /// end with the end of that.
+    /// The text is the beginning of an answer within an object: its continuation may end with the
+    /// end of that object.
     pub is_in_object: bool,
 }
 
@@ -168,12 +165,12 @@ pub enum Finish {
     /// The model was done, or the server did not say.
     #[default]
     Stop,
-    /// It reached the most tokens allowed, or the end of the window.
+    /// The limit on output tokens, or the end of the window, was reached.
     Length,
     ToolCalls,
-    /// The server held something back.
+    /// The server withheld something.
     ContentFilter,
-    /// The person stopped it; calls that were under way are left out.
+    /// The user stopped it; incomplete calls are dropped.
     Interrupted,
 }
 
@@ -184,15 +181,14 @@ pub struct Timings {
     pub cache_n: u64,
     /// Prompt tokens read.
     pub prompt_n: u64,
-    /// Tokens written.
+    /// Tokens generated.
     pub predicted_n: u64,
     pub prompt_ms: f64,
     pub predicted_ms: f64,
 }
 
 impl Timings {
-    /// Returns how many prompt tokens the server reads in a second, where enough of them were read
-    /// to tell.
+    /// Returns the prefill rate in tokens per second, if enough tokens were read to tell.
     pub fn prefill_per_second(&self) -> Option<f64> {
         (self.prompt_n >= 16 && self.prompt_ms > 0.0)
             .then(|| self.prompt_n as f64 * 1000.0 / self.prompt_ms)

@@ -15,7 +15,7 @@ use super::names;
 use super::repair;
 use super::tool::Tool;
 use podbay_llm::ToolSpec;
-use podbay_llm::control::Tokens;
+use podbay_llm::control::ControlTokens;
 use podbay_llm::text;
 use podbay_policy::Action;
 use podbay_policy::FindTools;
@@ -31,7 +31,7 @@ pub struct Catalogue {
     denied: Vec<Tool>,
     options: Options,
     /// Those that are broken in what the model reads.
-    tokens: Tokens,
+    tokens: ControlTokens,
 }
 
 /// Why the model's words are no call that can be judged. The text is for the model.
@@ -71,7 +71,7 @@ impl Catalogue {
             others,
             denied: Vec::new(),
             options: options.clone(),
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Catalogue {
     /// Makes these control tokens whole again in what the model writes: they were broken in what it
     /// reads.
     #[must_use]
-    pub fn restoring(mut self, tokens: &Tokens) -> Self {
+    pub fn restoring(mut self, tokens: &ControlTokens) -> Self {
         self.tokens = tokens.clone();
         self
     }
@@ -391,7 +391,7 @@ enum Reading {
 
 /// Undoes what was done to control tokens on their way to the model: text that it copies from a
 /// result must be found in the file.
-fn restore(value: &mut Value, tokens: &Tokens) {
+fn restore(value: &mut Value, tokens: &ControlTokens) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(restored) = tokens.restore(text) {

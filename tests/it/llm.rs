@@ -20,7 +20,7 @@ use podbay::llm::Request;
 use podbay::llm::Server;
 use podbay::llm::ToolSpec;
 use podbay::llm::Update;
-use podbay::llm::retry::Policy;
+use podbay::llm::retry::RetryPolicy;
 use serde_json::Value;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -50,11 +50,11 @@ fn prompt(mode: ToolMode) -> Prompt {
 }
 
 fn client_with(model: &Running, options: Options) -> Client {
-    let policy = Policy {
+    let policy = RetryPolicy {
         pauses: vec![Duration::from_millis(5)],
         retries: options.retries,
         loading: Duration::from_millis(5),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     Client::with_policy(
         Endpoint::parse(&model.endpoint()).expect("an endpoint"),

@@ -11,13 +11,13 @@ use podbay::llm::Endpoint;
 use podbay::llm::Error;
 use podbay::llm::Message;
 use podbay::llm::Options;
-use podbay::llm::Probed;
+use podbay::llm::ProbeResult;
 use podbay::llm::Prompt;
 use podbay::llm::Reply;
 use podbay::llm::Request;
 use podbay::llm::Server;
 use podbay::llm::Update;
-use podbay::llm::retry::Policy;
+use podbay::llm::retry::RetryPolicy;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -31,10 +31,10 @@ const MINUTE: Duration = Duration::from_mins(1);
 const ALWAYS: usize = usize::MAX;
 
 fn client(model: &Running, options: Options) -> Client {
-    let policy = Policy {
+    let policy = RetryPolicy {
         pauses: vec![Duration::from_millis(5)],
         retries: options.retries,
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     Client::with_policy(
         Endpoint::parse(&model.endpoint()).expect("an endpoint"),
@@ -45,7 +45,7 @@ fn client(model: &Running, options: Options) -> Client {
     .expect("a client")
 }
 
-async fn probe(model: &Running, options: Options) -> Result<Probed, Error> {
+async fn probe(model: &Running, options: Options) -> Result<ProbeResult, Error> {
     client(model, options)
         .probe(&CancellationToken::new(), MINUTE)
         .await
@@ -437,10 +437,10 @@ async fn thoughts_go_back_to_a_server_that_wants_them() {
 #[tokio::test]
 async fn a_second_question_that_is_not_answered_ends_soon() {
     // Long enough that the question reaches the model on a busy machine too.
-    let policy = Policy {
+    let policy = RetryPolicy {
         retries: 0,
         second: Duration::from_secs(3),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     let reason = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
     for (events, is_believed) in [
@@ -455,7 +455,7 @@ async fn a_second_question_that_is_not_answered_ends_soon() {
         match reply {
             Ok(reply) => assert!(is_believed && reply.text.is_empty(), "{reply:?}"),
             Err(error) => assert!(
-                !is_believed && error.to_string().contains("without a word"),
+                !is_believed && error.to_string().contains("ended without an answer"),
                 "{error}"
             ),
         }

@@ -18,7 +18,7 @@ use podbay::llm::Prompt;
 use podbay::llm::Reply;
 use podbay::llm::Request;
 use podbay::llm::Update;
-use podbay::llm::retry::Policy;
+use podbay::llm::retry::RetryPolicy;
 use serde_json::Value;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -64,11 +64,11 @@ async fn listen() -> (TcpListener, SocketAddr) {
 }
 
 fn client(address: SocketAddr, options: Options, pause: Duration) -> Client {
-    let policy = Policy {
+    let policy = RetryPolicy {
         pauses: vec![pause],
         retries: options.retries,
         loading: pause,
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     Client::with_policy(
         Endpoint::parse(&format!("http://{address}/v1")).expect("an endpoint"),
@@ -213,7 +213,7 @@ async fn a_drip_that_brings_nothing_on_is_a_stall() {
             let least = if bit.starts_with(':') { 2.0 } else { 0.2 };
             let words = error.to_string();
             let rest = words
-                .strip_prefix("the model server sent nothing that brings its answer on for ")
+                .strip_prefix("the model server made no progress for ")
                 .expect("what was wrong");
             let seconds: f64 = rest.trim_end_matches(" s").parse().expect("a number");
             assert!(seconds >= least, "{bit:?}: {words}");
@@ -594,12 +594,12 @@ async fn a_server_that_stays_away_is_given_up_in_time_and_at_once_without_retrie
     drop(listener);
     for (retries, least, most) in [(3, 0.3, 5.0), (0, 0.0, 0.3)] {
         let pause = Duration::from_millis(20);
-        let policy = Policy {
+        let policy = RetryPolicy {
             pauses: vec![pause],
             retries,
             loading: pause,
             away: Duration::from_millis(300),
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         let endpoint = Endpoint::parse(&format!("http://{address}/v1")).expect("an endpoint");
         let client =

@@ -24,7 +24,7 @@ use podbay_inference::Store;
 use podbay_llm as llm;
 use podbay_llm::Client;
 use podbay_llm::Endpoint;
-use podbay_llm::Probed;
+use podbay_llm::ProbeResult;
 
 const GROUP: Group = Group::Model;
 
@@ -82,7 +82,7 @@ fn plain(endpoint: &Endpoint) -> Option<Check> {
 }
 
 /// Returns what a server serves, in words.
-pub(super) fn serves(probed: &Probed) -> String {
+pub(super) fn serves(probed: &ProbeResult) -> String {
     let context = probed.context.map_or_else(String::new, |context| {
         format!(", {context} tokens of context")
     });
@@ -248,7 +248,7 @@ async fn probe(
     server: &ModelServer,
     config: &Config,
     cancel: &CancellationToken,
-) -> Option<Probed> {
+) -> Option<ProbeResult> {
     let (endpoint, key) = server.way_in(cancel).await.ok()??;
     Client::new(endpoint, Some(key), config.llm.clone())
         .ok()?
@@ -257,7 +257,7 @@ async fn probe(
         .ok()
 }
 
-fn judge(state: Option<&ServerState>, probed: Option<&Probed>) -> Check {
+fn judge(state: Option<&ServerState>, probed: Option<&ProbeResult>) -> Check {
     let Some(state) = state.filter(|state| state.running) else {
         return Check::ok(GROUP, "server", "does not run; the first run starts it");
     };
@@ -296,7 +296,7 @@ mod tests {
     use podbay_engine::ContainerId;
     use podbay_event::ByteSize;
     use podbay_llm::Server;
-    use podbay_llm::control::Tokens;
+    use podbay_llm::control::ControlTokens;
 
     fn model() -> Model {
         Model {
@@ -362,7 +362,7 @@ mod tests {
             health,
             endpoint: String::new(),
         };
-        let probed = Probed {
+        let probed = ProbeResult {
             model: "qwen".to_owned(),
             context: Some(8192),
             n_slots: None,
@@ -370,7 +370,7 @@ mod tests {
             tools: ToolMode::Constrained,
             reason: "no tools".to_owned(),
             images: false,
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
             server: Server::LlamaCpp,
         };
         check(&judge(None, None), Status::Ok, "does not run");

@@ -38,7 +38,7 @@ use podbay_llm as llm;
 use podbay_llm::Client;
 use podbay_llm::Endpoint;
 use podbay_llm::Message;
-use podbay_llm::Probed;
+use podbay_llm::ProbeResult;
 use podbay_llm::Prompt;
 use podbay_llm::Reply;
 use podbay_llm::Request;
@@ -135,7 +135,7 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
 
 /// Returns how many conversations the server holds at once and whether others have them all, where
 /// it says so.
-fn slots(probed: &Probed) -> Option<Check> {
+fn slots(probed: &ProbeResult) -> Option<Check> {
     let slots = match probed.n_slots? {
         1 => "1 conversation at a time".to_owned(),
         n_slots => format!("{n_slots} conversations at a time"),
@@ -164,7 +164,7 @@ impl Source<'_> {
     async fn connect(
         &self,
         cancel: &CancellationToken,
-    ) -> Result<(Client, Probed, Option<Arc<Hold>>), Error> {
+    ) -> Result<(Client, ProbeResult, Option<Arc<Hold>>), Error> {
         let (endpoint, key, hold, within) = if let Some(text) = &self.config.llm.endpoint {
             let endpoint = Endpoint::parse(text).map_err(|error| Error::Model(error.into()))?;
             (

@@ -1,25 +1,24 @@
-//! Control tokens in the arguments of a call, which are JSON: a token may stand there with escapes,
-//! and the server that reads the JSON for its template has it whole.
+//! Control tokens in the arguments of a call, which are JSON: a token may be written with escapes
+//! there, and the server that parses the JSON for its template decodes it.
 
 use std::borrow::Cow;
 
-use super::Tokens;
+use super::ControlTokens;
 
-/// The token that is a quotation mark, as it stands in a string of JSON, and how it is broken
-/// there.
+/// The token that is a quotation mark, as it is escaped in a JSON string, and its neutralized form.
 const QUOTE: (&str, &str) = ("<|\\\"|>", "<\u{200b}|\\\"|>");
 
-impl Tokens {
-    /// Returns the arguments of a call with every control token broken; byte for byte where there
-    /// is none.
+impl ControlTokens {
+    /// Neutralizes every control token in the arguments of a call; without any the bytes are
+    /// unchanged.
     pub fn neutralise_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
         rewritten(json, |text| {
             swapped(self.neutralise(text), QUOTE.0, QUOTE.1)
         })
     }
 
-    /// Returns the arguments of a call as the model meant them; byte for byte where it copied no
-    /// token that was broken.
+    /// Restores the arguments as the model meant them; the bytes are unchanged where it copied no
+    /// neutralized token.
     pub fn restore_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
         rewritten(json, |text| swapped(self.restore(text), QUOTE.1, QUOTE.0))
     }
@@ -44,7 +43,7 @@ fn rewritten<'a>(json: &'a str, rewrite: impl for<'b> Fn(&'b str) -> Cow<'b, str
     }
 }
 
-/// Returns the same JSON without the escapes that it need not have.
+/// Returns the same JSON without unnecessary escapes.
 fn unescaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -60,7 +59,7 @@ fn unescaped(json: &str) -> String {
             .and_then(char::from_u32)
             .filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
         let n_read = match plain {
-            // As short as it can be, and an escape still.
+            // The shortest form still has an escape.
             None if code == Some(u32::from('"')) => {
                 out.push_str("\\\"");
                 6
@@ -73,7 +72,7 @@ fn unescaped(json: &str) -> String {
                 out.push('/');
                 2
             }
-            // The character behind it goes with it: it may be a backslash itself.
+            // Together with the next character, which may be a backslash itself.
             None => {
                 let n_kept = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
                 out.push_str(&escape[..n_kept]);
@@ -98,7 +97,7 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, expected: &str) {
-        let tokens = Tokens::default();
+        let tokens = ControlTokens::default();
         let broken = tokens.neutralise_json(json);
         assert_eq!(broken, expected);
         let restored = tokens.restore_json(&broken);
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_found_behind_escapes_and_all_else_keeps_its_bytes() {
+    fn escaped_tokens_are_found_and_other_bytes_are_unchanged() {
         check(r#"{"a": "<|im_end|>"}"#, "{\"a\": \"<\u{200b}|im_end|>\"}");
         check(
             r#"{"a": "\u003c|im_\u0065nd|\u003E\n"}"#,
@@ -134,7 +133,7 @@ mod tests {
         ] {
             check(same, same);
         }
-        let tokens = Tokens::default();
+        let tokens = ControlTokens::default();
         assert_eq!(
             tokens.restore_json(r#"{"a": "<\u200b|im_end|>"}"#),
             r#"{"a": "<|im_end|>"}"#
@@ -152,9 +151,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_stands_in_the_json_stays(text in "([<|>\\[\\]/\"\\\\a-c\n\u{e9}\u{1f600}]|<s>|<\\|im_end\\|>){0,20}") {
+        fn neutralizing_keeps_the_value_of_the_json(text in "([<|>\\[\\]/\"\\\\a-c\n\u{e9}\u{1f600}]|<s>|<\\|im_end\\|>){0,20}") {
             let json = serde_json::json!({ "a": text }).to_string().replace('<', "\\u003c").replace('/', "\\/");
-            let tokens = Tokens::default();
+            let tokens = ControlTokens::default();
             let value: Value = serde_json::from_str(&tokens.neutralise_json(&json)).expect("still JSON");
             prop_assert_eq!(value["a"].as_str(), Some(&*tokens.neutralise(&text)));
         }

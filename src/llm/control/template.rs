@@ -1,23 +1,22 @@
-//! What of a chat template looks like a control token.
-//!
-//! A template is Jinja: text that goes out as it is, and code whose quoted words go out. Only these
-//! two are looked at, since brackets of the code itself mean something else.
+//! Extracts what looks like a control token from a chat template.
+//! A template is Jinja: literal text, and code whose quoted strings are output. Only these two are
+//! searched, since brackets of the code itself mean something else.
 
 use std::borrow::Cow;
 
 use super::MAX_NAME;
 use super::MAX_TOKEN;
 
-/// So much of a template is looked at, in bytes; no model's own is nearly as long.
+/// How much of a template is examined, in bytes; no model's own is nearly as long.
 const MAX_TEMPLATE: usize = 1024 * 1024;
-/// What tokens begin with that are made of a word and a run of the same mark, such as `@@end@@` and
+/// First bytes of tokens made of a word and a run of the same punctuation, such as `@@end@@` and
 /// `###END`.
 const RUNS: &[u8] = b"@#%$!^&+~=";
-/// Longest form that is looked for between `]~` and the next bracket, in bytes.
+/// Longest form that is recognized between `]~` and the next bracket, in bytes.
 const MAX_TILDE: usize = 12;
 
-/// Names between `<` and `>` that stand in templates and in everybody's files, and are no token:
-/// markup, and what templates write of a tool's arguments.
+/// Names between `<` and `>` that are common in templates and ordinary files, and not tokens:
+/// markup, and the elements in which templates write a tool's arguments.
 const ORDINARY: &[&str] = &[
     "a",
     "any",
@@ -109,8 +108,8 @@ const ORDINARY: &[&str] = &[
     "values",
 ];
 
-/// Returns everything in a template that has the form of a token, in the order of the text, some of
-/// it twice.
+/// Returns everything in a template that has the form of a token, in order, possibly with
+/// duplicates.
 pub(super) fn markers(template: &str) -> impl Iterator<Item = Box<str>> {
     let template = &template[..template.floor_char_boundary(MAX_TEMPLATE)];
     written(template).into_iter().flat_map(|text| {
@@ -127,7 +126,7 @@ pub(super) fn markers(template: &str) -> impl Iterator<Item = Box<str>> {
     })
 }
 
-/// Returns whether a token that the server names can be broken without breaking words.
+/// Returns whether neutralizing a token that the server lists leaves ordinary words intact.
 pub(super) fn is_named(token: &str) -> bool {
     let begins = token.starts_with(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
     let is_one = (3..=MAX_TOKEN).contains(&token.len())
@@ -136,14 +135,14 @@ pub(super) fn is_named(token: &str) -> bool {
     begins && is_one && (!token.contains(char::is_whitespace) || barred(token) == Some(token.len()))
 }
 
-/// Returns whether a run of the same mark goes on here: the token begins with its first.
+/// Returns whether this continues a run of the same punctuation: the token begins with the first
+/// one.
 fn goes_on(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     at > 0 && bytes[at - 1] == bytes[at] && RUNS.contains(&bytes[at])
 }
 
-/// Returns the parts of a template that go out as they are: the text around the code, and the
-/// quoted words in it.
+/// Returns the output parts of a template: the literal text, and the quoted strings in its code.
 fn written(template: &str) -> Vec<Cow<'_, str>> {
     let mut parts = Vec::new();
     let mut rest = template;
@@ -164,7 +163,7 @@ fn written(template: &str) -> Vec<Cow<'_, str>> {
     parts
 }
 
-/// Takes the quoted words of a piece of code; returns what follows its end.
+/// Collects the quoted strings of a piece of code; returns what follows its end.
 fn quoted<'a>(code: &'a str, end: &str, parts: &mut Vec<Cow<'a, str>>) -> &'a str {
     let bytes = code.as_bytes();
     let mut at = 0;
@@ -188,7 +187,7 @@ fn quoted<'a>(code: &'a str, end: &str, parts: &mut Vec<Cow<'a, str>>) -> &'a st
     ""
 }
 
-/// Returns quoted words without the escapes that a token can be written with.
+/// Decodes the escapes in a quoted string that a token can be written with.
 fn unescaped(quoted: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = quoted;
@@ -241,7 +240,7 @@ fn marker(rest: &str) -> Option<&str> {
     (token.len() <= MAX_TOKEN && is_one).then_some(token)
 }
 
-/// `<|name|>` and `[|name|]` of one word or several; returns the length of all of it.
+/// `<|name|>` and `[|name|]` of one or more words; returns the total length.
 fn barred(rest: &str) -> Option<usize> {
     let close = match rest.as_bytes() {
         [b'<', b'|', ..] => "|>",
@@ -259,7 +258,7 @@ fn barred(rest: &str) -> Option<usize> {
     (is_name && name[end..].starts_with(close)).then_some(end + 4)
 }
 
-/// `@@name@@`, and `###NAME`; returns the length of all of it.
+/// `@@name@@`, and `###NAME`; returns the total length.
 fn run(rest: &str, mark: u8) -> Option<usize> {
     let n_marks = rest
         .bytes()
@@ -286,7 +285,7 @@ fn run(rest: &str, mark: u8) -> Option<usize> {
     is_loud.then_some(n_marks + end)
 }
 
-/// `<name>`, with whatever templates put into names; returns the length behind the bracket.
+/// `<name>`, with any character that templates use in names; returns the length after the bracket.
 fn angle(rest: &str) -> Option<usize> {
     let is_part = |c: char| {
         super::is_name(c) || matches!(c, '|' | '\u{ff5c}' | '/' | '~' | '@' | '!' | '?' | '<')
@@ -301,7 +300,7 @@ fn angle(rest: &str) -> Option<usize> {
     (is_token && !ORDINARY.contains(&name.to_ascii_lowercase().as_str())).then_some(end + 1)
 }
 
-/// `[NAME]`; small letters alone are an index or a choice.
+/// `[NAME]`; lower-case letters alone are an index or a choice.
 fn square(rest: &str) -> Option<usize> {
     let (end, last) = rest
         .char_indices()
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_found_in_text_and_in_quoted_words_alone() {
+    fn tokens_are_found_only_in_text_and_quoted_strings() {
         check(
             "<|im_start|>user\n{{ content }}<|im_end|>",
             &["<|im_start|>", "<|im_end|>"],
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn words_braces_and_markup_are_no_tokens() {
+    fn words_braces_and_markup_are_not_tokens() {
         check("{\"name\": \"x\", \"list\": [1, [2]], \"t\": [a]}", &[]);
         check(
             "a < b and c > d <name>x</name> <a href=\"#\">[optional] <Type></TYPE>",
@@ -401,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_template_takes_no_time() {
+    fn a_hostile_template_is_scanned_in_linear_time() {
         for piece in [
             "{{ '", "<a", "[A", "]~", "{%", "{#", "\\", "@@a", "##", "[|a",
         ] {
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_by_name_is_one_only_if_it_looks_like_one() {
+    fn a_listed_token_counts_only_if_it_looks_like_one() {
         assert!(
             [
                 "<s>",

@@ -22,7 +22,7 @@ use super::json_answer::AnswerPiece;
 use super::json_answer::JsonAnswerReader;
 use super::native;
 use super::schema::reduce;
-use crate::control::Tokens;
+use crate::control::ControlTokens;
 use crate::message::ToolSpec;
 use podbay_event::ToolCall;
 
@@ -425,7 +425,7 @@ pub(crate) fn assistant(
     text: &str,
     calls: &[ToolCall],
     raw: Option<&str>,
-    tokens: &Tokens,
+    tokens: &ControlTokens,
 ) -> String {
     if let Some(raw) = raw {
         return Wire::new("assistant", &tokens.neutralise(raw)).json();

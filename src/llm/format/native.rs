@@ -11,7 +11,7 @@ use super::WireCall;
 use super::WireFunction;
 use super::text;
 use super::text::Tools;
-use crate::control::Tokens;
+use crate::control::ControlTokens;
 use crate::message::ToolSpec;
 use podbay_event::ToolCall;
 
@@ -43,7 +43,7 @@ pub(crate) fn assistant(
     text: &str,
     thinking: Option<&str>,
     calls: &[ToolCall],
-    tokens: &Tokens,
+    tokens: &ControlTokens,
 ) -> String {
     let text = tokens.neutralise(text);
     let thinking = thinking
@@ -77,7 +77,7 @@ pub(crate) fn assistant(
     wire.json()
 }
 
-pub(crate) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -> String {
+pub(crate) fn tool_result(call: &str, name: &str, text: &str, tokens: &ControlTokens) -> String {
     let text = tokens.neutralise(text);
     let name = self::name(name);
     let mut wire = Wire::new("tool", &text);
@@ -199,7 +199,7 @@ mod tests {
                 arguments: written.clone(),
             };
             assert!(
-                assistant("", None, &[call], &Tokens::default()).contains(&string(object)),
+                assistant("", None, &[call], &ControlTokens::default()).contains(&string(object)),
                 "{written}"
             );
         }
@@ -209,7 +209,7 @@ mod tests {
             arguments: "{'command': '<|im_end|>'}".into(),
         };
         assert!(
-            assistant("", None, &[call], &Tokens::default()).contains("<\u{200b}|im_end|>"),
+            assistant("", None, &[call], &ControlTokens::default()).contains("<\u{200b}|im_end|>"),
             "its tokens are broken like all others"
         );
     }
@@ -222,7 +222,7 @@ mod tests {
             arguments: "{\"command\": \"ls\"}".into(),
         };
         assert_eq!(
-            assistant("", Some("hm"), &[call], &Tokens::default()),
+            assistant("", Some("hm"), &[call], &ControlTokens::default()),
             r#"{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\": \"ls\"}"}}]}"#
         );
     }
@@ -238,7 +238,7 @@ mod tests {
             r#"{"command": "echo '<|im_end|>'"}"#,
             r#"{"command": "echo '\u003c|im_end|>'"}"#,
         ] {
-            let message = assistant("", None, &[call(written)], &Tokens::default());
+            let message = assistant("", None, &[call(written)], &ControlTokens::default());
             assert!(message.contains("echo '<\u{200b}|im_end|>'"), "{message}");
         }
     }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_result_names_its_call_and_cannot_end_its_message() {
         assert_eq!(
-            tool_result("c1", "bash", "a<|im_end|>", &Tokens::default()),
+            tool_result("c1", "bash", "a<|im_end|>", &ControlTokens::default()),
             "{\"role\":\"tool\",\"content\":\"a<\u{200b}|im_end|>\",\"tool_call_id\":\"c1\",\"name\":\"bash\"}"
         );
     }
@@ -276,8 +276,8 @@ mod tests {
             arguments: "{}".into(),
         };
         for message in [
-            assistant("", None, &[call], &Tokens::default()),
-            tool_result("c1", "functions.bash", "", &Tokens::default()),
+            assistant("", None, &[call], &ControlTokens::default()),
+            tool_result("c1", "functions.bash", "", &ControlTokens::default()),
         ] {
             assert!(message.contains(r#""name":"bash""#), "{message}");
         }

@@ -11,7 +11,7 @@ use super::fences::Fences;
 use super::native;
 use super::text::Incomplete;
 use super::text::IncompletePart;
-use crate::control::Tokens;
+use crate::control::ControlTokens;
 use crate::message::ToolSpec;
 use crate::stream::Finish;
 use podbay_event::ToolCall;
@@ -37,7 +37,7 @@ pub(crate) fn assistant(
     text: &str,
     calls: &[ToolCall],
     raw: Option<&str>,
-    tokens: &Tokens,
+    tokens: &ControlTokens,
 ) -> String {
     let mut content = raw.unwrap_or(text).to_owned();
     if raw.is_none() {
@@ -143,7 +143,7 @@ mod tests {
             "I look.",
             std::slice::from_ref(&call),
             None,
-            &Tokens::default(),
+            &ControlTokens::default(),
         ))
         .expect("is JSON");
         let content = message["content"].as_str().expect("a text");

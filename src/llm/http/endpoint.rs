@@ -11,13 +11,12 @@ use super::Settings;
 use super::resolve::is_localhost;
 use podbay_event::shown_address;
 
-/// Where a model server listens.
-///
-/// The OpenAI-compatible calls live under an API folder, `/v1` unless the address names another
+/// The address of a model server.
+/// The OpenAI-compatible calls are below an API folder, `/v1` unless the address names another
 /// version; llama-server's own (`/props`, `/health`, `/tokenize`) one level above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Scheme, host, port and the path above the version, without a slash at its end.
+    /// Scheme, host, port and the path above the version, without a trailing slash.
     root: String,
     /// The version's folder, such as `v1`.
     version: String,
@@ -27,7 +26,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads `http://HOST:PORT`, with or without `/v1`, or `unix:PATH`.
+    /// Parses `http://HOST:PORT`, with or without `/v1`, or `unix:PATH`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let invalid = |problem| Error::InvalidEndpoint {
             text: shown_address(text),
@@ -80,9 +79,9 @@ impl Endpoint {
         })
     }
 
-    /// Returns the endpoint behind a unix socket.
+    /// Returns the endpoint of a unix socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
-        // The host is what the `Host` header says; nothing looks it up.
+        // Only for the `Host` header; it is never resolved.
         Self {
             root: "http://localhost".to_owned(),
             version: "v1".to_owned(),
@@ -92,12 +91,12 @@ impl Endpoint {
         }
     }
 
-    /// Returns the address of an OpenAI-compatible call, such as `/chat/completions`.
+    /// Returns the URL of an OpenAI-compatible call, such as `/chat/completions`.
     pub fn api(&self, path: &str) -> String {
         format!("{}/{}{path}", self.root, self.version)
     }
 
-    /// Returns the address of one of llama-server's own calls, such as `/props`.
+    /// Returns the URL of one of llama-server's own calls, such as `/props`.
     pub fn at_root(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
@@ -106,12 +105,12 @@ impl Endpoint {
         self.socket.as_deref()
     }
 
-    /// Returns whether what is sent stays on this machine.
+    /// Returns whether requests stay on this machine.
     pub fn is_local(&self) -> bool {
         self.socket.is_some() || is_loopback(&self.host)
     }
 
-    /// Returns whether it is this host, or one below its name.
+    /// Returns whether the host is this one, or a subdomain of it.
     pub fn is_at(&self, host: &str) -> bool {
         let own = self.host.to_ascii_lowercase();
         self.socket.is_none()
@@ -120,12 +119,12 @@ impl Endpoint {
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
 
-    /// Returns whether a key may be sent: encrypted, or without leaving this machine.
+    /// Returns whether a key may be sent: encrypted, or within this machine.
     pub fn may_carry_key(&self) -> bool {
         self.https || self.is_local()
     }
 
-    /// Returns how a client for this endpoint is made.
+    /// Returns the settings of an HTTP client for this endpoint.
     pub fn settings(&self, connect_timeout: Duration, proxy: Option<&str>) -> Settings {
         let proxy = proxy.filter(|_| !self.is_local()).map(str::to_owned);
         let tls = self.https
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_may_be_given_or_left_out() {
+    fn the_api_version_is_optional() {
         let chat = "http://127.0.0.1:7474/v1/chat/completions";
         for text in [
             "http://127.0.0.1:7474",
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_says_why_and_never_repeats_a_password() {
+    fn invalid_endpoints_say_why_and_never_show_a_password() {
         for text in [
             "127.0.0.1:7474",
             "",

@@ -1,8 +1,7 @@
-//! The one builder of HTTP clients: what talks HTTP on the host gets its client here, so that what
-//! is switched off is off everywhere.
-//!
-//! Off: redirects (a key or a prompt must not follow one), decompression (a bomb of a few bytes),
-//! cookies, `Referer`, proxies from the environment, retries below ours. Names are resolved by
+//! The only builder of HTTP clients: everything on the host gets its client here, so that what is
+//! switched off is off everywhere.
+//! Off: redirects (a key or a prompt must not follow one), decompression (decompression bombs),
+//! cookies, `Referer`, proxies from the environment, reqwest's own retries. Names are resolved by
 //! [`resolve`], never by glibc.
 
 mod endpoint;
@@ -18,10 +17,10 @@ use podbay_event::shown_address;
 
 pub use endpoint::Endpoint;
 
-/// Why a client cannot be made, or an address not be used.
+/// Why a client cannot be built, or an address cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    #[error("`{text}` is no address of a model server: {problem}")]
+    #[error("invalid model server address `{text}`: {problem}")]
     InvalidEndpoint { text: String, problem: &'static str },
     #[error("set up TLS")]
     Tls { source: rustls::Error },
@@ -34,18 +33,18 @@ pub enum Error {
     Build { source: reqwest::Error },
 }
 
-/// What may differ from one client to the next.
+/// The settings that may differ between clients.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long connecting may take, name look-up and TLS included.
+    /// Connect timeout, including name resolution and TLS.
     pub connect_timeout: Duration,
     /// `http://` or `https://` address of a proxy for everything but loopback; `None` means no
     /// proxy, whatever the environment says.
     pub proxy: Option<String>,
-    /// Connects here, whatever the address says.
+    /// Connects to this socket instead of the address.
     pub unix_socket: Option<PathBuf>,
-    /// Loads the trusted roots. Without it every `https` address is refused as untrusted, and
-    /// making the client takes no time.
+    /// Loads the trusted root certificates. Without them every `https` address is refused as
+    /// untrusted, and building the client is faster.
     pub tls: bool,
 }
 
@@ -60,13 +59,13 @@ impl Default for Settings {
     }
 }
 
-/// Makes ring the process's TLS provider; `main` calls it first. A second call changes nothing.
+/// Makes ring the process's TLS provider; `main` calls it first. A second call has no effect.
 pub fn install_crypto() {
-    // The error only says that a provider is there already.
+    // The only error is that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
-/// Returns a client that does what it is asked and nothing by itself.
+/// Returns a client with everything optional switched off.
 pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("podbay/", env!("CARGO_PKG_VERSION")))
@@ -82,12 +81,11 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .no_proxy()
         .dns_resolver(resolve::Resolver::default())
         .connect_timeout(settings.connect_timeout)
-        // llama-server hangs up after five idle seconds; a request sent into that gap would be
-        // lost.
+        // llama-server closes connections after five idle seconds; a request sent just then would
+        // be lost.
         .pool_idle_timeout(Duration::from_secs(4))
-        // It also hangs up after each streamed answer without having said so, and the next request
-        // would go into that gap. Without TLS a connection of its own for each request costs
-        // nothing.
+        // It also closes them after each streamed answer without announcing it, and the next
+        // request would be lost. Without TLS a new connection for each request costs nothing.
         .pool_max_idle_per_host(if settings.tls { 2 } else { 0 })
         .http1_max_headers(100);
     if let Some(proxy) = &settings.proxy {
@@ -104,15 +102,14 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
     builder.build().map_err(|source| Error::Build { source })
 }
 
-/// Returns a TLS set-up that trusts what the system trusts and Mozilla's roots besides.
-///
-/// reqwest's own choice, the platform's verifier, refuses to start where no certificates are
+/// Returns a TLS configuration that trusts the system's roots and Mozilla's.
+/// reqwest's default, the platform's verifier, refuses to start where no certificates are
 /// installed, as in most small images.
 fn tls(wanted: bool) -> Result<rustls::ClientConfig, Error> {
     let mut roots = rustls::RootCertStore::empty();
     if wanted {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        // A certificate that cannot be read is one that is not trusted; the others still count.
+        // An unreadable certificate is not trusted; the others still count.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_made_with_and_without_roots() {
+    fn a_client_is_built_with_and_without_roots() {
         for tls in [true, false] {
             client(&Settings {
                 tls,
@@ -156,7 +153,7 @@ mod tests {
                     assert_ne!(stream.read(&mut request).await.expect("a request"), 0);
                     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5, max=100\r\n\r\nok";
                     stream.write_all(answer).await.expect("written");
-                    // As if the end came just when the next request is on its way.
+                    // As if the connection closed just when the next request is sent.
                     drop(stream.read(&mut request).await);
                 });
             }
@@ -173,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn the_roots_hold_without_a_system_store() {
+    fn roots_exist_without_a_system_store() {
         assert!(webpki_roots::TLS_SERVER_ROOTS.len() > 50);
         assert!(tls(true).is_ok());
     }
 
     #[test]
-    fn a_proxy_that_is_no_address_is_named() {
+    fn an_invalid_proxy_address_is_named() {
         let error = client(&Settings {
             proxy: Some("::".to_owned()),
             tls: false,

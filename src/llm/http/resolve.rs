@@ -1,9 +1,8 @@
-//! Names to addresses, without glibc.
-//!
-//! A static glibc would load the host's libnss to look up a name and may crash doing it.
-//! `localhost` is answered here; the rest goes to the name servers of `/etc/resolv.conf`, after
-//! `/etc/hosts`. Unlike reqwest's own resolver it asks nobody else where that file is missing: no
-//! query ever goes to a server that the person did not choose.
+//! Resolves names without glibc.
+//! A static glibc would load the host's libnss to resolve a name, which may crash. `localhost` is
+//! answered here; the rest goes to the name servers of `/etc/resolv.conf`, after `/etc/hosts`.
+//! Unlike reqwest's own resolver it has no fallback where that file is missing: no query ever goes
+//! to a server that the user did not choose.
 
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
@@ -19,7 +18,8 @@ use reqwest::dns::Name;
 use reqwest::dns::Resolve;
 use reqwest::dns::Resolving;
 
-/// Made on first use, because it wants a running tokio and because most endpoints need no look-up.
+/// Created on first use, because it needs a running tokio and because most endpoints need no
+/// resolution.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
     hickory: Arc<OnceLock<TokioResolver>>,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn localhost_is_answered_without_asking_anyone() {
+    async fn localhost_is_resolved_without_a_query() {
         let resolver = Resolver::default();
         let found: Vec<SocketAddr> = resolver
             .resolve("localhost".parse().expect("a name"))

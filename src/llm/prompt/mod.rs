@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use user::LastUser;
 
-use super::control::Tokens;
+use super::control::ControlTokens;
 use super::format::Wire;
 use super::format::constrained;
 use super::format::native;
@@ -34,7 +34,7 @@ pub struct Prompt {
     replay_thinking: bool,
     /// What must not reach the server as it stands in what is said: the same for every message, so
     /// that what was sent stays as it is.
-    tokens: Tokens,
+    tokens: ControlTokens,
     system: String,
     is_folded: bool,
     /// What the first user message is to begin with.
@@ -62,7 +62,7 @@ impl Prompt {
         let mut prompt = Self {
             mode,
             replay_thinking: false,
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
             system: system.to_owned(),
             is_folded: false,
             folded: None,
@@ -120,7 +120,7 @@ impl Prompt {
     /// Breaks these control tokens too, in what everybody but the server's template says. To be set
     /// before the first message.
     #[must_use]
-    pub fn with_tokens(mut self, tokens: &Tokens) -> Self {
+    pub fn with_tokens(mut self, tokens: &ControlTokens) -> Self {
         if self.tokens != *tokens {
             self.tokens = tokens.clone();
             self.begin();
@@ -128,7 +128,7 @@ impl Prompt {
         self
     }
 
-    /// Sends the model's thinking back with its messages; see [`super::Probed::replay_thinking`].
+    /// Sends the model's thinking back with its messages; see [`super::ProbeResult::replay_thinking`].
     /// To be set before the first message.
     #[must_use]
     pub fn with_thinking_replayed(mut self, wanted: bool) -> Self {
@@ -247,7 +247,7 @@ impl Prompt {
     }
 
     /// Returns the control tokens that are broken in it.
-    pub fn tokens(&self) -> &Tokens {
+    pub fn tokens(&self) -> &ControlTokens {
         &self.tokens
     }
 

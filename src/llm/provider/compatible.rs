@@ -10,13 +10,13 @@ use super::Provider;
 use super::listed::Listed;
 use super::openai::Manner;
 use super::vllm;
-use crate::asking::Asking;
-use crate::control::Tokens;
+use crate::control::ControlTokens;
 use crate::error::Error;
 use crate::options::Options;
-use crate::probe::Probed;
+use crate::probe::ProbeResult;
 use crate::probe::Server;
 use crate::prompt::Prompt;
+use crate::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
 /// How long a page may take that one kind of server alone has.
@@ -28,12 +28,12 @@ pub(crate) struct Compatible;
 impl Provider for Compatible {
     fn probe<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         options: &'a Options,
-    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<ProbeResult>, Error>> {
         async move {
             let wanted = options.model.as_deref();
-            let models = match asking.of_api("/models").await {
+            let models = match asking.get_api("/models").await {
                 Ok(models) => models,
                 // Some gateways list nothing, and where the model is named nothing of the list is
                 // needed.
@@ -57,11 +57,15 @@ impl Provider for Compatible {
     }
 
     /// None of these counts what is not to be answered; the sums of its answers are all there is.
-    fn count<'a>(&'a self, _: &'a Asking<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
+    fn count<'a>(&'a self, _: &'a ServerQuery<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
         std::future::ready(None).boxed()
     }
 
-    fn count_prompt<'a>(&'a self, _: &'a Asking<'a>, _: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
+    fn count_prompt<'a>(
+        &'a self,
+        _: &'a ServerQuery<'a>,
+        _: &'a Prompt,
+    ) -> BoxFuture<'a, Option<u64>> {
         std::future::ready(None).boxed()
     }
 
@@ -97,9 +101,13 @@ impl Provider for Compatible {
 }
 
 /// Adds what LM Studio's own API alone tells: which of its models is loaded, and with which window.
-async fn as_loaded(asking: &Asking<'_>, probed: Probed, wanted: Option<&str>) -> Probed {
+async fn as_loaded(
+    asking: &ServerQuery<'_>,
+    probed: ProbeResult,
+    wanted: Option<&str>,
+) -> ProbeResult {
     let Ok(Ok(models)) =
-        tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await
+        tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.get("/api/v0/models")).await
     else {
         return probed;
     };
@@ -107,7 +115,7 @@ async fn as_loaded(asking: &Asking<'_>, probed: Probed, wanted: Option<&str>) ->
         Some(_) => Listed::find(&models, wanted),
         None => Listed::find_loaded(&models),
     };
-    Probed {
+    ProbeResult {
         model: wanted
             .map(str::to_owned)
             .or_else(|| listed.name())
@@ -117,9 +125,9 @@ async fn as_loaded(asking: &Asking<'_>, probed: Probed, wanted: Option<&str>) ->
     }
 }
 
-fn read(models: &Value, wanted: Option<&str>) -> Probed {
+fn read(models: &Value, wanted: Option<&str>) -> ProbeResult {
     let listed = Listed::find(models, wanted);
-    Probed {
+    ProbeResult {
         model: wanted
             .map(str::to_owned)
             .or_else(|| listed.name())
@@ -135,7 +143,7 @@ fn read(models: &Value, wanted: Option<&str>) -> Probed {
             Server::Other
         },
         images: listed.sees(),
-        tokens: Tokens::default(),
+        tokens: ControlTokens::default(),
     }
 }
 
@@ -148,7 +156,7 @@ mod tests {
     #[test]
     fn other_servers_say_what_they_can() {
         let models = json!({"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "context_length": 100}]});
-        let expected = Probed {
+        let expected = ProbeResult {
             model: "b".into(),
             context: Some(100),
             n_slots: None,
@@ -157,7 +165,7 @@ mod tests {
             reason: "the server does not tell what its model's template can do".into(),
             server: Server::Other,
             images: false,
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
         };
         assert_eq!(read(&models, Some("b")), expected);
         let first = read(&models, None);

@@ -9,7 +9,7 @@ use crate::error::plain;
 use crate::objection::unreadable;
 use crate::provider::instead::Instead;
 use crate::provider::too_long;
-use crate::refusal::KeyFrom;
+use crate::refusal::KeySource;
 use crate::refusal::Refusal;
 use podbay_event::Secret;
 
@@ -183,7 +183,7 @@ impl Failure<'_> {
     }
 
     fn refused(&self, what: Refusal, code: Option<u16>, message: &str) -> Error {
-        let (message, key) = (self.clean(message), KeyFrom::default());
+        let (message, key) = (self.clean(message), KeySource::default());
         match what {
             Refusal::Key => Error::Unauthorized { code, message, key },
             Refusal::Account | Refusal::Model | Refusal::Request => {

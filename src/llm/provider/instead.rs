@@ -60,7 +60,7 @@ impl fmt::Display for Instead {
 }
 
 /// Returns the name of how a body is packed by its header, `None` where it is not.
-pub(crate) fn packing(header: &str) -> Option<&'static str> {
+pub(crate) fn content_encoding(header: &str) -> Option<&'static str> {
     match header.trim().to_ascii_lowercase().as_str() {
         "" | "identity" => None,
         "gzip" | "x-gzip" => Some("gzip"),
@@ -175,13 +175,13 @@ mod tests {
         check(b"", "nothing at all");
         check(b" \r\n", "nothing at all");
         assert_eq!(
-            Instead::of(b"", packing(" GZIP"), true).to_string(),
+            Instead::of(b"", content_encoding(" GZIP"), true).to_string(),
             "something packed with gzip, which was not asked for"
         );
         assert_eq!(
-            Instead::of(b"", packing("identity"), true).to_string(),
+            Instead::of(b"", content_encoding("identity"), true).to_string(),
             "a web page"
         );
-        assert_eq!(packing("aes128gcm"), Some("something unknown"));
+        assert_eq!(content_encoding("aes128gcm"), Some("something unknown"));
     }
 }

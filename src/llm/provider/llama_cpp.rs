@@ -15,14 +15,14 @@ use super::listed;
 use super::listed::Listed;
 use super::listed::MAX_NAME;
 use super::openai::Manner;
-use crate::asking::Asking;
-use crate::control::Tokens;
+use crate::control::ControlTokens;
 use crate::error::Error;
 use crate::error::plain;
 use crate::options::Options;
-use crate::probe::Probed;
+use crate::probe::ProbeResult;
 use crate::probe::Server;
 use crate::prompt::Prompt;
+use crate::server_query::ServerQuery;
 use podbay_event::ToolMode;
 
 /// Pause between two questions while the model loads.
@@ -43,9 +43,9 @@ pub(crate) struct LlamaCpp;
 impl Provider for LlamaCpp {
     fn probe<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         options: &'a Options,
-    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<ProbeResult>, Error>> {
         async move {
             let props = match props(asking).await {
                 Ok(Some(props)) => props,
@@ -53,21 +53,21 @@ impl Provider for LlamaCpp {
                 // Some gateways answer so to every page that they do not have. This server tells of
                 // its models without a key.
                 Err(refused @ Error::Unauthorized { .. }) => {
-                    let models = asking.of_api("/models").await.unwrap_or_default();
+                    let models = asking.get_api("/models").await.unwrap_or_default();
                     let is_other =
                         models.get("data").is_some() && !Listed::find(&models, None).is_of(OWNER);
                     return if is_other { Ok(None) } else { Err(refused) };
                 }
                 Err(error) => return Err(error),
             };
-            let models = match asking.of_api("/models").await {
+            let models = match asking.get_api("/models").await {
                 Ok(models) => models,
                 Err(error @ (Error::Cancelled | Error::Unauthorized { .. })) => return Err(error),
                 // What it said already is enough.
                 Err(_) => Value::Null,
             };
             let probed = read(&props, &models, options.model.as_deref());
-            Ok(Some(Probed {
+            Ok(Some(ProbeResult {
                 n_busy: busy(asking, &props).await?,
                 ..probed
             }))
@@ -75,7 +75,11 @@ impl Provider for LlamaCpp {
         .boxed()
     }
 
-    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>> {
+    fn count<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Option<u64>> {
         async move {
             let body = json!({"content": text, "add_special": false}).to_string();
             tokens(asking, body).await
@@ -85,7 +89,7 @@ impl Provider for LlamaCpp {
 
     fn count_prompt<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         prompt: &'a Prompt,
     ) -> BoxFuture<'a, Option<u64>> {
         async move {
@@ -144,7 +148,7 @@ impl Provider for LlamaCpp {
 }
 
 /// Returns how many tokens `/tokenize` makes of what is sent to it.
-async fn tokens(asking: &Asking<'_>, body: String) -> Option<u64> {
+async fn tokens(asking: &ServerQuery<'_>, body: String) -> Option<u64> {
     let answer = asking.post("/tokenize", body).await.ok()?;
     answer
         .get("tokens")?
@@ -154,7 +158,7 @@ async fn tokens(asking: &Asking<'_>, body: String) -> Option<u64> {
 
 /// Returns what `/props` says, once the model is loaded; `None` from another kind of server, or one
 /// that does not say it soon: what it would say is a help, and others answer without it.
-async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
+async fn props(asking: &ServerQuery<'_>) -> Result<Option<Value>, Error> {
     let mut is_loading = false;
     loop {
         let most = if is_loading {
@@ -162,9 +166,9 @@ async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
         } else {
             PROPS.min(asking.left() / 2)
         };
-        let Ok(answer) = tokio::time::timeout(most, asking.page("/props")).await else {
+        let Ok(answer) = tokio::time::timeout(most, asking.get("/props")).await else {
             return if is_loading {
-                Err(asking.late())
+                Err(asking.timed_out())
             } else {
                 Ok(None)
             };
@@ -198,12 +202,12 @@ async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
 
 /// Returns how many slots have work; `None` where the server does not say (`--no-slots`), or not
 /// soon.
-async fn busy(asking: &Asking<'_>, props: &Value) -> Result<Option<u32>, Error> {
+async fn busy(asking: &ServerQuery<'_>, props: &Value) -> Result<Option<u32>, Error> {
     if props.get("is_sleeping").and_then(Value::as_bool) == Some(true) {
         // It has nothing to do, and this question would wake it, unlike the others.
         return Ok(Some(0));
     }
-    match tokio::time::timeout(SLOTS, asking.page("/slots")).await {
+    match tokio::time::timeout(SLOTS, asking.get("/slots")).await {
         Ok(Ok(slots)) => Ok(n_busy(&slots)),
         Ok(Err(Error::Cancelled)) => Err(Error::Cancelled),
         Ok(Err(_)) | Err(_) => Ok(None),
@@ -232,7 +236,7 @@ fn is_props(value: &Value) -> bool {
     .any(|key| value.get(key).is_some())
 }
 
-fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
+fn read(props: &Value, models: &Value, wanted: Option<&str>) -> ProbeResult {
     let listed = Listed::find(models, wanted);
     let file = |path: &str| {
         plain(
@@ -264,7 +268,7 @@ fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
         .and_then(Value::as_u64)
         .and_then(|n| u32::try_from(n).ok());
     let (tools, reason) = tool_mode(props);
-    Probed {
+    ProbeResult {
         model,
         context,
         n_slots: n_slots.filter(|n| (1..=MAX_SLOTS).contains(n)),
@@ -278,9 +282,9 @@ fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
 }
 
 /// Returns what the model's template and its tokenizer have for control tokens.
-fn tokens_of(props: &Value) -> Tokens {
+fn tokens_of(props: &Value) -> ControlTokens {
     let text = |key: &str| props.get(key).and_then(Value::as_str).unwrap_or_default();
-    Tokens::of_template(text("chat_template"), ["bos_token", "eos_token"].map(text))
+    ControlTokens::of_template(text("chat_template"), ["bos_token", "eos_token"].map(text))
 }
 
 fn tool_mode(props: &Value) -> (ToolMode, &'static str) {
@@ -332,7 +336,7 @@ mod tests {
             &json!(8192),
             &json!({"supports_tools": true, "supports_tool_calls": true}),
         );
-        let expected = Probed {
+        let expected = ProbeResult {
             model: "qwen".into(),
             context: Some(8192),
             n_slots: Some(2),
@@ -341,7 +345,7 @@ mod tests {
             reason: "the model's chat template has tools".into(),
             server: Server::LlamaCpp,
             images: false,
-            tokens: Tokens::default(),
+            tokens: ControlTokens::default(),
         };
         assert_eq!(read(&props, &Value::Null, None), expected);
     }
@@ -377,7 +381,10 @@ mod tests {
             "<\u{200b}user> <\u{200b}@begin@> the end"
         );
         let odd = json!({"chat_template": ["<user>"], "bos_token": null, "total_slots": 1});
-        assert_eq!(read(&odd, &Value::Null, None).tokens, Tokens::default());
+        assert_eq!(
+            read(&odd, &Value::Null, None).tokens,
+            ControlTokens::default()
+        );
     }
 
     #[test]

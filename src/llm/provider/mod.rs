@@ -30,11 +30,11 @@ use futures::future::BoxFuture;
 pub(super) use llama_cpp::LlamaCpp;
 pub(super) use vllm::Vllm;
 
-use super::asking::Asking;
 use super::error::Error;
 use super::options::Options;
-use super::probe::Probed;
+use super::probe::ProbeResult;
 use super::prompt::Prompt;
+use super::server_query::ServerQuery;
 use openai::Manner;
 
 /// The kinds there are, each asked in turn whether the server is one of it; the last one takes any.
@@ -45,17 +45,21 @@ pub(super) trait Provider: fmt::Debug + Send + Sync {
     /// Asks what the server serves; `None` where it is of another kind.
     fn probe<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         options: &'a Options,
-    ) -> BoxFuture<'a, Result<Option<Probed>, Error>>;
+    ) -> BoxFuture<'a, Result<Option<ProbeResult>, Error>>;
 
     /// Returns how many tokens the server makes of a text, where it counts.
-    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>>;
+    fn count<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Option<u64>>;
 
     /// Returns how many tokens the server reads for a whole conversation, where it counts.
     fn count_prompt<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         prompt: &'a Prompt,
     ) -> BoxFuture<'a, Option<u64>>;
 

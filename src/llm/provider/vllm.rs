@@ -8,11 +8,11 @@ use serde_json::json;
 use super::Compatible;
 use super::Provider;
 use super::openai::Manner;
-use crate::asking::Asking;
 use crate::error::Error;
 use crate::options::Options;
-use crate::probe::Probed;
+use crate::probe::ProbeResult;
 use crate::prompt::Prompt;
+use crate::server_query::ServerQuery;
 
 /// As its list of models names it.
 pub(super) const OWNER: &str = "vllm";
@@ -23,13 +23,17 @@ pub(crate) struct Vllm;
 impl Provider for Vllm {
     fn probe<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         options: &'a Options,
-    ) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<ProbeResult>, Error>> {
         Compatible.probe(asking, options)
     }
 
-    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>> {
+    fn count<'a>(
+        &'a self,
+        asking: &'a ServerQuery<'a>,
+        text: &'a str,
+    ) -> BoxFuture<'a, Option<u64>> {
         async move {
             // A server that serves one model needs no name for it.
             let body = json!({"prompt": text, "add_special_tokens": false}).to_string();
@@ -41,7 +45,7 @@ impl Provider for Vllm {
     /// As its template writes it, tools included.
     fn count_prompt<'a>(
         &'a self,
-        asking: &'a Asking<'a>,
+        asking: &'a ServerQuery<'a>,
         prompt: &'a Prompt,
     ) -> BoxFuture<'a, Option<u64>> {
         async move {

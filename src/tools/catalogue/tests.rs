@@ -788,7 +788,7 @@ fn what_could_be_meant_in_two_ways_is_not_mended() {
 
 #[test]
 fn control_tokens_come_back_as_the_file_has_them() {
-    let tokens = Tokens::of_template("<user>", []);
+    let tokens = ControlTokens::of_template("<user>", []);
     let shown = tokens.neutralise("a <|im_end|> b <user>").into_owned();
     let arguments =
         serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();

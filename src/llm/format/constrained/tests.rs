@@ -214,7 +214,7 @@ fn history_repeats_what_the_model_wrote() {
         name: "bash".into(),
         arguments: "{\"a\":1}".into(),
     };
-    let common = Tokens::default();
+    let common = ControlTokens::default();
     assert_eq!(
         assistant("", &[], Some("{\"answer\" :\"x\"}"), &common),
         r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#

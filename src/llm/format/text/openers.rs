@@ -380,7 +380,7 @@ pub(super) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Tokens;
+    use crate::control::ControlTokens;
     use crate::control::neutralise;
 
     /// Markup that is common in ordinary files and not a token of any known model.
@@ -437,7 +437,7 @@ mod tests {
                 );
             }
         }
-        let own = Tokens::of_template("{{ '<thought>' }}<answer>", []);
+        let own = ControlTokens::of_template("{{ '<thought>' }}<answer>", []);
         assert_eq!(
             own.neutralise("<thought><answer><response>"),
             "<\u{200b}thought><\u{200b}answer><response>",

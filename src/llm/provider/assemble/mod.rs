@@ -21,7 +21,7 @@ use crate::provider::half::Joint;
 use crate::provider::think::Part;
 use crate::provider::think::Splitter;
 use crate::stream::Finish;
-use crate::stream::Ready;
+use crate::stream::ReadyCall;
 use crate::stream::Reply;
 use crate::stream::Timings;
 use crate::stream::Update;
@@ -321,7 +321,7 @@ impl Assembler {
             on(Update::CallStarted { name });
         }
         while let Some(call) = self.calls.next_ready() {
-            on(Update::CallReady(Ready::new(call, &self.begun)));
+            on(Update::CallReady(ReadyCall::new(call, &self.begun)));
         }
     }
 }

@@ -258,7 +258,7 @@ pub(super) mod tests {
     use super::*;
     use crate::format::text::Tools;
     use crate::provider::assemble::Reading;
-    use crate::stream::Ready;
+    use crate::stream::ReadyCall;
     use crate::stream::Reply;
     use podbay_event::ToolCall;
 
@@ -351,7 +351,7 @@ pub(super) mod tests {
         };
         assert_eq!(reply.expect("a reply"), expected);
         let ready = |id: &str, name: &str, arguments: &str| {
-            Update::CallReady(Ready::new(call(id, name, arguments), &Arc::default()))
+            Update::CallReady(ReadyCall::new(call(id, name, arguments), &Arc::default()))
         };
         let expected = vec![
             Update::Prefill { done: 7, total: 10 },

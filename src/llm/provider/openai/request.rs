@@ -3,11 +3,11 @@ use serde_json::json;
 
 use crate::format::constrained;
 use crate::options::Options;
-use crate::parameters::Parameters;
 use crate::prompt::Prompt;
 use crate::provider::Provider;
 use crate::provider::assemble::Reading;
 use crate::stream::Request;
+use crate::unsupported_parameters::UnsupportedParameters;
 use podbay_event::ToolMode;
 
 /// What an answer gets of the window where nobody says, and at most.
@@ -22,7 +22,7 @@ pub(crate) struct Manner {
     /// It says what an answer cost only where it is asked to.
     pub(crate) asks_cost: bool,
     /// What it was learnt not to take.
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: UnsupportedParameters,
 }
 
 /// Returns how the answer to a request is to be read.
@@ -74,7 +74,7 @@ pub(crate) fn body(
         put("stream_options", "{\"include_usage\":true}");
     }
     if let Some(limit) = max_tokens(request, options, manner) {
-        put(manner.parameters.name_of_most(), &limit.to_string());
+        put(manner.parameters.max_tokens_name(), &limit.to_string());
     }
     // Those that `OpenAI`'s API does not have go to whatever server they were set for; one that
     // refuses them is asked without from then on.
@@ -173,7 +173,7 @@ mod tests {
             model: Some("m\"".into()),
             context: Some(8192),
             asks_cost: false,
-            parameters: Parameters::default(),
+            parameters: UnsupportedParameters::default(),
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             model: None,
             context: None,
             asks_cost: false,
-            parameters: Parameters::default(),
+            parameters: UnsupportedParameters::default(),
         };
         let request = Request {
             temperature: Some(0.0),
@@ -237,7 +237,7 @@ mod tests {
             model: None,
             context: None,
             asks_cost: false,
-            parameters: Parameters::default(),
+            parameters: UnsupportedParameters::default(),
         };
         let body = written(ToolMode::Native, &Request::default(), &options, &manner);
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
             model: None,
             context: None,
             asks_cost: true,
-            parameters: Parameters::default(),
+            parameters: UnsupportedParameters::default(),
         };
         let body = written(
             ToolMode::Native,

@@ -1,4 +1,4 @@
-//! Small questions beside the conversation: what the server is, how long a text is.
+//! Small queries beside the conversation: the server's properties, the length of a text.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use super::exchange;
 use super::exchange::Limits;
 use super::provider::failure::Failure;
 
-/// Longest answer, in bytes, to what is read: chat templates and the model lists of hubs are long.
+/// Longest body of a GET response, in bytes: chat templates and the model lists of hubs are long.
 const MAX_PAGE: usize = 4 * 1024 * 1024;
-/// Longest answer, in bytes, to what was sent: the numbers of a long text's tokens, or a long
-/// conversation as its template writes it.
+/// Longest body of a POST response, in bytes: the token ids of a long text, or a long conversation
+/// rendered by its template.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// Asks one server, all within one deadline.
-pub(super) struct Asking<'a> {
+/// Queries one server, all requests within one deadline.
+pub(super) struct ServerQuery<'a> {
     client: &'a Client,
     limits: Limits<'a>,
     begun: Instant,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ServerQuery<'a> {
     pub(super) fn new(client: &'a Client, cancel: &'a CancellationToken, within: Duration) -> Self {
         let begun = Instant::now();
         Self {
@@ -42,18 +42,18 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Returns how long it has been asked.
+    /// Returns the time since the first request.
     pub(super) fn waited(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Returns how long it may still be asked.
+    /// Returns the time until the deadline.
     pub(super) fn left(&self) -> Duration {
         self.limits.deadline.saturating_sub(self.waited())
     }
 
-    /// Returns the error of one that took longer.
-    pub(super) fn late(&self) -> Error {
+    /// Returns the error for a passed deadline.
+    pub(super) fn timed_out(&self) -> Error {
         Error::Timeout {
             after: self.limits.deadline,
         }
@@ -63,21 +63,21 @@ impl<'a> Asking<'a> {
         self.limits.pause(pause).await
     }
 
-    /// Reads a page of the server itself, such as `/props`.
-    pub(super) async fn page(&self, path: &str) -> Result<Value, Error> {
+    /// Gets a path of the server's root, such as `/props`.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.at_root(path);
         self.value(self.client.request(Method::GET, url), MAX_PAGE)
             .await
     }
 
-    /// Reads a page of the API, such as `/models`.
-    pub(super) async fn of_api(&self, path: &str) -> Result<Value, Error> {
+    /// Gets a path of the API, such as `/models`.
+    pub(super) async fn get_api(&self, path: &str) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.api(path);
         self.value(self.client.request(Method::GET, url), MAX_PAGE)
             .await
     }
 
-    /// Sends JSON to a page of the server itself.
+    /// Posts JSON to a path of the server's root.
     pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, Error> {
         let url = self.client.inner().endpoint.at_root(path);
         let request = self
@@ -90,7 +90,8 @@ impl<'a> Asking<'a> {
 
     async fn value(&self, request: RequestBuilder, max: usize) -> Result<Value, Error> {
         let (endpoint, limits) = (self.client.inner().shown_endpoint.as_str(), &self.limits);
-        // One limit is enough: what is slower than the deadline is slower than the idle limit.
+        // One limit is enough: a response that exceeds the deadline would also exceed the idle
+        // limit.
         let idle = limits.deadline.saturating_add(Duration::from_secs(1));
         let response = exchange::send(request, endpoint, idle, limits).await?;
         if !response.status().is_success() {
@@ -98,7 +99,10 @@ impl<'a> Asking<'a> {
                 exchange::failed(response, endpoint, self.client.key(), idle, limits).await,
             );
         }
-        let (is_html, packed) = (exchange::is_html(&response), exchange::packing(&response));
+        let (is_html, packed) = (
+            exchange::is_html(&response),
+            exchange::content_encoding(&response),
+        );
         let failure = Failure {
             endpoint,
             key: self.client.key(),

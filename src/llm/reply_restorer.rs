@@ -1,33 +1,31 @@
-//! An answer in the words that its model meant: control tokens that were broken on their way to it
-//! are whole again.
-//!
-//! A model that copies from what it was shown copies the break too, and neither a person who reads
-//! the answer, nor a script, nor the log can know of that. What is sent of the answer later is
-//! broken anew, to the bytes that the model wrote, so that the server finds them in its cache.
+//! Restores control tokens in an answer that were neutralized in the prompt.
+//! A model that copies from its prompt copies the neutralized form too, and neither users nor
+//! scripts nor the log should see it. What is sent of the answer later is neutralized again, to the
+//! bytes that the model wrote, so that the server finds them in its cache.
 
-use super::control::Flow;
-use super::control::Tokens;
+use super::control::ControlTokens;
+use super::control::StreamRestorer;
 use super::stream::Reply;
 use super::stream::Update;
 use podbay_event::ToolCall;
 
-/// Restores what is told of an answer while it comes.
-pub(super) struct Restored {
-    tokens: Tokens,
-    text: Flow,
-    thinking: Flow,
+/// Restores a streamed answer.
+pub(super) struct ReplyRestorer {
+    tokens: ControlTokens,
+    text: StreamRestorer,
+    thinking: StreamRestorer,
 }
 
-impl Restored {
-    pub(super) fn new(tokens: &Tokens) -> Self {
+impl ReplyRestorer {
+    pub(super) fn new(tokens: &ControlTokens) -> Self {
         Self {
             tokens: tokens.clone(),
-            text: Flow::new(tokens),
-            thinking: Flow::new(tokens),
+            text: StreamRestorer::new(tokens),
+            thinking: StreamRestorer::new(tokens),
         }
     }
 
-    /// Passes an update on.
+    /// Restores and forwards an update.
     pub(super) fn take(&mut self, update: Update, on: &mut (dyn FnMut(Update) + Send)) {
         match update {
             Update::Text(text) => {
@@ -50,14 +48,14 @@ impl Restored {
         }
     }
 
-    /// Passes on what was held back.
+    /// Forwards buffered text at the end.
     pub(super) fn end(&mut self, on: &mut (dyn FnMut(Update) + Send)) {
         show(self.thinking.end(), Update::Thinking, on);
         show(self.text.end(), Update::Text, on);
     }
 
-    /// Returns the answer itself. Its raw form stays as the model wrote it: it is kept for the
-    /// server alone.
+    /// Restores the final reply. Its raw form is only for the server and stays as the model wrote
+    /// it.
     pub(super) fn reply(&self, mut reply: Reply) -> Reply {
         let restored = |text: &mut String| {
             if let std::borrow::Cow::Owned(whole) = self.tokens.restore(text) {

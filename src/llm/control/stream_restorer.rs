@@ -1,26 +1,25 @@
 use super::BREAK;
+use super::ControlTokens;
 use super::LOOKED_AT;
-use super::Tokens;
 
-/// Makes broken control tokens whole in a text that comes in pieces.
-///
-/// What may still be the beginning of one waits for the next piece: of ordinary text at most one
-/// character.
+/// Restores neutralized control tokens in a streamed text.
+/// A possible beginning of a token waits for the next piece: at most one character of ordinary
+/// text.
 #[derive(Clone, Debug)]
-pub struct Flow {
-    tokens: Tokens,
+pub struct StreamRestorer {
+    tokens: ControlTokens,
     held: String,
 }
 
-impl Flow {
-    pub fn new(tokens: &Tokens) -> Self {
+impl StreamRestorer {
+    pub fn new(tokens: &ControlTokens) -> Self {
         Self {
             tokens: tokens.clone(),
             held: String::new(),
         }
     }
 
-    /// Takes a piece; returns what can be shown now.
+    /// Processes a piece; returns the text that is certain.
     pub fn feed(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let at = self.undecided().unwrap_or(self.held.len());
@@ -29,14 +28,13 @@ impl Flow {
         shown
     }
 
-    /// Returns what was held back, when nothing more comes.
+    /// Returns the buffered text at the end of the stream.
     pub fn end(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         self.tokens.restore(&held).into_owned()
     }
 
-    /// Returns where something begins of which only what follows tells whether it is a broken
-    /// token.
+    /// Returns where a possible neutralized token begins that only more text can decide.
     fn undecided(&self) -> Option<usize> {
         let mut begins = self
             .held
@@ -48,7 +46,7 @@ impl Flow {
                 || after
                     .strip_prefix(BREAK)
                     .is_some_and(|after| after.chars().nth(LOOKED_AT - 1).is_none())
-                    && !self.tokens.is_broken(&self.held[at..]);
+                    && !self.tokens.is_neutralized(&self.held[at..]);
             is_open.then_some(at)
         })
     }
@@ -61,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinary_text_does_not_wait() {
-        let mut flow = Flow::new(&Tokens::default());
+    fn ordinary_text_is_not_delayed() {
+        let mut flow = StreamRestorer::new(&ControlTokens::default());
         assert_eq!(
             [
                 flow.feed("a < b"),
@@ -86,12 +84,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_come_to_the_same_as_the_whole(
+        fn pieces_are_restored_like_the_whole_text(
             pieces in prop::collection::vec("([<|>\\[\\]a-c]|<s>|\u{200b}|<\u{200b}|<\u{200b}\\|im_end\\|>|[INST]|<\u{200b}<\u{200b}SYS>>|@@e|@\u{200b}@e){0,6}", 0..8),
             with_own in any::<bool>(),
         ) {
-            let tokens = if with_own { Tokens::of_template("<SYS>{{ '@@e@@' }}", []) } else { Tokens::default() };
-            let mut flow = Flow::new(&tokens);
+            let tokens = if with_own { ControlTokens::of_template("<SYS>{{ '@@e@@' }}", []) } else { ControlTokens::default() };
+            let mut flow = StreamRestorer::new(&tokens);
             let mut shown: String = pieces.iter().map(|piece| flow.feed(piece)).collect();
             shown.push_str(&flow.end());
             let text = pieces.concat();

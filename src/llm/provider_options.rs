@@ -6,42 +6,41 @@ use super::options::ToolModeChoice;
 use super::price::Price;
 use super::sampling::Sampling;
 
-/// One entry of `[providers]`: a server, its key and how it is used, under a name.
-///
-/// What it does not say is as `[llm]` says, but for the key: one that is meant for another server
-/// never goes to this one.
+/// One entry of `[providers]`: a named server, its key and how it is used.
+/// Unset keys are as in `[llm]`, except the API key: one that is meant for another server never
+/// goes to this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Provider {
+pub struct ProviderOptions {
     /// Address of its OpenAI-compatible API, such as `https://openrouter.ai/api/v1`.
     pub base_url: String,
     /// Name of the environment variable that holds its key.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// File that holds its key, of mode 0600.
+    /// File that holds its key, with mode 0600.
     #[serde(default)]
     pub api_key_file: Option<String>,
-    /// Model to ask for.
+    /// Model to request.
     #[serde(default)]
     pub model: Option<String>,
-    /// Tokens that it reads at once, as in `llm.context`.
+    /// Tokens of its context window, as in `llm.context`.
     #[serde(default)]
     pub context: Option<u64>,
-    /// Whether its model can be shown images.
+    /// Whether its model accepts images.
     #[serde(default)]
     pub images: Option<bool>,
-    /// How its model is told about tools.
+    /// How tools are offered to its model.
     #[serde(default)]
     pub tool_mode: Option<ToolModeChoice>,
-    /// What its tokens cost.
+    /// Price of its tokens.
     #[serde(default)]
     pub price: Price,
-    /// How its answers are sampled, by what they are for.
+    /// Sampling of its answers, by purpose.
     #[serde(default)]
     pub sampling: Sampling,
 }
 
-impl Provider {
-    /// Puts what it says in the place of what `[llm]` says.
+impl ProviderOptions {
+    /// Overrides the options of `[llm]` with these.
     pub fn apply(&self, options: &mut Options) {
         options.endpoint = Some(self.base_url.clone());
         options.api_key_env.clone_from(&self.api_key_env);
@@ -66,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_says_of_its_window_and_its_eyes_goes_before_the_rest() {
+    fn a_providers_context_and_images_override_the_server() {
         let applied = |section: &str| {
-            let provider: Provider =
+            let provider: ProviderOptions =
                 toml::from_str(&format!("base_url = \"http://127.0.0.1:1\"\n{section}"))
                     .expect("an entry");
             let mut options = Options {

@@ -1,4 +1,4 @@
-//! How long an answer may bring nothing on, whatever bytes come.
+//! Detects an answer that makes no progress, whatever bytes arrive.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use tokio::time::Instant;
 
 use super::error::Error;
 
-/// How many times the limit comments alone may keep up: servers send them while they read a long
+/// How many times the limit comments alone may last: servers send them while they read a long
 /// prompt, and proxies while the server hangs.
 const MOST_LIMITS: u32 = 10;
-/// So many bytes of one line are progress too: a call may come in a single long one.
+/// This many bytes of one line are progress too: a call may come in a single long one.
 const MANY: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct IdleTimer {
     limit: Duration,
-    /// When something was heard last, and when it brought the answer on.
+    /// When something arrived last, and when there was progress last.
     heard: Instant,
     progressed: Instant,
     n_progress: u64,
     n_comments: u64,
     n_parts: usize,
-    /// Something came since the answer was brought on last.
+    /// Something arrived since the last progress.
     has_bytes: bool,
 }
 
-impl Waiting {
+impl IdleTimer {
     pub(super) fn new(limit: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -50,16 +50,14 @@ impl Waiting {
             .min(until_bound)
     }
 
-    /// Returns whether something brings the answer on for the first time, if so many events have by
-    /// now.
+    /// Returns whether `n_progress` events mean the first progress.
     pub(super) fn is_first(&self, n_progress: u64) -> bool {
         self.n_progress == 0 && n_progress > 0
     }
 
-    /// Takes how much came so far: events that brought something on, comments, and bytes of the
-    /// line under way. `limit` counts from the first progress on; what comes before it is still the
-    /// reading of the prompt.
-    pub(super) fn came(
+    /// Records what arrived so far: events with progress, comments, and bytes of the current line.
+    /// `limit` counts from the first progress on; before it, the prompt is still being read.
+    pub(super) fn record(
         &mut self,
         limit: Duration,
         n_progress: u64,
@@ -79,9 +77,9 @@ impl Waiting {
         (self.n_progress, self.n_comments, self.n_parts) = (n_progress, n_comments, n_parts);
     }
 
-    /// Returns an error that says how long nothing came, or how long what came brought nothing on:
-    /// the whole time, not what was left of it.
-    pub(super) fn told(&self, error: Error) -> Error {
+    /// Returns an idle error with the total time without bytes, or without progress, instead of the
+    /// last wait.
+    pub(super) fn with_elapsed(&self, error: Error) -> Error {
         match error {
             Error::IdleTimeout { .. } if self.has_bytes => Error::IdleTimeout {
                 after: self.progressed.elapsed(),

@@ -1,13 +1,13 @@
-//! What a server does not take of a request beside the conversation, learnt from its refusals: the
-//! same request goes without it from then on.
+//! Parameters of a request that a server does not accept, learnt from its refusals and omitted from
+//! then on.
 
 use super::error::Error;
 use super::refusal::Refusal;
 
-/// Fewer tokens than these are no answer to try.
+/// A limit of fewer tokens is not worth a retry.
 const LEAST: u64 = 256;
 
-/// Parameters that a request can do without. Those that say what the answer is are not among them.
+/// Parameters that may be omitted. Those that define the form of the answer are not among them.
 const SPARE: [&str; 10] = [
     "stream_options",
     "temperature",
@@ -21,19 +21,19 @@ const SPARE: [&str; 10] = [
     "usage",
 ];
 
-/// How requests are written otherwise than by default.
+/// How requests deviate from the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Parameters {
-    /// The most tokens of an answer are told by `OpenAI`'s newer name for them.
+pub(super) struct UnsupportedParameters {
+    /// The limit on output tokens uses `OpenAI`'s newer name.
     has_new_name: bool,
-    /// Most tokens of an answer that the server takes.
+    /// The most output tokens that the server accepts.
     most: Option<u64>,
     without: Vec<&'static str>,
 }
 
-impl Parameters {
-    /// Returns the name by which the most tokens of an answer are told.
-    pub(super) fn name_of_most(&self) -> &'static str {
+impl UnsupportedParameters {
+    /// Returns the name of the parameter that limits output tokens.
+    pub(super) fn max_tokens_name(&self) -> &'static str {
         if self.has_new_name {
             "max_completion_tokens"
         } else {
@@ -41,20 +41,19 @@ impl Parameters {
         }
     }
 
-    /// Returns the most tokens of an answer that the server takes, where it has said so.
+    /// Returns the most output tokens that the server accepts, if it has said so.
     pub(super) fn most(&self) -> Option<u64> {
         self.most
     }
 
-    /// Returns whether a request may hold this parameter.
+    /// Returns whether a request may contain this parameter.
     pub(super) fn has(&self, name: &str) -> bool {
         !self.without.contains(&name)
     }
 
-    /// Takes why a request was refused, in which an answer could have `sent` tokens; returns what
-    /// is done about it, `None` where nothing can be.
-    ///
-    /// The words are those of `OpenAI`, Azure, vLLM, Mistral, Groq and the validation of `FastAPI`.
+    /// Learns from a refused request, whose limit on output tokens was `sent`; returns a
+    /// description of the change, `None` where nothing can be changed.
+    /// Recognizes the messages of `OpenAI`, Azure, vLLM, Mistral, Groq and `FastAPI`'s validation.
     pub(super) fn learn(&mut self, error: &Error, sent: Option<u64>) -> Option<String> {
         let message = match error {
             Error::Status {
@@ -83,19 +82,17 @@ impl Parameters {
             "only the default",
             "not a valid parameter",
         ]);
-        // Behind these words stand those that it takes.
+        // After these words the accepted ones are listed.
         let head = ["expected one of", "did you mean"]
             .iter()
             .fold(message.as_str(), |head, words| {
                 head.split(words).next().unwrap_or_default()
             });
-        let is_renamed = message.contains("max_completion_tokens") && is_named(head, "max_tokens");
+        let is_renamed =
+            message.contains("max_completion_tokens") && names_parameter(head, "max_tokens");
         if !self.has_new_name && is_renamed && (is_unknown || message.contains("instead")) {
             self.has_new_name = true;
-            return Some(
-                "the most tokens of an answer are told as max_completion_tokens from here on"
-                    .to_owned(),
-            );
+            return Some("the token limit is sent as max_completion_tokens from now on".to_owned());
         }
         if let Some(sent) = sent
             && has(&[
@@ -122,7 +119,7 @@ impl Parameters {
                 .max();
             let most = told.or((sent / 2 >= LEAST).then_some(sent / 2))?;
             self.most = Some(most);
-            return Some(format!("an answer may have {most} tokens from here on"));
+            return Some(format!("answers are limited to {most} tokens from now on"));
         }
         // The first one that it names.
         let named = |name: &&str| words(head).position(|word| word == *name);
@@ -131,12 +128,12 @@ impl Parameters {
             .filter(|name| is_unknown && self.has(name));
         let (_, unwanted) = known.filter_map(|name| Some((named(&name)?, name))).min()?;
         self.without.push(unwanted);
-        Some(format!("requests go without `{unwanted}` from here on"))
+        Some(format!("`{unwanted}` is omitted from now on"))
     }
 }
 
-/// Returns whether a message names a parameter, as a word of its own.
-fn is_named(message: &str, name: &str) -> bool {
+/// Returns whether a message names a parameter, as a separate word.
+fn names_parameter(message: &str, name: &str) -> bool {
     words(message).any(|word| word == name)
 }
 
@@ -165,8 +162,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(message: &str, expected: &Parameters) {
-        let mut learnt = Parameters::default();
+    fn check(message: &str, expected: &UnsupportedParameters) {
+        let mut learnt = UnsupportedParameters::default();
         assert!(
             learnt.learn(&refusal(message), Some(16_384)).is_some(),
             "{message}"
@@ -175,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_does_not_take_is_left_out_or_said_otherwise() {
-        let renamed = Parameters {
+    fn unaccepted_parameters_are_omitted_or_renamed() {
+        let renamed = UnsupportedParameters {
             has_new_name: true,
-            ..Parameters::default()
+            ..UnsupportedParameters::default()
         };
         check(
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
@@ -205,9 +202,9 @@ mod tests {
         ] {
             check(
                 message,
-                &Parameters {
+                &UnsupportedParameters {
                     most: Some(most),
-                    ..Parameters::default()
+                    ..UnsupportedParameters::default()
                 },
             );
         }
@@ -241,16 +238,16 @@ mod tests {
         ] {
             check(
                 message,
-                &Parameters {
+                &UnsupportedParameters {
                     without: vec![name],
-                    ..Parameters::default()
+                    ..UnsupportedParameters::default()
                 },
             );
         }
     }
 
     #[test]
-    fn what_cannot_be_done_without_is_no_parameter_and_nothing_is_learnt_twice() {
+    fn required_parameters_stay_and_nothing_is_learnt_twice() {
         for message in [
             "boom",
             "temperature is fine",
@@ -260,16 +257,16 @@ mod tests {
             "the model's usages are not supported",
         ] {
             assert_eq!(
-                Parameters::default().learn(&refusal(message), Some(16_384)),
+                UnsupportedParameters::default().learn(&refusal(message), Some(16_384)),
                 None,
                 "{message}"
             );
         }
-        let mut learnt = Parameters::default();
+        let mut learnt = UnsupportedParameters::default();
         let unwanted = refusal("Unsupported value: 'temperature'");
         assert!(learnt.learn(&unwanted, None).is_some());
         assert_eq!(learnt.learn(&unwanted, None), None);
-        // A server that refuses whatever is said is asked no more often than numbers can be halved.
+        // A server that refuses everything is asked only as often as the limit can be halved.
         let mut n_tried = 0;
         while learnt
             .learn(
@@ -286,6 +283,9 @@ mod tests {
             message: "max_tokens is too large".to_owned(),
             retry_after: None,
         };
-        assert_eq!(Parameters::default().learn(&busy, Some(16_384)), None);
+        assert_eq!(
+            UnsupportedParameters::default().learn(&busy, Some(16_384)),
+            None
+        );
     }
 }
