@@ -1,12 +1,12 @@
-//! What the files of the tools share to read their arguments, which fit the schema by then; each
-//! says what is wrong with a value.
+//! Argument parsing shared by the tool definitions. The arguments have passed the schema already;
+//! each function returns an error message for the model.
 
 use serde_json::Value;
 
 use crate::git_name;
 use podbay_wire::BytesPath;
 
-/// Other names of the one path of a tool.
+/// Aliases of the argument of a tool that takes one path.
 pub(super) const ONE_PATH: [(&str, &str); 7] = [
     ("file_path", "path"),
     ("filepath", "path"),
@@ -17,7 +17,7 @@ pub(super) const ONE_PATH: [(&str, &str); 7] = [
     ("folder", "path"),
 ];
 
-/// Other names of two.
+/// Aliases of the arguments of a tool that takes two paths.
 pub(super) const TWO_PATHS: [(&str, &str); 12] = [
     ("source_path", "source"),
     ("src", "source"),
@@ -33,12 +33,12 @@ pub(super) const TWO_PATHS: [(&str, &str); 12] = [
     ("new_path", "destination"),
 ];
 
-/// Returns all of them as what a tool takes.
+/// Deserializes all arguments of a call.
 pub(super) fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|error| error.to_string())
 }
 
-/// Returns the one path of a tool.
+/// Returns the path of a tool that takes one.
 pub(super) fn named(name: String) -> Result<BytesPath, String> {
     path("path", name)
 }
@@ -47,13 +47,13 @@ pub(super) fn path(field: &str, path: String) -> Result<BytesPath, String> {
     filled(field, path).map(|path| written(&path))
 }
 
-/// Returns the folder that is meant; without one, the project.
+/// Returns the given folder, or the project's folder without one.
 pub(super) fn folder(path: Option<&str>) -> BytesPath {
     written(path.filter(|path| !path.is_empty()).unwrap_or("."))
 }
 
-/// Returns a path as a model writes it. What stands in git's quotes stays as it is:
-/// [`crate::git_name`] reads it, and takes its backslashes off once.
+/// Returns a path as the model wrote it. A git-quoted name stays quoted: [`crate::git_name`]
+/// unescapes it once.
 pub(super) fn written(path: &str) -> BytesPath {
     if git_name::is_quoted(path) {
         BytesPath::from_bytes(path)
@@ -62,7 +62,7 @@ pub(super) fn written(path: &str) -> BytesPath {
     }
 }
 
-/// Returns a text that says something.
+/// Returns the text; an error if it is empty.
 pub(super) fn filled(field: &str, value: String) -> Result<String, String> {
     if value.trim().is_empty() {
         Err(format!("`{field}` is empty"))
@@ -71,8 +71,8 @@ pub(super) fn filled(field: &str, value: String) -> Result<String, String> {
     }
 }
 
-/// Takes the default where nothing is given, or 0, and the bound where more is asked for; says so,
-/// but of what was left out.
+/// Returns the value; the default for a missing one or 0; `most` for a larger one. A replaced value
+/// is noted.
 pub(super) fn bounded(
     field: &str,
     given: Option<i64>,
@@ -82,7 +82,7 @@ pub(super) fn bounded(
 ) -> Result<u32, String> {
     match given {
         None => Ok(default.min(most)),
-        // Models that must give each field a value give this one; some mean "all" by it.
+        // Models that must give every field a value send 0; some mean "all" by it.
         Some(0) => {
             if default != 0 {
                 notes.push(format!(

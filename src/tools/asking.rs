@@ -1,5 +1,5 @@
-//! From a verdict to an approval: a person is asked where policy says so, and what they answer is
-//! remembered for as long as it may hold.
+//! From a verdict to an approval: asks the user where the policy says so, and remembers lasting
+//! answers.
 
 use tokio_util::sync::CancellationToken;
 
@@ -24,19 +24,18 @@ use podbay_wire::Call;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 
-/// Why a call is not carried out.
+/// Why a call is not executed.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// Policy or a person does not allow it, for this reason.
+    /// Denied by the policy or the user, for this reason.
     No(String),
-    /// It was given up before anybody answered.
+    /// Cancelled before it was answered.
     Withdrawn,
-    /// The box in which it was to be done ended before anybody answered; what the model is told of
-    /// that.
+    /// The call's sandbox ended before it was answered; the text tells the model.
     BoxEnded(String),
 }
 
-/// What can happen while a question stands.
+/// What ends the wait for an answer.
 enum Next {
     Answered(Answered),
     Cancelled,
@@ -59,7 +58,8 @@ fn is_command(action: &Action) -> bool {
 }
 
 impl Pipeline {
-    /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
+    /// Judges the action, and asks the user where the verdict is to ask. Sends an event for each
+    /// decision.
     pub(super) async fn approve(
         &self,
         call: &ToolCall,
@@ -119,7 +119,7 @@ impl Pipeline {
         }
     }
 
-    /// Asks a person, and remembers an answer that lasts.
+    /// Asks the user, and remembers an answer that lasts.
     pub(super) async fn ask(
         &self,
         call: &ToolCall,
@@ -155,8 +155,8 @@ impl Pipeline {
             .into(),
         );
         let lasting = question.told(self.services.keeps_answers());
-        // What is shown is what would be carried out: the model's own words may be other names for
-        // it, which look like other things.
+        // The question shows what would be executed: the model's own argument names may be aliases
+        // that look like something else.
         let arguments = self
             .catalogue
             .input(&call.name, &call.arguments)
@@ -178,8 +178,8 @@ impl Pipeline {
             ended = self.workspace.ended(), if is_in_box => Next::BoxEnded(ended),
             answered = self.asker.ask(&asked) => Next::Answered(answered),
         };
-        // A question whose call is given up, or whose box is gone, is withdrawn; an answer that
-        // comes in the same moment is one to nothing.
+        // The question is withdrawn when its call is cancelled or its sandbox ends; an answer that
+        // arrives in the same moment is ignored.
         let Answered { answer, reason } = match next {
             Next::Answered(answered) if !cancel.is_cancelled() => answered,
             Next::Answered(_) | Next::Cancelled => return (Err(Refused::Withdrawn), false),
@@ -212,7 +212,7 @@ impl Pipeline {
         )
     }
 
-    /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
+    /// Stores an answer for as long as it may hold; returns the answer that takes effect.
     fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
         let answer = match (answer, lasting) {
             (
@@ -241,7 +241,7 @@ impl Pipeline {
         answer
     }
 
-    /// Returns how much is allowed without asking.
+    /// Returns the mode: what is allowed without asking.
     pub fn mode(&self) -> Mode {
         self.policy
             .lock()
@@ -249,7 +249,7 @@ impl Pipeline {
             .mode()
     }
 
-    /// Changes that from the next call on.
+    /// Sets the mode, from the next call on.
     pub fn set_mode(&self, mode: Mode) {
         self.policy
             .lock()
@@ -263,7 +263,7 @@ impl Pipeline {
         );
     }
 
-    /// Returns the answers that hold now, each with whether it holds for good in this project.
+    /// Returns the remembered answers, each with whether it is stored for this project.
     pub fn answers(&self) -> Vec<(Exact, bool)> {
         let (session, always) = self
             .policy
@@ -281,7 +281,7 @@ impl Pipeline {
             .collect()
     }
 
-    /// Takes an answer back, here and where it was kept; the error says why it was not.
+    /// Removes an answer, in memory and from the store; the error says why the store kept it.
     pub fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
         if self.services.keeps_answers() {
             self.services.forget_answer(exact)?;
@@ -293,12 +293,12 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Notes where commands run from now on, as far as the box tells.
+    /// Updates the working directory of later commands from a call's output.
     pub(super) fn follow(&self, output: &Output) {
         let here = match output {
             Output::Moved(moved) => Some(moved.path.clone()),
             Output::Command(ended) => ended.working_directory.clone(),
-            // A new box begins in the project's folder.
+            // A new sandbox starts in the project's folder.
             Output::Fault(Fault::BoxEnded { .. }) => Some(".".into()),
             _ => None,
         };

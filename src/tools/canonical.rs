@@ -5,11 +5,10 @@ use podbay_policy::Action;
 use podbay_wire::Call;
 
 impl Catalogue {
-    /// Returns a text that is equal for calls that mean the same: what differs is only how they are
-    /// written.
+    /// Returns the canonical form of a call: equal for calls that differ only in spelling.
     pub fn canonical(&self, name: &str, arguments: &str) -> String {
         if let Ok(mut understood) = self.parse(name, arguments) {
-            // To a shell white space around a command is nothing.
+            // A shell ignores white space around a command.
             if let Action::Box(Call::Bash(bash)) = &mut understood.action {
                 bash.command = bash.command.trim().to_owned();
             }
@@ -29,7 +28,7 @@ impl Catalogue {
     }
 }
 
-/// The fields of calls that hold paths.
+/// Arguments that hold paths.
 const PATHS: [&str; 9] = [
     "path",
     "source",
@@ -42,7 +41,7 @@ const PATHS: [&str; 9] = [
     "to",
 ];
 
-/// Writes the paths of a call without what leads nowhere.
+/// Normalizes the paths in a call.
 fn with_plain_paths(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -69,9 +68,9 @@ fn plain_paths(value: Value) -> Value {
     }
 }
 
-/// Returns a path without its empty and `.` components, and from the project on: the kernel goes
-/// the same way. `..` stays, since links decide where it leads, and so does a last `/`, with which
-/// only a folder is meant.
+/// Returns a path relative to the project, without empty and `.` components, as the kernel resolves
+/// it. `..` stays, since symlinks decide where it leads; a trailing `/` stays, since it names a
+/// folder only.
 fn plain_path(path: &str) -> String {
     let root = if path.starts_with('/') { "/" } else { "" };
     let end = if path.ends_with('/') || path.ends_with("/.") {
@@ -94,7 +93,7 @@ fn plain_path(path: &str) -> String {
     }
 }
 
-/// Writes a JSON text with its keys in order; any other text stays as it is.
+/// Serializes a JSON text with sorted keys; any other text is returned unchanged.
 fn sorted(text: &str) -> String {
     serde_json::from_str::<Value>(text).map_or_else(
         |_| text.trim().to_owned(),

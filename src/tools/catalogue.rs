@@ -20,21 +20,20 @@ use podbay_llm::text;
 use podbay_policy::Action;
 use podbay_policy::FindTools;
 
-/// The tools of one session, in an order that never changes.
+/// The tools of one session, in a fixed order.
 pub struct Catalogue {
-    /// Those that the model is told of.
+    /// Listed in the model's requests.
     tools: Vec<Tool>,
-    /// Those that it reaches through `more_tools`.
+    /// Reachable through `more_tools`.
     others: Vec<Tool>,
-    /// Those that are denied as a whole: the model is not told of them, and reads why where it
-    /// calls one all the same.
+    /// Denied as a whole: not listed; a call returns the reason for the denial.
     denied: Vec<Tool>,
     options: Options,
-    /// Those that are broken in what the model reads.
+    /// Control tokens that were neutralised in what the model reads.
     tokens: ControlTokens,
 }
 
-/// Why the model's words are no call that can be judged. The text is for the model.
+/// Why a call cannot be parsed; the text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misunderstood(pub(super) String);
 
@@ -42,19 +41,19 @@ pub(super) struct Misunderstood(pub(super) String);
 struct Fields<'a> {
     tool: &'a Tool,
     value: Value,
-    /// Where it is not quite what was asked for, a line each.
+    /// How the arguments differ from what was sent, one line each.
     notes: Vec<String>,
 }
 
-/// A call whose words make sense.
+/// A parsed call.
 #[derive(Debug)]
 pub(super) struct Understood {
     /// The tool's own name.
     pub(super) name: &'static str,
-    /// The call as it was written, where it came inside of another one.
+    /// The call as it was written, where it was wrapped in `more_tools`.
     pub(super) inner: Option<Wrapped>,
     pub(super) action: Action,
-    /// Where it is not quite what was asked for, a line each; they belong to the result.
+    /// How the call differs from what was sent, one line each; part of the result.
     pub(super) notes: Vec<String>,
 }
 
@@ -75,7 +74,7 @@ impl Catalogue {
         }
     }
 
-    /// Keeps only the named tools; used where a task needs few.
+    /// Keeps only the named tools, for tasks that need few.
     #[must_use]
     pub fn only(mut self, names: &[&str]) -> Self {
         self.tools.retain(|tool| names.contains(&tool.name));
@@ -83,7 +82,7 @@ impl Catalogue {
         self
     }
 
-    /// Tells the model of none of these tools, all of whose calls are denied.
+    /// Stops listing these tools, all of whose calls are denied.
     #[must_use]
     pub fn without(mut self, denied: &BTreeSet<&str>) -> Self {
         let is_denied = |tool: &mut Tool| denied.contains(tool.name);
@@ -92,21 +91,20 @@ impl Catalogue {
         self
     }
 
-    /// Makes these control tokens whole again in what the model writes: they were broken in what it
-    /// reads.
+    /// Restores these control tokens, which were neutralised in what the model reads, in what it
+    /// writes.
     #[must_use]
     pub fn restoring(mut self, tokens: &ControlTokens) -> Self {
         self.tokens = tokens.clone();
         self
     }
 
-    /// Returns the tools that the model is told of.
+    /// Returns the tools listed in the model's requests.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// Returns the tools under the names that the model is not told: those that it may reach, and
-    /// other names of all of them.
+    /// Returns the tools that are not listed, and the aliases of all tools.
     pub fn untold(&self) -> Vec<ToolSpec> {
         let spec = |name: &str, tool: &Tool| ToolSpec {
             name: name.to_owned(),
@@ -115,7 +113,7 @@ impl Catalogue {
         };
         let all = self.tools.iter().chain(&self.others).chain(&self.denied);
         let aliases = all.flat_map(|tool| tool.aliases.iter().map(move |alias| (*alias, tool)));
-        // A name goes before an alias: of two the last one counts.
+        // A tool's own name takes precedence over an alias; of two equal names the last one counts.
         let names = aliases.chain(
             self.others
                 .iter()
@@ -128,17 +126,16 @@ impl Catalogue {
             .collect()
     }
 
-    /// Returns the tool of that name or alias, in whatever case it is written, also one that the
-    /// model is not told of. Blanks around it, and what some models put before all names, are no
-    /// part of it, nor are the tokens of a template.
+    /// Returns the tool of that name or alias, listed or not. Ignores case, surrounding blanks, the
+    /// prefixes that some models add to every name, and control tokens.
     pub fn find(&self, name: &str) -> Option<&Tool> {
         self.known(name.trim())
             .or_else(|| self.known(text::Tools::bare(name)))
             .or_else(|| self.among_tokens(name))
     }
 
-    /// Returns the tool whose name stands among control tokens, as gpt-oss mixes up the name and
-    /// the headers around it: the only one there.
+    /// Returns the only tool named between control tokens: gpt-oss mixes up the name and the
+    /// headers around it.
     fn among_tokens(&self, name: &str) -> Option<&Tool> {
         let mut found = foreign::between_tokens(name)?.filter_map(|part| self.find(part));
         let first = found.next()?;
@@ -146,8 +143,8 @@ impl Catalogue {
     }
 
     fn known(&self, name: &str) -> Option<&Tool> {
-        // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be
-        // taken away by another's alias.
+        // A tool's own name takes precedence over an alias: `archive` has the alias `tar`, and no
+        // alias may shadow another tool's name.
         let all = || self.tools.iter().chain(&self.others).chain(&self.denied);
         let loosely = |known: &str| known.eq_ignore_ascii_case(name);
         all()
@@ -157,8 +154,8 @@ impl Catalogue {
             .or_else(|| all().find(|tool| tool.aliases.iter().any(|alias| loosely(alias))))
     }
 
-    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against
-    /// the schema. A call that is wrapped in one of `more_tools` is the call that is meant.
+    /// Parses a call into an action: finds the tool, reads the JSON, checks it against the schema.
+    /// A call wrapped in `more_tools` is unwrapped.
     pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
         match self.read(name, arguments)? {
             Reading::Own(understood) => Ok(understood),
@@ -182,7 +179,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns the arguments of the call that is meant, as its tool takes them.
+    /// Returns the arguments of the call, unwrapped and normalized for its tool.
     pub(super) fn input(&self, name: &str, arguments: &str) -> Option<Value> {
         let Fields { tool, value, .. } = self.fields(name, arguments).ok()?;
         let wrapped = value
@@ -247,12 +244,12 @@ impl Catalogue {
             json_file::write(tool.name, fields, &mut notes).map_err(wrong)?;
         }
         tool.schema.coerce(&mut value, &mut notes);
-        // A list may have come as a text.
+        // An array may have come as a string.
         names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
         if let Some(fields) = value.as_object_mut() {
             foreign::reshape(tool, fields, &mut notes).map_err(wrong)?;
         }
-        // What has its right name by now may still be of the wrong type.
+        // A renamed argument may still have the wrong type.
         tool.schema.coerce(&mut value, &mut notes);
         if let Some(fields) = value.as_object_mut() {
             repair::unescape(tool.name, fields, &mut notes);
@@ -268,8 +265,7 @@ impl Catalogue {
         Ok(Fields { tool, value, notes })
     }
 
-    /// Says which tools there are besides those that the model is told of, or all of the ones that
-    /// are named.
+    /// Lists the tools that are not listed in the requests, or describes the named ones.
     pub(super) fn describe(&self, wanted: &FindTools) -> Result<String, String> {
         if wanted.names.is_empty() {
             return Ok(self.list(wanted));
@@ -308,8 +304,8 @@ impl Catalogue {
         Ok(text)
     }
 
-    /// One line for each tool that the model is not told of; with words to look for, of all tools
-    /// that have one of them.
+    /// Returns one line for each unlisted tool; with a query, for each tool that has one of its
+    /// words.
     fn list(&self, wanted: &FindTools) -> String {
         let words: Vec<String> = wanted
             .query
@@ -382,14 +378,14 @@ impl Catalogue {
     }
 }
 
-/// What the words of a call mean at first sight.
+/// One step of parsing a call.
 enum Reading {
     Own(Understood),
-    /// Another call inside, and what was said of the words around it.
+    /// A wrapped call, and the notes about the arguments around it.
     Wrapped(Wrapped, Vec<String>),
 }
 
-/// Undoes what was done to control tokens on their way to the model: text that it copies from a
+/// Restores control tokens that were neutralised on their way to the model: text copied from a
 /// result must be found in the file.
 fn restore(value: &mut Value, tokens: &ControlTokens) {
     match value {

@@ -1,4 +1,4 @@
-//! Which class of result a call comes to, and what a model does best with one of its class.
+//! The status of a call that failed, and what the model is advised to do about it.
 
 use super::Set;
 use podbay_event::CallStatus;
@@ -6,7 +6,7 @@ use podbay_wire::Fault;
 use podbay_wire::Limit;
 use podbay_wire::Output;
 
-/// Returns the class of what came of a call that did not succeed.
+/// Returns the status of a call that did not succeed.
 pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus {
     match output {
         _ if is_cancelled => CallStatus::Cancelled,
@@ -25,20 +25,19 @@ pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus 
     }
 }
 
-/// Returns what a model is told besides its result, where the result alone does not say how to go
-/// on.
+/// Returns advice for the model, where the result alone does not say how to continue.
 pub(super) fn hint(status: CallStatus, tool: &str, set: Set) -> Option<&'static str> {
     match status {
         CallStatus::Conflict => Some(
             "the file is no longer as you read it: read it again, then make the change to what stands there now",
         ),
         CallStatus::TimedOut => Some(match (tool, set) {
-            // What is not told of is not advised either.
+            // Advice names only arguments that the set lists.
             ("bash", Set::Small) => "to go on, ask for more time, or do less at once",
             ("bash", _) => {
                 "to go on, ask for more time, let it run in the background, or do less at once"
             }
-            // What has no argument for it.
+            // Tools without a time argument.
             (tool, _) if tool.starts_with("git_") => {
                 "to go on, ask for less at once, such as one file or folder, or run git with bash, where you can ask for more time"
             }
@@ -47,8 +46,8 @@ pub(super) fn hint(status: CallStatus, tool: &str, set: Set) -> Option<&'static 
         CallStatus::Cancelled => {
             Some("it was stopped from outside; what it had done until then is done")
         }
-        // The words of a fault, of a refusal and of a denial say what to do; a command's own words
-        // are its own.
+        // Faults and denials contain their own remedy; a command's failure is explained by its
+        // output.
         CallStatus::Ok | CallStatus::Failed | CallStatus::Invalid | CallStatus::Denied => None,
     }
 }
@@ -59,7 +58,7 @@ mod tests {
     use crate::Catalogue;
     use crate::Options;
 
-    /// Whoever ran too long is advised only what they have an argument for.
+    /// A call that timed out is advised only arguments that its tool has.
     #[test]
     fn what_a_call_may_do_that_ran_too_long_depends_on_its_tool() {
         for set in [Set::Small, Set::Standard, Set::Full] {

@@ -1,15 +1,15 @@
-//! What a program says when it comes upon a file that the sandbox covers, or a folder that stays in
-//! its place, in words that say what is to be done.
+//! Advice for errors that programs print about a masked or read-only file, or about a folder that
+//! cannot be renamed.
 
-/// Looks at what a failed command printed. It says what may be, as any program may print such
-/// words.
+/// Looks for such errors in the output of a failed command. The advice says "may", since any
+/// program can print these words.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
     let is_said = |words: &[&str]| {
         printed
             .lines()
             .any(|line| words.iter().all(|word| line.contains(word)))
     };
-    // A file that is hidden is a device in its place, and no command can make one.
+    // A masked file is a device node, which no command may create.
     if is_said(&["cannot create special file", "not permitted"])
         || is_said(&["mknod", "not permitted"])
     {
@@ -22,7 +22,7 @@ pub(super) fn hint(printed: &str) -> Option<&'static str> {
             "git can only read here: leave the changes as they are in the files, and commit nothing",
         );
     }
-    // What is laid over a project, and what holds folders in place, knows no rename of a folder.
+    // Overlay file systems and bind mounts refuse to rename a folder (EXDEV).
     if is_said(&["cross-device link"]) {
         return Some(
             "this folder cannot be renamed in one step here: `mv` copies it, and `git add --all` then tells git of it",

@@ -28,7 +28,7 @@ use podbay_wire::message::Stream;
 /// Receives a command's output while it runs.
 pub type OnChunk<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
 
-/// Whatever carries out calls in a box: a session's sandbox, or one link.
+/// Runs calls in a sandbox: a session's sandbox, or one link.
 pub trait Workspace: Send + Sync {
     fn call<'a>(
         &'a self,
@@ -38,8 +38,8 @@ pub trait Workspace: Send + Sync {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>>;
 
-    /// Like [`Workspace::call`]; where the box asks whether a program goes on, `asks` answers.
-    /// Whoever has no box that asks need not know of it.
+    /// Like [`Workspace::call`]; `asks` answers where the sandbox asks whether a program may
+    /// continue. The default is for sandboxes that never ask.
     fn call_asking<'a>(
         &'a self,
         call: Call,
@@ -51,18 +51,18 @@ pub trait Workspace: Send + Sync {
         self.call(call, on_chunk, cancel, deadline)
     }
 
-    /// Tells whether the programs that commands start are seen there, as far as that is known.
+    /// Returns whether the sandbox reports the programs that commands start, if known.
     fn exec_gate(&self) -> Later<'_, ExecGate> {
         Box::pin(std::future::ready(ExecGate::Absent))
     }
 
-    /// Waits until the box ends by itself: a question about what is to be done in it is then about
-    /// nothing. Whoever has no box that could end waits for ever.
+    /// Waits until the sandbox ends by itself, which makes pending questions about it obsolete.
+    /// Never returns for a sandbox that cannot end.
     fn ended(&self) -> Later<'_, Ended> {
         Box::pin(std::future::pending())
     }
 
-    /// Tells the person of such an end, and returns what the model is told.
+    /// Reports such an end to the user; returns the text for the model.
     fn tell_ended(&self, ended: Ended) -> Later<'_, String> {
         Box::pin(std::future::ready(ended.reason()))
     }
@@ -146,32 +146,32 @@ impl Workspace for Link {
     }
 }
 
-/// What is told while a call is under way.
+/// A notification from a running call.
 pub(super) enum Told<'a> {
-    /// A command printed this.
+    /// Output of a command.
     Printed(&'a [u8]),
-    /// A person is being asked.
+    /// The user is being asked.
     Asked,
 }
 
-/// What a command printed, as far as it was kept.
+/// Output of a command, as far as it was kept.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     pub(super) head: Vec<u8>,
     /// The end, where the middle was not kept.
     pub(super) tail: Vec<u8>,
-    /// Names that were taken for others which look like them.
+    /// Names that were replaced by an existing one that looks the same.
     pub(super) meant: Vec<MeantName>,
 }
 
-/// How often a call may begin anew because its names lead to files that it was not told of. Each
-/// link on the way can take one.
+/// How often a call is sent again because its paths lead through symlinks to files it had no known
+/// state of. Each symlink on the way can take one round.
 const ROUNDS: usize = 4;
 
-/// Carries out an approved action. Nothing else reaches the box or the host's services.
+/// Executes an approved action. Nothing else reaches the sandbox or the host's services.
 ///
-/// A call that changes files is told what the model knows of them. Where it must be told more, it
-/// says so before it does anything, and is sent again.
+/// A call that changes files carries what the model knows of them. If the guest needs more, it says
+/// so before it changes anything, and the call is sent again.
 pub(super) async fn dispatch(
     action: Approved<Action>,
     workspace: &dyn Workspace,
@@ -201,7 +201,7 @@ pub(super) async fn dispatch(
                 } else {
                     &mut printed.head
                 };
-                // The guest keeps this bound too, but the guest is not believed.
+                // The guest keeps this bound too, but the guest is not trusted.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 tell(Told::Printed(bytes));
@@ -244,7 +244,7 @@ fn came(output: Output, printed: Printed) -> (Came, Printed) {
     (Came::Output(output), Printed { meant, ..printed })
 }
 
-/// Returns a call that goes through no link, where it names a path at all.
+/// Returns the call with symlinks refused, if it names a path.
 fn by_name(call: Call) -> Call {
     match call {
         Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Env(_) | Call::Processes(_) => call,
@@ -254,7 +254,7 @@ fn by_name(call: Call) -> Call {
     }
 }
 
-/// Most files that a call is told of besides those that it names; no call changes more at once.
+/// Most files whose state is sent besides those that the call names; no call changes more at once.
 const MOST_BESIDES: usize = 1000;
 
 fn tell_known(call: &mut Call, seen: &Seen, besides: &[BytesPath]) {
@@ -264,7 +264,7 @@ fn tell_known(call: &mut Call, seen: &Seen, besides: &[BytesPath]) {
     }
 }
 
-/// Carries out a look at the project that no model asked for.
+/// Executes a read of the project that Podbay makes before the first request.
 pub(super) async fn dispatch_peek(
     action: Approved<Action>,
     workspace: &dyn Workspace,
@@ -287,7 +287,7 @@ pub(super) async fn dispatch_peek(
     }
 }
 
-/// Carries out a command of the person's settings that may run; both its streams go to `tell`.
+/// Executes an approved hook; both its streams go to `tell`.
 pub(super) async fn dispatch_hook(
     action: Approved<Action>,
     workspace: &dyn Workspace,
@@ -310,7 +310,7 @@ pub(super) async fn dispatch_hook(
     }
 }
 
-/// What a guest has beyond a command's time, to kill all of it and to say so.
+/// How long the guest may take beyond a command's time, to kill its processes and to answer.
 const COMMAND: Duration = Duration::from_secs(5);
 
 fn deadline(call: &Call, options: &Options) -> Duration {

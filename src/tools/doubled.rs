@@ -1,5 +1,5 @@
-//! JSON in which an object says the same key twice: nothing tells which of its values is meant, and
-//! whoever reads only the last of them may carry out what nobody was shown.
+//! JSON objects with duplicate keys. Parsers disagree on which value counts, so the user might
+//! approve one value and another might be executed.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use podbay_llm::is_same;
 
-/// Reads a JSON text; also returns the first key that one of its objects has with two values.
+/// Parses a JSON text; also returns the first key that an object has twice with different values.
 pub(super) fn read(text: &str) -> serde_json::Result<(Value, Option<String>)> {
     let doubled = RefCell::new(None);
     let mut deserializer = serde_json::Deserializer::from_str(text);

@@ -1,6 +1,5 @@
-//! Calls that are begun while the model still writes. They only read; what they say is held back
-//! until the answer that holds them is recorded, and of one that is taken back nothing is ever
-//! said.
+//! Read-only calls that start while the model is still writing its answer. Their events are held
+//! until the answer is recorded; a call that the final answer does not contain leaves no trace.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -24,11 +23,11 @@ use podbay_event::ToolCall;
 use podbay_policy::Verdict;
 
 tokio::task_local! {
-    /// The early call whose future is polled.
+    /// The early call whose future is being polled.
     static HELD: Arc<Held>;
 }
 
-/// A call that was begun before its answer was whole. Dropped, it ends at once.
+/// A call that started before its answer was complete. Dropping it cancels it.
 pub struct Early {
     call: ToolCall,
     held: Arc<Held>,
@@ -37,30 +36,30 @@ pub struct Early {
     work: AbortOnDropHandle<Option<Result<Finished, PipelineError>>>,
 }
 
-/// How far an early call is.
+/// The state shared between an early call and its task.
 #[derive(Default)]
 struct Held {
     state: Mutex<State>,
-    /// Nothing of it runs any more.
+    /// The task has ended.
     done: CancellationToken,
-    /// The answer that holds it is recorded.
+    /// The answer with this call is recorded.
     meant: CancellationToken,
 }
 
 #[derive(Default)]
 struct State {
-    /// What it said before it was meant.
+    /// Events that are held until the call is confirmed.
     events: Vec<Event>,
     is_meant: bool,
-    /// Its place among those that run at once.
+    /// Its permit among the calls that run at once.
     place: Option<OwnedSemaphorePermit>,
 }
 
 impl Pipeline {
-    /// Begins a call before its answer is whole, as soon as one of the `places` is free.
+    /// Starts a call before its answer is complete, as soon as one of the `places` is free.
     ///
-    /// Returns `None` where it is not to be: it may change something, it is not allowed without a
-    /// question, or a hook has to be asked.
+    /// Returns `None` for a call that may change something, that is not allowed without a question,
+    /// or that has hooks.
     pub fn begin_early(
         self: &Arc<Self>,
         call: &ToolCall,
@@ -119,10 +118,10 @@ impl Early {
         &self.call
     }
 
-    /// Waits for what came of it, now that the answer that holds it is recorded; what it said until
-    /// now goes out first.
+    /// Confirms the call, now that its answer is recorded: sends the held events, then waits for
+    /// the result.
     ///
-    /// Returns `None` where it did not come to run.
+    /// Returns `None` if it never ran.
     #[boxed]
     pub async fn result(
         mut self,
@@ -140,7 +139,8 @@ impl Early {
         ended.ok().flatten()
     }
 
-    /// Ends it, because no answer holds it, and waits for that. Nothing is said of it.
+    /// Cancels the call, which the final answer does not contain, and waits for its end. Its events
+    /// are dropped.
     #[boxed]
     pub async fn take_back(mut self) {
         self.cancel.cancel();
@@ -158,7 +158,7 @@ impl Held {
             .expect("nothing panics while it holds this lock")
     }
 
-    /// Keeps an event until the call is meant; then it goes on.
+    /// Holds an event until the call is confirmed; later events pass at once.
     fn keep(&self, event: Event, sink: &Sink) {
         let mut state = self.state();
         if state.is_meant {
@@ -171,7 +171,7 @@ impl Held {
 
     fn release(&self, sink: &Sink) {
         let mut state = self.state();
-        // What is said meanwhile waits, so that the order stays.
+        // New events wait on the lock, so that the order stays.
         for event in std::mem::take(&mut state.events) {
             sink(event);
         }
@@ -185,7 +185,7 @@ impl Held {
     }
 }
 
-/// Returns a sink that holds back what an early call says.
+/// Returns a sink that holds the events of an early call.
 pub(super) fn holding(sink: Sink) -> Sink {
     Arc::new(move |event| match HELD.try_with(Arc::clone) {
         Ok(held) => held.keep(event, &sink),
@@ -193,8 +193,7 @@ pub(super) fn holding(sink: Sink) -> Sink {
     })
 }
 
-/// Waits until the call under way is meant, where it was begun early, so that one that is taken
-/// back leaves nothing behind; returns how long.
+/// Waits until the running call is confirmed, if it started early; returns how long that took.
 pub(super) async fn meant() -> Duration {
     let Ok(held) = HELD.try_with(Arc::clone) else {
         return Duration::ZERO;

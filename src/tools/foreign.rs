@@ -1,6 +1,5 @@
-//! Forms in which models that were trained on other systems write their calls. A name of a tool
-//! that is taken for ours is worth nothing where what belongs to that name is refused. Each form
-//! that is taken is a note for the result.
+//! Call formats of other agents that models were trained on. An alias of a tool name is useless if
+//! its arguments are refused. Each conversion is noted in the result.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use super::names::rename;
 use super::tool::Tool;
 use podbay_event::is_same_name;
 
-/// What an edit in a list of edits calls its parts elsewhere.
+/// Names of an edit's fields elsewhere, and ours.
 const EDIT: [(&str, &str); 7] = [
     ("file_path", "path"),
     ("filename", "path"),
@@ -20,7 +19,7 @@ const EDIT: [(&str, &str); 7] = [
     ("new_str", "new_string"),
     ("new_text", "new_string"),
 ];
-/// What they are called here.
+/// Our names of them.
 const EDIT_NAMES: [&str; 4] = ["path", "old_string", "new_string", "replace_all"];
 
 const TASK: [(&str, &str); 4] = [
@@ -30,7 +29,7 @@ const TASK: [(&str, &str); 4] = [
     ("text", "content"),
 ];
 
-/// Kinds of files that other systems' searches know by a word.
+/// File types of other agents' searches, as globs.
 const TYPES: [(&str, &str); 20] = [
     ("c", "*.{c,h}"),
     ("cpp", "*.{cpp,cc,cxx,hpp,hh,hxx,h}"),
@@ -54,7 +53,7 @@ const TYPES: [(&str, &str); 20] = [
     ("yaml", "*.{yaml,yml}"),
 ];
 
-/// Gives arguments the form that they have here; returns what is wrong where they can have none.
+/// Converts arguments to our format; returns an error where that is impossible.
 pub(super) fn reshape(
     tool: &Tool,
     fields: &mut Map<String, Value>,
@@ -79,8 +78,7 @@ pub(super) fn reshape(
     Ok(())
 }
 
-/// Returns what stands before, between and behind the control tokens in the name of a tool, where
-/// it has some: `bash<|channel|>commentary`.
+/// Splits a tool name at the control tokens in it, if there are any: `bash<|channel|>commentary`.
 pub(super) fn between_tokens(name: &str) -> Option<impl Iterator<Item = &str>> {
     let parts = name.split("<|").enumerate().filter_map(|(n, part)| {
         if n == 0 {
@@ -92,10 +90,10 @@ pub(super) fn between_tokens(name: &str) -> Option<impl Iterator<Item = &str>> {
     (name.contains("<|") && name.contains("|>")).then(|| parts.filter(|part| !part.contains("|>")))
 }
 
-/// Elsewhere a command's time is told in milliseconds: as seconds it would be longer than any
-/// command may take.
+/// Converts a timeout in milliseconds, which other agents use: as seconds it would exceed any
+/// limit.
 ///
-/// This comes before names are mended, since who says `timeout_seconds` means seconds.
+/// Runs before argument names are normalized, since `timeout_seconds` means seconds.
 pub(super) fn milliseconds(
     tool: &Tool,
     fields: &mut Map<String, Value>,
@@ -125,7 +123,7 @@ pub(super) fn milliseconds(
     }
 }
 
-/// Changes each object of a list; what is said of several of them is said once.
+/// Converts each object of an array; the same note is made once.
 fn each(
     fields: &mut Map<String, Value>,
     list: &str,
@@ -141,7 +139,7 @@ fn each(
     }
 }
 
-/// Elsewhere one file is named, and the edits are all of it.
+/// Other agents name one file for all edits.
 fn edits_of_one_file(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     rename(&["path", "edits"], &EDIT, fields, notes);
     let path = fields.get("path").filter(|path| path.is_string()).cloned();
@@ -203,7 +201,7 @@ fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>)
         ("head_limit", "max_results"),
         ("-C", "context"),
     ];
-    // Here there is one number for the lines before and behind.
+    // Ours takes one number for both sides.
     let (before, behind) = (
         fields.get("-B").and_then(Value::as_u64),
         fields.get("-A").and_then(Value::as_u64),
@@ -250,8 +248,8 @@ fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<Stri
         return;
     };
     let name = name.as_str();
-    // A command waits unless it is said not to, and this tool starts nothing else than what is left
-    // running.
+    // Commands run in the foreground unless told otherwise, and this tool starts only background
+    // processes, so the argument can be ignored.
     let is_so_anyway = fields.get(name) == Some(&Value::Bool(tool.name != "bash"));
     if is_so_anyway {
         leave_out(fields, name, notes);
@@ -260,7 +258,7 @@ fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<Stri
     }
 }
 
-/// Elsewhere several questions are asked at once.
+/// Other agents ask several questions at once.
 fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
     let Some(asked) = fields
         .get("questions")
@@ -284,7 +282,7 @@ fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// `select:NAME,OTHER` asks for tools by their names.
+/// `select:NAME,OTHER` asks for tools by name.
 fn select(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let Some(names) = fields
         .get("query")
@@ -311,7 +309,7 @@ fn select(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     notes.push("query select: was taken as the names of the tools".to_owned());
 }
 
-/// Leaves out what says nothing here.
+/// Removes an argument that has no meaning here.
 fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String>) {
     if let Some(name) = spelled(fields, name) {
         fields.remove(&name);
@@ -322,7 +320,7 @@ fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String
     }
 }
 
-/// Returns an argument of this name as it is spelled.
+/// Returns the spelling in which an argument of this name was given.
 fn spelled(fields: &Map<String, Value>, name: &str) -> Option<String> {
     fields.keys().find(|key| is_same_name(key, name)).cloned()
 }

@@ -1,5 +1,5 @@
-//! Names as git writes them where they hold odd characters: `"caf\303\251.txt"`, `"a\tb"`, `"two
-//! words"`. A model that was shown such a name gives it back.
+//! Names as git quotes them: `"caf\303\251.txt"`, `"a\tb"`, `"two words"`. A model that read such a
+//! name writes it back.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use podbay_wire::ListDirectory;
 use podbay_wire::Output;
 use podbay_wire::unquoted;
 
-/// How long a look at whether a name is there may take.
+/// Time limit for checking whether a name exists.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Returns whether a text is a name in quotes.
+/// Returns whether a text is a quoted name.
 pub(super) fn is_quoted(text: &str) -> bool {
     text.strip_prefix('"')
         .and_then(|inner| inner.strip_suffix('"'))
         .is_some_and(|inner| !inner.is_empty())
 }
 
-/// Returns what a path can mean that is written in git's quotes, the likeliest first.
+/// Returns what a git-quoted path can mean, the likeliest first.
 fn meant(path: &BytesPath) -> Vec<BytesPath> {
     let bytes = path.as_bytes();
     let Some(inner) = bytes
@@ -48,15 +48,14 @@ fn meant(path: &BytesPath) -> Vec<BytesPath> {
     meant
 }
 
-/// Returns the name that a path is where its quotes are its own.
+/// Returns the name of a file whose own name has the quotes.
 fn as_shown(path: &BytesPath) -> BytesPath {
     std::str::from_utf8(path.as_bytes()).map_or_else(|_| path.clone(), BytesPath::from_text)
 }
 
 impl Pipeline {
-    /// Puts the names that are in git's quotes in plain ones, where nothing is called so with the
-    /// quotes. It comes before a call is judged: rules and persons are asked about the file that is
-    /// meant.
+    /// Replaces git-quoted names by plain ones, unless a file of the quoted name exists. Runs
+    /// before the call is judged, so that rules and questions see the actual file.
     pub(super) async fn read_git_names(
         &self,
         action: Action,
@@ -93,7 +92,7 @@ impl Pipeline {
         Action::Box(call)
     }
 
-    /// Returns whether there is nothing of this name; `None`: the rules do not let anybody look.
+    /// Returns whether no file has this name; `None` if the rules forbid the check.
     async fn lacks(&self, path: &BytesPath, cancel: &CancellationToken) -> Option<bool> {
         let look = ListDirectory {
             path: path.clone(),

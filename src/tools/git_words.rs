@@ -1,6 +1,6 @@
-//! What git says of a refusal and leaves open, or names a way on for that a model does not have.
+//! Advice for errors of git that name no remedy, or one that a model cannot use.
 
-/// What git says, and what can be done.
+/// Text of an error, and the advice.
 const REMEDIES: [(&str, &str); 6] = [
     (
         "unknown repository extension",
@@ -28,7 +28,7 @@ const REMEDIES: [(&str, &str); 6] = [
     ),
 ];
 
-/// Looks at what git printed when it failed.
+/// Looks for such errors in the output of a failed git command.
 pub(super) fn hint(printed: &str) -> Option<&'static str> {
     let is_gits = |line: &&str| {
         ["fatal: ", "error: ", "The following paths are ignored"]

@@ -1,4 +1,4 @@
-//! Tools that the host serves itself.
+//! Tools that the host executes.
 
 use std::sync::Mutex;
 
@@ -21,27 +21,27 @@ use podbay_wire::Read;
 use podbay_wire::message::Stream;
 use podbay_wire::n_bytes;
 
-/// What the model reads where nobody answers.
+/// The answer for the model where no user can answer.
 const NOBODY: &str = "Nobody is there to answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
 
-/// All that serves calls on the host.
+/// What is needed to execute calls on the host.
 pub(super) struct Host<'a> {
     pub(super) services: &'a dyn Services,
     pub(super) asker: &'a dyn Asker,
     pub(super) tasks: &'a Mutex<Tasks>,
     pub(super) catalogue: &'a Catalogue,
-    /// Answers where the box asks whether a program goes on.
+    /// Answers where the sandbox asks whether a program may continue.
     pub(super) asks: &'a dyn Asks,
 }
 
-/// What came of a call: as the guest tells it, or in words.
+/// The result of a call: the guest's output, or text.
 pub(super) enum Came {
     Output(Output),
     Said(Rendered),
 }
 
 impl Host<'_> {
-    /// Serves one call; `tell` hears what it prints, and that a person is about to be asked.
+    /// Executes one call; `tell` receives its output, and is told before the user is asked.
     pub(super) async fn serve(
         &self,
         call: HostCall,
@@ -71,7 +71,7 @@ impl Host<'_> {
         })
     }
 
-    /// Asks, where somebody is there; never waits for nobody.
+    /// Asks the user a question; returns at once where no user can answer.
     async fn ask(
         &self,
         question: &str,

@@ -1,13 +1,13 @@
-//! Text of a file that came as the JSON it stands for.
+//! File content that came as JSON instead of a string.
 
 use serde_json::Map;
 use serde_json::Value;
 
-/// Most digits that a number with a fraction has for sure as they were written.
+/// Most digits that a floating-point number keeps exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// Writes the content of a `.json` file that came as an object, a list or the like as text; returns
-/// what is wrong where it cannot be.
+/// Serializes `content` that came as an object, array or the like for a `.json` file; returns an
+/// error where that is impossible.
 pub(super) fn write(
     tool: &str,
     fields: &mut Map<String, Value>,
@@ -46,7 +46,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Returns whether all numbers have the digits that were written.
+/// Returns whether all numbers keep the digits that were written.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => {

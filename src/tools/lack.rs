@@ -3,17 +3,17 @@ use serde_json::Value;
 use super::Catalogue;
 use podbay_event::is_same_name;
 
-/// What a call has not that it must have.
+/// Which arguments a call lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lack {
-    /// Some of its arguments, or the form of them.
+    /// Some of them, or their structure.
     Some,
-    /// All of them: more likely lost on the way than forgotten.
+    /// All of them: more likely lost in transmission than forgotten.
     All,
 }
 
 impl Catalogue {
-    /// Returns what the arguments of a known tool lack; `None` also where only their values are
+    /// Returns which arguments a call of a known tool lacks; `None` also where only values are
     /// wrong.
     pub fn lack(&self, name: &str, arguments: &str) -> Option<Lack> {
         let tool = self.find(name)?;

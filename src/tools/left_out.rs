@@ -1,8 +1,8 @@
-//! What a result says of what was not looked at.
+//! Summary of the files and folders that a search skipped.
 
 use podbay_wire::LeftOut;
 
-/// Says how much was left out, and names some of the folders; `None`: nothing was.
+/// Returns how much was skipped, with the names of some folders; `None` if nothing was.
 pub(super) fn words(left_out: &LeftOut) -> Option<String> {
     let LeftOut {
         hidden_files,

@@ -2,13 +2,13 @@ use podbay_wire::Culprit;
 use podbay_wire::Limit;
 use podbay_wire::size;
 
-/// Longest name of a process that is told; the kernel has 15 bytes, and the guest is not believed.
+/// Longest process name that is shown; the kernel has 15 bytes, and the guest is not trusted.
 const NAME: usize = 32;
 
-/// Says which limit a command met, how large it is, and who took the most of it.
+/// Returns which limit a command met, its value, and the process that used most of it.
 pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
     let met = match limit {
-        // It is not what ends a command: what it could not start may be missed or not.
+        // This limit does not end a command: the process that it could not start may not matter.
         Limit::Processes { .. } => limit.to_string(),
         limit => format!("killed: {limit}"),
     };
@@ -18,7 +18,8 @@ pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
     }
 }
 
-/// `None`: nothing that counts was seen of it, and to name it would accuse whoever was only there.
+/// Returns the description of the process that used most; `None` if nothing relevant was measured,
+/// so as not to blame a bystander.
 fn who(limit: Limit, culprit: &Culprit) -> Option<String> {
     let name: String = culprit
         .name

@@ -1,4 +1,4 @@
-//! Images that a person names in a message.
+//! Images that the user names in a message.
 
 use std::sync::atomic::Ordering;
 
@@ -27,22 +27,22 @@ use podbay_wire::ReadFile;
 pub enum Unseen {
     /// The project has no such file: the word means something else.
     Absent,
-    /// It leads out of the project.
+    /// The path leads out of the project.
     Outside,
-    /// The model sees nothing.
+    /// The model cannot read images.
     Blind,
-    /// Why policy, or the person who was asked, does not let it be read.
+    /// Denied by the policy or the user, for this reason.
     Denied(String),
-    /// The person who was asked wants to end the session.
+    /// The user wants to end the session.
     Quit,
-    /// What is wrong with the file.
+    /// The file cannot be used, for this reason.
     Fault(String),
     Sandbox(PipelineError),
 }
 
 impl Pipeline {
-    /// Reads an image that the person named. It goes the way of a `read_file` of the same path: a
-    /// rule that denies that denies this, hooks may hold it back, and what was decided is an event.
+    /// Reads an image that the user named, like a `read_file` of the same path: the same rules deny
+    /// it, hooks may block it, and the decision is an event.
     #[boxed]
     pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
         let sees = self.images.load(Ordering::Relaxed);
@@ -58,8 +58,8 @@ impl Pipeline {
             images: sees,
             protected: false,
         }));
-        // Whose hand it is makes no difference here: what is shown leaves the box for whoever runs
-        // the model.
+        // The policy judges it like a call of the model: the image is sent to the model's server,
+        // whoever named it.
         let call = ToolCall {
             id: format!("image:{shown}"),
             name: "read_file".to_owned(),
@@ -113,8 +113,7 @@ impl Pipeline {
     }
 }
 
-/// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a
-/// model.
+/// Describes the problem for the user: the model's text contains advice for a model.
 fn for_person(fault: &Fault) -> String {
     match fault {
         Fault::TooLarge { bytes, limit, .. } => {

@@ -1,9 +1,9 @@
-//! From the model's words to a result it can read: the catalogue of tools, the one pipeline that
-//! every call goes through, dispatch into the box, rendering.
+//! From a model's tool call to its result: the catalogue of tools, the pipeline that every call
+//! goes through, dispatch to the sandbox, rendering.
 //!
-//! There is no second way in: whoever wants something done hands a [`podbay_event::ToolCall`] to
-//! [`Pipeline::run`]. What may be done is `policy`'s business, how it is done the guest's. Start
-//! with [`Pipeline::run`], which reads like the list of its steps.
+//! [`Pipeline::run`] is the only entry: it takes a [`podbay_event::ToolCall`]. `policy` decides
+//! what may be done, the guest does it. Start reading at [`Pipeline::run`], which lists its steps
+//! in order.
 
 mod arguments;
 mod asking;
@@ -81,20 +81,19 @@ use podbay_wire as wire;
 use podbay_wire::Fault;
 use podbay_wire::Output;
 
-/// A future that a trait object returns.
+/// A boxed future, as trait objects return it.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the host does for tools outside of the box; composed in `app`.
+/// Host services for tools; implemented in `app`.
 pub trait Services: Send + Sync {
-    /// Keeps a result that is too long to show whole; returns the id by which it is read, or `None`
-    /// if it cannot be kept.
+    /// Stores a long result as an artifact; returns its id, or `None` if it cannot be stored.
     fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String>;
 
-    /// Returns lines of what was kept, counted from 1.
+    /// Returns lines of an artifact, counted from 1.
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<KeptLines, String>;
 
-    /// Runs a command of the person's settings on their machine, in the project's folder; its
-    /// output goes to `on_chunk`. Whoever has no machine to offer runs none.
+    /// Runs a hook of the user's settings on the host, in the project's folder; its output goes to
+    /// `on_chunk`. The default runs nothing.
     fn run_hook<'a>(
         &'a self,
         hook: wire::Hook,
@@ -108,13 +107,13 @@ pub trait Services: Send + Sync {
         })))
     }
 
-    /// Returns whether answers can be kept for the project.
+    /// Returns whether answers can be stored for the project.
     fn keeps_answers(&self) -> bool {
         false
     }
 
-    /// Keeps that a person allowed exactly this for good in this project; the error says why it is
-    /// not kept.
+    /// Stores that the user always allows exactly this in this project; the error says why it is
+    /// not stored.
     fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!(
             "no answer is kept here, and so this one is not: {}",
@@ -122,7 +121,7 @@ pub trait Services: Send + Sync {
         ))
     }
 
-    /// Takes back what was kept so; the error says why it stays.
+    /// Removes a stored answer; the error says why it stays.
     fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!(
             "no answer is kept here, and so none can be taken back: {}",
@@ -131,28 +130,28 @@ pub trait Services: Send + Sync {
     }
 }
 
-/// Some lines of a result that was kept.
+/// Lines of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptLines {
     pub text: String,
-    /// The line to go on from, if there is more.
+    /// The next line to read from, if there is more.
     pub next: Option<u64>,
-    /// All that was kept, in bytes.
+    /// Size of the whole artifact in bytes.
     pub bytes: u64,
 }
 
-/// Asks a person about one call. Nobody there, an ended input or a withdrawn question is a no.
+/// Asks the user about one call. No user, end of input and a withdrawn question all count as no.
 pub trait Asker: Send + Sync {
     fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered>;
 
-    /// Asks a person something that is no permission; `None`: nobody answered. Another answer than
-    /// the options can always be given.
+    /// Asks the user a question that is not about a permission; `None` if nobody answered. Answers
+    /// other than the options are allowed.
     fn question<'a>(
         &'a self,
         question: &'a str,
         options: &'a [String],
     ) -> Later<'a, Option<String>>;
 
-    /// Returns whether anybody can answer at all.
+    /// Returns whether a user can answer at all.
     fn is_somebody_there(&self) -> bool;
 }

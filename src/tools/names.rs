@@ -1,12 +1,12 @@
-//! The names of arguments: however a model spells one, it is the one that the schema has.
+//! Argument names: maps spellings and aliases to the names in the schema.
 
 use serde_json::Map;
 use serde_json::Value;
 
 use podbay_event::is_same_name;
 
-/// Gives all arguments the names that a schema has, also those of the objects in it. A name that
-/// the schema has is never another one's.
+/// Renames all arguments to the names in the schema, also in nested objects. A name in the schema
+/// is never an alias of another.
 pub(super) fn right(
     schema: &Value,
     renamed: &[(&str, &str)],
@@ -33,8 +33,8 @@ pub(super) fn right(
     }
 }
 
-/// Gives arguments their right names: the known ones, however they are spelled, and then what
-/// others call them, each with the right one.
+/// Renames arguments: first other spellings of known names, then aliases, each given with its right
+/// name.
 pub(super) fn rename(
     known: &[&str],
     renamed: &[(&str, &str)],
@@ -60,7 +60,7 @@ pub(super) fn rename(
         let value = fields.remove(&name).expect("it is there");
         fields.insert(right.to_owned(), value);
         let note = format!("{name} was taken as {right}");
-        // What is said of several objects is said once.
+        // The same note for several objects is made once.
         if !notes.contains(&note) {
             notes.push(note);
         }

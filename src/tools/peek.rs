@@ -1,4 +1,4 @@
-//! What is looked at before the first task, for a model that has not said a word yet.
+//! Reads of the project that Podbay makes before the first request.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use podbay_wire::Call;
 use podbay_wire::Output;
 
 impl Pipeline {
-    /// Looks at the project. Rules hold as if the model had made the call, and nobody is asked:
-    /// `None` where it would not be allowed right away.
+    /// Reads from the project. The rules apply as if the model had made the call; `None` where it
+    /// would not be allowed without asking.
     pub async fn peek(
         &self,
         call: Call,

@@ -56,10 +56,10 @@ use podbay_wire::Image;
 use podbay_wire::Memo;
 use podbay_wire::Output;
 
-/// Tokens a model is taken to read at once when its server does not say.
+/// Context window in tokens that is assumed when the server does not tell it.
 const ASSUMED_WINDOW: u64 = 8192;
 
-/// The one way from a call to its result: parse, check, judge, ask, record, dispatch, render,
+/// The only way from a call to its result: parse, check, judge, ask, record, dispatch, render,
 /// record.
 pub struct Pipeline {
     pub catalogue: Catalogue,
@@ -73,29 +73,29 @@ pub struct Pipeline {
     tasks: Mutex<Tasks>,
     pub(super) seen: Seen,
     window: AtomicU64,
-    /// The model can be shown images.
+    /// Whether the model can read images.
     pub(super) images: AtomicBool,
 }
 
-/// What came of one call.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     pub status: CallStatus,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
-    /// It would have changed nothing.
+    /// The call would have changed nothing.
     pub read_only: bool,
-    /// Something of it was carried out.
+    /// Some of it was executed.
     pub has_begun: bool,
-    /// The person who was asked wants to end the session.
+    /// The user wants to end the session.
     pub quit: bool,
-    /// The files that a file tool touched. What commands change is not seen here.
+    /// Files that a file tool changed; changes by commands are not known here.
     pub changed: Vec<(BytesPath, Touched)>,
-    /// The image that the model is to be shown.
+    /// The image to show to the model.
     pub image: Option<Image>,
 }
 
-/// Why no call can be carried out any more.
+/// Why no more calls can be executed.
 #[derive(Debug, Error)]
 pub enum PipelineError {
     #[error("the sandbox is lost")]
@@ -135,25 +135,25 @@ impl Pipeline {
         }
     }
 
-    /// Ties the commands of the person's settings to the moments of a session.
+    /// Sets the hooks of the user's settings.
     #[must_use]
     pub fn with_hooks(mut self, options: HookOptions, session: Option<SessionId>) -> Self {
         self.hooks = Hooks::new(options, session);
         self
     }
 
-    /// Tells how many tokens the model reads at once.
+    /// Sets the model's context window in tokens.
     pub fn set_window(&self, tokens: Option<u64>) {
         self.window
             .store(tokens.unwrap_or(ASSUMED_WINDOW), Ordering::Relaxed);
     }
 
-    /// Tells whether the model can be shown images.
+    /// Sets whether the model can read images.
     pub fn set_images(&self, wanted: bool) {
         self.images.store(wanted, Ordering::Relaxed);
     }
 
-    /// Returns what is not done yet of the list of tasks.
+    /// Returns the open tasks of the task list.
     pub fn open_tasks(&self) -> Vec<String> {
         self.tasks
             .lock()
@@ -161,7 +161,7 @@ impl Pipeline {
             .open()
     }
 
-    /// Makes the list of tasks what calls of an earlier run made it; each is the arguments of one.
+    /// Restores the task list from the calls of an earlier run, given by their arguments.
     pub fn recall_tasks(&self, calls: &[String]) {
         let mut tasks = self
             .tasks
@@ -173,26 +173,26 @@ impl Pipeline {
                 ..
             }) = self.catalogue.parse(task_list::NAME, arguments)
             {
-                // What could not be done then cannot be done now.
+                // A call that failed then fails now too.
                 let _ = tasks.take(change);
             }
         }
     }
 
-    /// Remembers what the model knew of files by the end of an earlier run.
+    /// Restores what the model knew of files at the end of an earlier run.
     pub fn recall_seen(&self, memos: &[Memo]) {
         self.seen.take(memos);
     }
 
-    /// Returns whether a call may run at once with others of its kind; one that cannot be
-    /// understood does nothing.
+    /// Returns whether a call may run in parallel with others; one that cannot be parsed does
+    /// nothing.
     pub fn runs_beside_others(&self, call: &ToolCall) -> bool {
         self.catalogue
             .parse(&call.name, &call.arguments)
             .map_or(true, |understood| understood.action.runs_beside_others())
     }
 
-    /// Takes one call of the model's all the way.
+    /// Executes one call of the model.
     #[boxed]
     pub async fn run(
         &self,
@@ -202,8 +202,7 @@ impl Pipeline {
         self.take(call, Hand::Model, cancel).await
     }
 
-    /// Takes a call that the person makes themselves the same way: they are not asked what they
-    /// said, and all else holds.
+    /// Executes a call of the user's own. It asks no permission; all else applies.
     #[boxed]
     pub async fn run_by_hand(
         &self,
@@ -221,8 +220,8 @@ impl Pipeline {
         cancel: &CancellationToken,
     ) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
-        // 1 and 2, parsing and the schema: the model's words become an action, or words on what is
-        // wrong with them.
+        // Steps 1 and 2, parsing and the schema: the model's text becomes an action, or an error
+        // for the model.
         let Understood {
             name,
             inner,
@@ -240,7 +239,7 @@ impl Pipeline {
                 return Ok(self.finish(underway, End::new(CallStatus::Invalid, misunderstood.0)));
             }
         };
-        // Whoever is asked, and the log, must see the call that is meant, not the one around it.
+        // Questions and the log show the unwrapped call.
         let meant = inner.map(|Wrapped { name, arguments }| ToolCall {
             id: call.id.clone(),
             name,
@@ -258,15 +257,15 @@ impl Pipeline {
             read_only: action.is_read_only(),
             begun,
         };
-        // 3, what makes no sense here. Where a path leads is seen in the box alone, by the kernel.
+        // Step 3, plausibility. Paths are resolved by the kernel in the sandbox alone.
         if let Some(problem) = self.objection(&action) {
             return Ok(self.finish(underway, End::new(CallStatus::Invalid, problem)));
         }
         let action = self.read_git_names(action, &mut notes, cancel).await;
-        // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer:
-        // an approval, or none.
+        // Steps 4 and 5, read-only modes, then capabilities, rules, the user's answer: an approval,
+        // or none.
         let (action, quit) = self.approve(call, name, action, hand, cancel).await;
-        // The person's time to think is not the call's.
+        // Time that the user takes to answer is not the call's.
         underway.begun = Instant::now();
         let action = match action {
             Ok(action) => action,
@@ -285,15 +284,15 @@ impl Pipeline {
                 return Ok(self.finish(underway, End::new(CallStatus::Failed, text)));
             }
         };
-        // 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
-        // 7, hooks that may hold it back.
+        // Step 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
+        // Step 7, hooks that may block the call.
         if let Err(held) = self.before_call(call, name, cancel).await {
             return self.held(underway, held);
         }
         // Nor is the time that hooks took.
         underway.begun = Instant::now();
-        // 8, carrying it out. What is about to happen is on disk before it happens; only a read
-        // that begins early is written down behind its answer.
+        // Step 8, execution. The start is recorded before anything happens; only an early read is
+        // recorded after its answer.
         (self.sink)(
             Kind::CallStarted {
                 call: call.id.clone(),
@@ -337,8 +336,8 @@ impl Pipeline {
             Came::Output(Output::Command(ended)) => self.tell_programs(call, name, ended, &asks),
             Came::Output(_) | Came::Said(_) => Refusals::default(),
         };
-        // One that is taken back leaves nothing behind, and the model's time to write is not the
-        // call's.
+        // An early call that is cancelled leaves no trace, and the time the model takes to write is
+        // not the call's.
         underway.begun += early::meant().await;
         let most = self.most(name);
         let (mut rendered, output, seen) = match came {
@@ -348,7 +347,7 @@ impl Pipeline {
                 let seen = memos(&output, most);
                 let mut rendered = render(&output, &printed, &self.options, most);
                 let over_part = self.seen.take(&seen);
-                // What had gone meanwhile was not replaced.
+                // A file that was deleted meanwhile was not replaced.
                 let is_replaced = matches!(&output, Output::Written(written) if !written.created);
                 for path in over_part.iter().filter(|_| is_replaced) {
                     rendered.note(&format!("of what stood in {path} before, you had been shown only a part; all of it is replaced"));
@@ -372,8 +371,8 @@ impl Pipeline {
         {
             rendered.note(note);
         }
-        // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what
-        // the model is told. What is read is a file, or kept already.
+        // Step 10, long results are stored as artifacts, comes before step 9, hooks that receive
+        // the model's text. What `read_file` shows is a file or an artifact already.
         let is_long = name != "read_file"
             && rendered.body.len() as u64 > self.options.artifact_threshold.bytes();
         let artifact = if rendered.keep || is_long || rendered.body.len() > most {
@@ -384,11 +383,10 @@ impl Pipeline {
         };
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text).await;
-        // 11 and 12: nothing was put into a cache, so that nothing in one can be out of date,
-        // whoever changes a file.
+        // Steps 11 and 12: there is no cache to update or to invalidate.
         let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {
-            // A guest that answers with one unasked is not believed.
+            // An image that was not asked for is ignored.
             Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
@@ -410,9 +408,9 @@ impl Pipeline {
         })
     }
 
-    /// Ends a call that a hook did not let through.
+    /// Ends a call that a hook blocked.
     fn held(&self, underway: Underway<'_>, held: Held) -> Result<Finished, PipelineError> {
-        // The time that the hook took is not the call's.
+        // The hook's time is not the call's.
         let underway = Underway {
             begun: Instant::now(),
             ..underway
@@ -430,7 +428,7 @@ impl Pipeline {
         }
     }
 
-    /// Tells that a hook does not let a call through; returns the reason in words.
+    /// Records that a hook blocks a call; returns the reason for the model.
     pub(super) fn held_back(&self, call: &ToolCall, name: &str, reason: &str) -> String {
         let reason = format!("a hook of the person's holds it back: {reason}");
         let (call, name) = (call.id.clone(), name.to_owned());
@@ -446,7 +444,7 @@ impl Pipeline {
         reason
     }
 
-    /// Ends a call that is not begun, because what was under way was cancelled.
+    /// Ends a call that was cancelled before it started.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
         let text = "not carried out: what was under way was cancelled".to_owned();
         let underway = Underway {
@@ -458,8 +456,7 @@ impl Pipeline {
         self.finish(underway, End::new(CallStatus::Cancelled, text))
     }
 
-    /// Ends a call in the middle of which Podbay itself went wrong: that is a result like any
-    /// other, and the run goes on.
+    /// Ends a call during which Podbay itself failed; the run continues.
     pub fn crashed(&self, call: &ToolCall) -> Finished {
         let text =
             "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
@@ -474,18 +471,18 @@ impl Pipeline {
         self.finish(underway, End::new(CallStatus::Failed, text))
     }
 
-    /// Keeps what the model has read once, so that a short reference can stand in its place;
-    /// returns the name to read it by.
+    /// Stores text that the model has read, so that a reference can replace it; returns the
+    /// artifact's name.
     pub fn keep(&self, call: &str, text: &str) -> Option<String> {
         self.keep_bytes(call, text.as_bytes())
     }
 
-    /// Keeps what is no text, such as an image.
+    /// Stores binary data, such as an image.
     pub fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Option<String> {
         self.services.store_artifact(name, bytes)
     }
 
-    /// Returns what is wrong with an action that is well-formed, in words that a model can act on.
+    /// Returns what is wrong with a well-formed action, with a remedy for the model.
     fn objection(&self, action: &Action) -> Option<String> {
         let is_architect = || {
             self.policy
@@ -535,7 +532,7 @@ impl Pipeline {
             .min(usize::try_from(own).unwrap_or(usize::MAX))
     }
 
-    /// Ends a call: one place, whatever became of it.
+    /// Ends a call: the one place that records its result.
     fn finish(
         &self,
         Underway {
@@ -576,7 +573,7 @@ impl Pipeline {
     }
 }
 
-/// A call that is on its way.
+/// A call in progress.
 #[derive(Clone, Copy)]
 struct Underway<'a> {
     call: &'a ToolCall,
@@ -585,17 +582,17 @@ struct Underway<'a> {
     begun: Instant,
 }
 
-/// What came of a call.
+/// The result of a call.
 struct End {
     status: CallStatus,
     text: String,
     artifact: Option<String>,
-    /// What the model knows of files by it.
+    /// What the model knows of files after the call.
     seen: Vec<Memo>,
 }
 
 impl End {
-    /// A result that is words alone.
+    /// A result that is only text.
     fn new(status: CallStatus, text: String) -> Self {
         Self {
             status,
@@ -606,7 +603,7 @@ impl End {
     }
 }
 
-/// Says to the model that a call was not carried out.
+/// Returns the text for the model about a call that was denied.
 fn denied(reason: &str) -> String {
     format!(
         "Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need."

@@ -1,4 +1,4 @@
-//! A program that waits in the middle of a call: the person is asked whether it goes on.
+//! Asks the user about a program that waits for permission in the middle of a call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,29 +22,29 @@ use podbay_wire::AskedWrite;
 use podbay_wire::Because;
 use podbay_wire::BytesPath;
 
-/// Most characters of a program with its arguments, and of a path, that a person reads.
+/// Most characters shown of a command line, and of a path.
 const MOST_PROGRAM: usize = 2000;
 const MOST_PATH: usize = 500;
 
-/// Asks about programs of one call.
+/// Asks about the programs of one call.
 pub(super) struct ProgramAsker<'call> {
     pipeline: &'call Pipeline,
     call: &'call ToolCall,
     name: &'call str,
-    /// Ends the call alone: a person who leaves in its middle does not wait for its end.
+    /// Ends this call alone: a user who quits does not wait for its end.
     cancel: CancellationToken,
     came: Mutex<Came>,
 }
 
-/// What came of the questions so far.
+/// The answers so far.
 #[derive(Default)]
 struct Came {
-    /// How long the person took, in all.
+    /// Time the user took, in all.
     waited: Duration,
-    /// Why not, as the person said it.
+    /// Reasons that the user gave for a no.
     reasons: Vec<String>,
     has_quit: bool,
-    /// Nobody was there to be asked.
+    /// There was no user to ask.
     nobody: bool,
 }
 
@@ -64,33 +64,33 @@ impl<'call> ProgramAsker<'call> {
         }
     }
 
-    /// Returns the token that ends the call.
+    /// Returns the token that cancels the call.
     pub(super) fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Returns how long the call waited for the person.
+    /// Returns how long the call waited for the user.
     pub(super) fn waited(&self) -> Duration {
         self.came().waited
     }
 
-    /// Returns whether the person wants to end the session.
+    /// Returns whether the user wants to end the session.
     pub(super) fn has_quit(&self) -> bool {
         self.came().has_quit
     }
 
-    /// Returns what the model is told besides what was refused.
+    /// Returns a note for the model besides the denials.
     pub(super) fn for_model(&self) -> Option<String> {
         let came = self.came();
         if came.nobody {
             return Some("nobody is there to be asked".to_owned());
         }
-        // On one line, as a note is.
+        // Notes are single lines.
         let reasons = came.reasons.join("; ").replace(['\r', '\n'], " ");
         (!reasons.is_empty()).then(|| format!("the person said no: {reasons}"))
     }
 
-    /// Returns what is added to a denial, where it is one because nobody was there.
+    /// Returns the addition to a denial that was made because no user could answer.
     pub(super) fn why_nobody(&self, because: &Because) -> &'static str {
         match because {
             Because::Refused { .. } if self.came().nobody => "; nobody is there to give it",
@@ -148,7 +148,7 @@ impl<'call> ProgramAsker<'call> {
             answered.answer,
             Answer::Allow | Answer::AllowSession | Answer::AllowAlways
         );
-        // It holds within this call, whatever was meant.
+        // The answer holds for this call alone, even if a longer one was given.
         let answer = match answered.answer {
             Answer::Quit => Answer::Quit,
             _ if go_on => Answer::Allow,
@@ -182,16 +182,16 @@ impl Asks for ProgramAsker<'_> {
     }
 }
 
-/// Waits until the call is ended: an answer to one that is given up is one to nothing, and a no
-/// would let the rest of its command go on meanwhile.
+/// Waits until the call ends: an answer to a cancelled question is ignored, and a no would let the
+/// rest of the command continue meanwhile.
 async fn given_up() -> bool {
     std::future::pending().await
 }
 
-/// Returns what the person is asked about, in words of bounded length.
+/// Returns the question for the user, bounded in length.
 fn capability(asked: AskedProgram) -> Capability {
     let words: Vec<String> = asked.argv.iter().map(BytesPath::to_text).collect();
-    // A quote of the sandbox's must not end the one around it.
+    // A backquote of the guest's must not end the quotes around it.
     let program = bounded(&words.join(" ").replace('`', "'"), MOST_PROGRAM);
     let path = |path: &BytesPath| bounded(&path.to_text(), MOST_PATH);
     let (file, directory) = (path(&asked.file), path(&asked.directory));
@@ -217,7 +217,7 @@ fn capability(asked: AskedProgram) -> Capability {
     }
 }
 
-/// Says for what of the call a yes holds.
+/// Says what a yes covers.
 fn means(write: Option<&AskedWrite>) -> &'static str {
     match write {
         Some(AskedWrite {
@@ -230,7 +230,7 @@ fn means(write: Option<&AskedWrite>) -> &'static str {
     }
 }
 
-/// Returns the beginning and the end of a text that is too long: of a path the end says most.
+/// Returns the beginning and the end of a text that is too long; the end of a path says most.
 fn bounded(text: &str, most: usize) -> String {
     let n_chars = text.chars().count();
     if n_chars <= most {
@@ -238,7 +238,7 @@ fn bounded(text: &str, most: usize) -> String {
     }
     let head: String = text.chars().take(most / 2).collect();
     let tail: String = text.chars().skip(n_chars - most / 2).collect();
-    // In letters that look like no others, as the question warns of those that do.
+    // In plain ASCII, as the question warns of lookalike letters.
     format!(
         "{head}... ({} characters) ...{tail}",
         n_chars - most / 2 * 2

@@ -1,4 +1,4 @@
-//! What the end of a command tells of its programs, as events: which ran, and which were not let.
+//! Events about the programs of a command: which ran, and which were denied.
 
 use super::Pipeline;
 use super::program_asked::ProgramAsker;
@@ -13,12 +13,12 @@ use podbay_wire::CommandEnded;
 use podbay_wire::Denied;
 use podbay_wire::Programs;
 
-/// What was refused in the middle of a call.
+/// What was refused during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Refusals {
     /// A program, by a rule.
     program: bool,
-    /// A write, by a person or because nobody was there.
+    /// A write, by the user or because none could answer.
     write: bool,
 }
 
@@ -31,11 +31,10 @@ impl Refusals {
         }
     }
 
-    /// Returns how a call ended that ended so apart from them.
+    /// Returns the status of a call with these refusals.
     ///
-    /// A rule that was met counts as one that denies the call before it begins. A command that does
-    /// its work without a write that it was refused has done it; one that fails then has failed for
-    /// that.
+    /// A denial by a rule counts like one before the call starts. A command that succeeds in spite
+    /// of a refused write has succeeded; one that fails was denied.
     pub(super) fn status(self, status: CallStatus) -> CallStatus {
         match status {
             CallStatus::Ok if self.program => CallStatus::Denied,
@@ -46,7 +45,7 @@ impl Refusals {
 }
 
 impl Pipeline {
-    /// Tells which programs of a call ran, and each denial as one that comes before a call is told.
+    /// Sends events for the programs that ran, and for each denial as if it came before the call.
     pub(super) fn tell_programs(
         &self,
         call: &ToolCall,
@@ -72,7 +71,7 @@ impl Pipeline {
     }
 }
 
-/// Tells which programs a command of the settings started, and warns of those that it was refused.
+/// Sends events for the programs that a hook started, and a warning for each denial.
 pub(super) fn tell_of_hook(sink: &Sink, call: Option<&str>, run: &str, ended: &CommandEnded) {
     tell_ran(sink, call.unwrap_or_default(), Some(run), &ended.programs);
     for denied in &ended.denied {

@@ -32,19 +32,19 @@ use podbay_wire::Read;
 use podbay_wire::n_bytes;
 use podbay_wire::size;
 
-/// How much one result may take of what the model can read at once.
+/// How much of the model's context window one result may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Tokens; a model that does not say gets this assumption.
+    /// Size of the window in tokens; assumed where the server does not tell it.
     pub tokens: u64,
     pub percent: u8,
 }
 
-/// Characters that a token is taken for, where nobody counts.
+/// Characters per token, as an estimate.
 const CHARACTERS_PER_TOKEN: u64 = 4;
-/// Names that are told of; a call has no more in earnest.
+/// Most notes about lookalike names in one result.
 const MOST_NAMES: usize = 20;
-/// Characters that any result may have, however small the window: less would say nothing.
+/// Characters that any result may have, however small the window.
 const LEAST: usize = 800;
 
 impl Window {
@@ -59,25 +59,25 @@ impl Window {
     }
 }
 
-/// What is said where bytes are shown by their numbers.
+/// The note for output with escaped bytes.
 pub(super) const BYTES: &str = "bytes that are not UTF-8 are shown by their numbers, such as \\xe9";
 
-/// A result as text, before it is made to fit.
+/// A result as text, before truncation.
 pub(super) struct Rendered {
-    /// The long part; it is cut in its middle where it is too long.
+    /// The long part; truncated in its middle.
     pub body: String,
-    /// What must be read in any case: how it ended, how to go on.
+    /// Never truncated: how the call ended, how to continue.
     pub footer: String,
-    /// Whether it did what was asked.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// Whether all of the body should be kept as an artifact, however much of it is shown.
+    /// Whether to store the whole body as an artifact, however much of it is shown.
     pub keep: bool,
-    /// Bytes of the output that not even the body has: a mark stands in their place.
+    /// Bytes of the output that are not even in the body; a mark stands in their place.
     pub unkept: u64,
 }
 
 impl Rendered {
-    /// What the host has to say itself.
+    /// A result of a host tool.
     pub(super) fn said(said: Result<String, String>) -> Self {
         let ok = said.is_ok();
         Self {
@@ -89,7 +89,7 @@ impl Rendered {
         }
     }
 
-    /// Adds a line that must be read in any case.
+    /// Adds a line to the footer.
     pub(super) fn note(&mut self, text: &str) {
         if !self.footer.is_empty() {
             self.footer.push('\n');
@@ -98,7 +98,7 @@ impl Rendered {
     }
 }
 
-/// Turns what came of a call into what the model reads.
+/// Renders a call's output for the model.
 pub(super) fn render(
     output: &Output,
     printed: &Printed,
@@ -164,18 +164,18 @@ fn render_output(output: &Output, printed: &Printed, options: &Options, most: us
             ok: false,
             ..text(fault.to_string())
         },
-        // It was taken apart before.
+        // Unpacked by the caller.
         Output::Meant { output, .. } => render_output(output, printed, options, most),
     }
 }
 
-/// Returns what stands in a body in the place of bytes that were not kept.
+/// Returns the mark for bytes that were not kept.
 fn unkept(bytes: u64) -> String {
     format!("\n[… {} not kept …]\n", n_bytes(bytes))
 }
 
-/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all
-/// of it is, or what was kept of it.
+/// Truncates the body in its middle so that it and the footer fit; says how much is missing and
+/// where to read it.
 pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> String {
     let mark = unkept(rendered.unkept);
     let kept = artifact.map(|id| match rendered.unkept {
@@ -193,7 +193,7 @@ pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> S
         let tail = rendered
             .body
             .ceil_char_boundary(rendered.body.len() - most * 2 / 5);
-        // Whole lines read better, where lines are not longer than what is shown.
+        // Cut at line ends, where the lines are short enough.
         let head = rendered.body[..head]
             .rfind('\n')
             .filter(|&at| at > head / 2)
@@ -203,7 +203,7 @@ pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> S
             .filter(|&at| at < most / 5)
             .map_or(tail, |at| tail + at + 1);
         let cut = &rendered.body[head..tail];
-        // What the mark stands for is missing with it.
+        // The bytes behind the mark are missing too.
         let missing = if rendered.unkept > 0 && cut.contains(&mark) {
             rendered
                 .unkept
@@ -269,15 +269,15 @@ fn render_read(read: &Read, most: usize) -> Rendered {
     }
 }
 
-/// Writes as many numbered lines as there is room for; returns how many. A page is cut at its end,
-/// never in its middle: what follows is asked for by its line number.
+/// Writes numbered lines until the room is used; returns how many. A page is truncated at its end,
+/// never in its middle: the rest is requested by line number.
 fn number_lines(body: &mut String, file: &FileText, room: usize) -> u64 {
     let mut shown = 0;
     let begin = body.len();
     for line in file.text.split_inclusive('\n') {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // Numbers of the guest's: whatever they are, they must only be shown.
+        // The guest's numbers are not trusted; they are only shown.
         let number = file.first_line.saturating_add(shown);
         if shown > 0 && body.len() - begin + line.len() + 8 > room {
             break;
@@ -423,7 +423,7 @@ pub(super) fn omitted(listing: &DirectoryListing) -> String {
     )
 }
 
-/// Says that something was left out because it could not be read.
+/// Says how much was skipped because it could not be read.
 fn unreadable(n: u32) -> Option<String> {
     (n > 0).then(|| format!("could not be read and is left out: {n} file(s) or folder(s)"))
 }
@@ -492,7 +492,7 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     }
     let mut footer = Vec::new();
     if matches.files.is_empty() {
-        // What was not looked at may match.
+        // Files that were not searched may match.
         body.push_str(if matches.timed_out {
             "nothing was found so far"
         } else {
@@ -548,15 +548,14 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
     }
 }
 
-/// Says what a search did not look at, and how it would.
+/// Says what a search skipped, and how to include it.
 fn unsearched(left_out: &LeftOut) -> Option<String> {
     left_out::words(left_out).map(|left_out| {
         format!("not looked at: {left_out}; include_ignored true looks at them, too")
     })
 }
 
-/// Returns whether a model knows what to do with a cursor: it is told of no argument for one in the
-/// small set.
+/// Returns whether the set lists an argument for a cursor; the small set does not.
 fn tells_of_cursors(set: Set) -> bool {
     set != Set::Small
 }
@@ -569,8 +568,8 @@ fn bracketed(notes: &[String]) -> String {
     }
 }
 
-/// Returns what a command printed, of which the middle may be missing. Where that is more of one
-/// line that is drawn again, its last state is all that the line has to say.
+/// Returns the output of a command, of which the middle may be missing. If the middle is part of
+/// one line that is redrawn, only the line's last state is kept.
 fn shown_in_parts(command: &CommandEnded, printed: &Printed) -> Shown {
     let Printed { head, tail, .. } = printed;
     if command.omitted_bytes == 0 {
@@ -645,7 +644,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     }
     notes.extend(has_bytes.then(|| BYTES.to_owned()));
     notes.extend(command.denied.iter().map(render_denied::sentence));
-    // On one line, so that no word of a guest's parts what follows it from how the command ended.
+    // On one line, so that the guest's text cannot imitate the lines about how the command ended.
     notes.extend(
         command
             .note

@@ -8,7 +8,7 @@ use podbay_wire::DirectoryListing;
 use podbay_wire::EntryKind;
 use podbay_wire::FileChange;
 
-/// Says what was done to each file, a line each.
+/// Describes each changed file, one line each.
 pub(super) fn render_changed(changed: &Changed) -> String {
     let mut text = String::new();
     if changed.dry_run {
@@ -52,7 +52,7 @@ fn line(file: &FileChange) -> String {
     text
 }
 
-/// Shows each entry below its folder, further in.
+/// Renders a tree, each entry indented below its folder.
 pub(super) fn render_tree(listing: &DirectoryListing) -> Rendered {
     let mut body = String::new();
     for entry in &listing.entries {

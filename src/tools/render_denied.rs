@@ -1,14 +1,14 @@
-//! What the model is told of a program that was not let run.
+//! The model's text about a program that was denied.
 
 use podbay_wire::Because;
 use podbay_wire::BytesPath;
 use podbay_wire::Denied;
 
-/// Most characters of its arguments, and of what is said about it.
+/// Most characters of the command line, and of the justification.
 const MOST: usize = 200;
 const MOST_SAID: usize = 1000;
 
-/// Says which program it was, and why.
+/// Returns which program was denied, and why.
 pub(super) fn sentence(denied: &Denied) -> String {
     let words: Vec<String> = denied.argv.iter().map(BytesPath::to_text).collect();
     let (program, is_cut) = bounded(&words.join(" "), MOST);
@@ -61,7 +61,7 @@ pub(super) fn sentence(denied: &Denied) -> String {
     format!("`{}{more}` {what}{times}: {why}", program.replace('`', "'"))
 }
 
-/// Returns as much of a text as is shown, on one line, and whether some is missing.
+/// Returns the beginning of a text on one line, and whether some is missing.
 fn bounded(text: &str, most: usize) -> (String, bool) {
     let shown: String = text
         .chars()

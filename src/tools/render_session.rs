@@ -1,4 +1,4 @@
-//! What is told of the session's surroundings: its environment, and what runs in the background.
+//! Renders environment variables and background processes.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use podbay_wire::n_bytes;
 pub(super) fn render_environment(environment: &Environment) -> String {
     let mut text = String::new();
     for variable in &environment.variables {
-        // What a variable holds must not look like more variables.
+        // A newline in a value must not look like another variable.
         let value = variable.value.as_ref().map_or_else(
             || "*** (looks like a secret and is not shown)".to_owned(),
             |value| value.replace('\n', "\\n"),

@@ -1,5 +1,5 @@
-//! Mends what weak models get wrong in a call, where it can only be meant one way. Each mend is a
-//! note for the result: the person sees it, and the model may learn from it.
+//! Repairs of malformed calls, where only one meaning is possible. Each repair is noted in the
+//! result: the user sees it, and the model may learn from it.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::tool::Tool;
 use podbay_event::is_same_name;
 use podbay_llm::text;
 
-/// Objects that some models put around the arguments.
+/// Names of objects that some models wrap the arguments in.
 const WRAPPERS: [&str; 6] = [
     "arguments",
     "parameters",
@@ -19,7 +19,7 @@ const WRAPPERS: [&str; 6] = [
     "kwargs",
 ];
 
-/// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
+/// Parses the arguments of a tool; the error tells the model what is wrong.
 pub(super) fn read(
     tool: &Tool,
     given: &str,
@@ -56,7 +56,7 @@ pub(super) fn read(
         }
     };
     let value = match value {
-        // That string may stand in another one, or be escaped once more than it should be.
+        // The string may be in another string, or escaped once too often.
         Value::String(_) => match text::unescaped_object(given)
             .and_then(|inner| serde_json::from_str(&inner).ok())
         {
@@ -85,7 +85,7 @@ pub(super) fn read(
     Ok(fields)
 }
 
-/// Adds what the name that a tool was called by says: `delete_lines` is the operation `delete`.
+/// Adds what the tool's alias implies: `delete_lines` implies the operation `delete`.
 pub(super) fn imply(name: &str, tool: &Tool, fields: &mut Map<String, Value>) {
     if tool.name == "edit_lines"
         && let Some(operation) = name
@@ -98,7 +98,7 @@ pub(super) fn imply(name: &str, tool: &Tool, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Takes one level of backslashes off where a whole text was escaped twice, so that it is one long
+/// Removes one level of backslashes from a text that was escaped twice, so that it is one long
 /// line.
 pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let name = match tool {
@@ -109,8 +109,8 @@ pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut 
     let Some(Value::String(written)) = fields.get_mut(name) else {
         return;
     };
-    // A command may well have `\n` in it; one with the beginning of a here-document on its only
-    // line cannot work.
+    // A command may well contain `\n`; one that starts a here-document on its only line cannot
+    // work.
     let is_meant = if name == "command" {
         begins_document(written)
     } else {
@@ -127,7 +127,7 @@ pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut 
     }
 }
 
-/// Returns whether the word of a here-document is followed by a written line end: `cat <<EOF\n`.
+/// Returns whether a here-document's delimiter is followed by an escaped newline: `cat <<EOF\n`.
 fn begins_document(command: &str) -> bool {
     command.match_indices("<<").any(|(at, _)| {
         let is_more = command[..at].ends_with('<') || command[at + 2..].starts_with('<');
@@ -148,9 +148,9 @@ fn begins_document(command: &str) -> bool {
     })
 }
 
-/// Returns whether a text is one line with several written line ends outside of quotes, and looks
-/// like lines of a file: indented or empty ones, or quotes that were escaped as well. A format such
-/// as `%h %s\n%b\n` has neither.
+/// Returns whether a text is one line with several escaped newlines outside of quotes and looks
+/// like lines of a file: indented or empty ones, or escaped quotes. A format such as `%h %s\n%b\n`
+/// has neither.
 fn is_one_escaped_line(text: &str) -> bool {
     n_outside(text) > 1
         && ["\\n ", "\\n\\n", "\\n\\t", "\\\""]
@@ -158,8 +158,7 @@ fn is_one_escaped_line(text: &str) -> bool {
             .any(|sign| text.contains(sign))
 }
 
-/// Counts the `\n` that stand outside of quotes; `\"` is no quote, for it would have been escaped
-/// twice too.
+/// Counts the `\n` outside of quotes; `\"` is no quote, since it would have been escaped twice too.
 fn n_outside(text: &str) -> usize {
     let (mut n, mut quote, mut last) = (0, None, ' ');
     let mut chars = text.chars().peekable();
@@ -170,7 +169,7 @@ fn n_outside(text: &str) -> usize {
                 n += usize::from(escaped == Some('n') && quote.is_none());
             }
             '"' | '\'' | '`' if quote == Some(c) => quote = None,
-            // An apostrophe within a word quotes nothing.
+            // An apostrophe within a word is no quote.
             '"' | '`' if quote.is_none() => quote = Some(c),
             '\'' if quote.is_none() && !last.is_alphanumeric() => quote = Some(c),
             _ => {}
@@ -180,7 +179,7 @@ fn n_outside(text: &str) -> usize {
     n
 }
 
-/// Takes one level of backslashes off; `None` where what follows one is none of JSON's letters.
+/// Removes one level of backslashes; `None` for an escape that JSON does not have.
 fn once(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

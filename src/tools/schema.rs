@@ -5,10 +5,9 @@ use serde_json::Value;
 /// The schema of one tool's arguments, with errors that a small model can act on.
 pub(super) struct Schema {
     source: Value,
-    /// Made ready when it is needed first: most tools are never called in a session, and it takes
-    /// time that each start would pay.
+    /// Compiled on first use: it takes time, and most tools are never called in a session.
     validator: OnceLock<jsonschema::Validator>,
-    /// Name, type and the words that there are, of each argument.
+    /// Name, type and choices of each argument.
     types: Vec<(String, String, Vec<String>)>,
 }
 
@@ -36,8 +35,8 @@ impl Schema {
         }
     }
 
-    /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"`
-    /// for true, `null` for nothing. What is not the model's own word any more is noted.
+    /// Coerces values where only one meaning is possible: `"5"` to 5, `"true"` to true, `null` to
+    /// absent. Changed values are noted.
     pub(super) fn coerce(&self, value: &mut Value, notes: &mut Vec<String>) {
         let Some(object) = value.as_object_mut() else {
             return;
@@ -51,8 +50,8 @@ impl Schema {
                 ("integer", Value::String(text)) => {
                     text.trim().parse::<i64>().ok().map(Value::from)
                 }
-                // What is beyond all bounds becomes the largest number there is, and is bounded
-                // like any other.
+                // A number out of range becomes the largest integer, and is then bounded like any
+                // other.
                 ("integer", Value::Number(number)) if !number.is_i64() => number
                     .as_f64()
                     .filter(|number| number.fract() == 0.0)
@@ -70,7 +69,7 @@ impl Schema {
                 ("object", Value::String(text)) => {
                     serde_json::from_str(text).ok().filter(Value::is_object)
                 }
-                // An array that was written as text, or is its only item.
+                // An array that was written as a string, or as its only item.
                 ("array", Value::String(text)) => {
                     serde_json::from_str(text).ok().filter(Value::is_array)
                 }
@@ -93,20 +92,19 @@ impl Schema {
         }
     }
 
-    /// Returns the schema as it was given.
+    /// Returns the schema as JSON.
     pub(super) fn source(&self) -> &Value {
         &self.source
     }
 
-    /// Returns whether an argument is called so.
+    /// Returns whether the schema has an argument of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.source["properties"].get(name).is_some()
     }
 
     /// Checks the arguments; each problem names its field.
     pub(super) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        // Of all drafts that mean the same by the few words we use, this one is quickest to make
-        // ready.
+        // All drafts agree on the few keywords we use; this one compiles fastest.
         let make = || {
             jsonschema::draft7::new(&self.source)
                 .expect("the catalogue's schemas are checked by its tests")
@@ -126,7 +124,7 @@ impl Schema {
     }
 }
 
-/// Returns the word that is there and was written in other letters.
+/// Returns the choice that differs from the text only in case.
 fn choice<'a>(choices: &'a [String], written: &str) -> Option<&'a str> {
     let found = choices
         .iter()
@@ -134,11 +132,11 @@ fn choice<'a>(choices: &'a [String], written: &str) -> Option<&'a str> {
     (found != written).then_some(found)
 }
 
-/// Returns the text that a value stands for where a text is wanted.
+/// Returns the string for a value of another type.
 fn text(name: &str, value: &Value) -> Option<String> {
     match value {
         Value::Number(_) | Value::Bool(_) if is_exact(value) => Some(value.to_string()),
-        // The words of a command line, as models write them that were taught to start programs.
+        // A command as an argument vector, as models trained on exec APIs write it.
         Value::Array(words) if name == "command" => match words.as_slice() {
             [shell, flag, script]
                 if ["bash", "sh", "/bin/bash", "/bin/sh"]
@@ -154,8 +152,8 @@ fn text(name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// Returns whether a value is written as the model wrote it: a number with a fraction, or one too
-/// large, may have lost digits when it was read.
+/// Returns whether a number is exact: a fraction, or a large number, may have lost digits in
+/// parsing.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_i64() || number.is_u64(),
@@ -177,7 +175,7 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     use jsonschema::error::ValidationErrorKind as Kind;
     let place = error.instance_path().to_string();
     let place = place.trim_start_matches('/').replace('/', ".");
-    // Of several edits it says which one.
+    // For an edit in an array, says which one.
     let within = if place.is_empty() {
         String::new()
     } else {

@@ -1,9 +1,9 @@
-//! What a command printed, as text: what would be read off a terminal at its end.
+//! A command's output as a terminal would show it at its end.
 //!
-//! A command that draws its progress prints the same line again and again, with a carriage return
-//! or by moving up and erasing. Of each line the last state is what it has to say. Colours and
-//! other sequences for a terminal are left out, and bytes that are no text are shown by their
-//! numbers. Text without any of these stays as it is.
+//! A command that shows progress prints the same line again and again, with a carriage return or by
+//! moving the cursor up and erasing. Only the last state of each line is kept. Colours and other
+//! escape sequences are removed, and bytes that are not UTF-8 are escaped. Text without any of
+//! these is unchanged.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -16,27 +16,27 @@ use podbay_wire::shown_text;
 
 const ESC: u8 = 0x1b;
 
-/// Rows that can still be drawn over; what is above them is done.
+/// Rows that can still be overwritten; those above are final.
 const LIVE: usize = 512;
 
-/// Rows of the terminal that a command without one takes for granted; only for what speaks of the
+/// Rows of the terminal that a command without one assumes; used only by sequences that concern the
 /// whole screen.
 const HEIGHT: usize = 24;
 
-/// The farthest a command moves to the right of what stands in a line.
+/// The farthest that a command may move the cursor to the right.
 const WIDTH: usize = 200;
 
-/// Blanks that moves to the right may make in all.
+/// Blanks that cursor movements may create in all.
 const MOST_BLANKS: usize = 1 << 20;
 
-/// Output of a command as text.
+/// A command's output as text.
 pub(super) struct Shown {
     pub(super) text: String,
-    /// Whether there were bytes that are no text.
+    /// Whether bytes were escaped.
     pub(super) has_bytes: bool,
 }
 
-/// Returns what stands on the screen when all of this was printed.
+/// Returns what a terminal shows after this output.
 pub(super) fn shown(printed: &[u8]) -> Shown {
     let has_bytes = std::str::from_utf8(printed).is_err();
     let text = shown_text(printed);
@@ -62,7 +62,7 @@ pub(super) fn shown(printed: &[u8]) -> Shown {
     }
 }
 
-/// Returns where the first line of a text is drawn again from its beginning on, if it is.
+/// Returns where the first line of a text starts to be redrawn, if it does.
 pub(super) fn redrawn_at(printed: &[u8]) -> Option<usize> {
     const TO_BEGINNING: [&[u8]; 4] = [b"\r", b"\x1b[2K", b"\x1b[1G", b"\x1b[G"];
     let line = printed.split(|byte| *byte == b'\n').next()?;
@@ -81,7 +81,7 @@ fn is_control(char: char) -> bool {
 #[derive(Default)]
 struct Row {
     cells: Vec<char>,
-    /// Something was drawn over or erased, so that blanks at the end are what is left of it.
+    /// Something was overwritten or erased, so trailing blanks are leftovers.
     is_redrawn: bool,
 }
 
@@ -91,10 +91,11 @@ struct Screen {
     row: usize,
     column: usize,
     saved: (usize, usize),
-    /// A program has taken the whole screen: it clears it, or moves to a place on it. What was printed before stays.
+    /// A program uses the whole screen: it clears it, or moves the cursor to an absolute position.
+    /// Earlier output stays.
     is_taken: bool,
     blanks_left: usize,
-    /// Whether the last byte had an outcome, so that no sequence is under way.
+    /// Whether the parser acted on the last byte, so that no sequence is open.
     acted: bool,
 }
 
@@ -112,7 +113,8 @@ impl Screen {
         }
     }
 
-    /// Draws what stands between two line feeds. A sequence that has not ended by then is shown: it must not hide what comes behind it.
+    /// Draws the text between two line feeds. A sequence that is not complete by then is shown, so
+    /// that it cannot hide what follows.
     fn draw(&mut self, mut line: &str) {
         while !line.is_empty() {
             if !line.chars().any(is_control) {
@@ -124,7 +126,7 @@ impl Screen {
             for (at, byte) in line.bytes().enumerate() {
                 self.acted = false;
                 parser.advance(self, &[byte]);
-                // One that begins may end another, which has an outcome then.
+                // An ESC may end an open sequence, which acts then.
                 if byte == ESC {
                     open = Some(at);
                 } else if self.acted {
@@ -156,7 +158,7 @@ impl Screen {
         self.column += 1;
     }
 
-    /// Shows a character that cannot be seen.
+    /// Shows an invisible character.
     fn show(&mut self, char: char) {
         let mut text = String::new();
         let code = u32::from(char);
@@ -174,7 +176,7 @@ impl Screen {
         self.make_rows();
     }
 
-    /// Makes the rows down to the cursor; the first ones are done then, where there are many.
+    /// Adds rows down to the cursor; the first ones become final when there are too many.
     fn make_rows(&mut self) {
         while self.rows.len() <= self.row {
             self.rows.push_back(Row::default());
@@ -189,8 +191,7 @@ impl Screen {
         }
     }
 
-    /// Has what was printed up to now stay, whatever is drawn from here on. It may be what another
-    /// command has to say.
+    /// Makes the output so far final. It may belong to another command.
     fn take(&mut self) {
         if self.is_taken {
             return;
@@ -200,7 +201,7 @@ impl Screen {
             finish(&mut self.done, &row);
             self.done.push('\n');
         }
-        // A line that has not begun is none.
+        // A line that has not started is none.
         if self.done.ends_with("\n\n") || self.done == "\n" {
             self.done.pop();
         }
@@ -257,8 +258,7 @@ impl Screen {
                 self.take();
                 let top = self.top();
                 self.rows.range_mut(top..).for_each(|row| row.cells.clear());
-                // What follows is drawn anew from the top, or goes on from here with nothing above
-                // it.
+                // The output restarts at the top, or continues here with nothing above it.
                 self.rows.truncate(top + 1);
                 (self.row, self.column) = (top, 0);
             }
@@ -321,7 +321,7 @@ impl Perform for Screen {
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
             b'\t' => self.put('\t'),
-            // The bell, and what chooses a set of letters.
+            // The bell, and character set selection.
             0x07 | 0x0e | 0x0f => {}
             byte => self.show(char::from(byte)),
         }
@@ -337,7 +337,7 @@ impl Perform for Screen {
 
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _ignore: bool, action: char) {
         self.acted = true;
-        // Those are of modes and of the terminal itself, not of what stands where.
+        // Sequences for modes and the terminal itself, which do not change the text.
         if !intermediates.is_empty() {
             return;
         }
@@ -348,7 +348,7 @@ impl Perform for Screen {
         let n = usize::from(first.max(1));
         match action {
             'A' | 'F' => self.row = self.row.saturating_sub(n),
-            // No farther than a terminal goes, which has no rows below the last.
+            // A terminal has no rows below the last.
             'B' | 'E' => self.row = (self.row + n).min(self.rows.len() - 1),
             'C' => self.move_to_column(self.column + n),
             'D' => self.column = self.column.saturating_sub(n),

@@ -1,8 +1,7 @@
-//! What the model knows of files, as long as the session goes on: whatever box it works in, and
-//! whoever goes on with it later.
+//! What the model knows of files, for the whole session, across sandboxes and resumes.
 //!
-//! It is made of what the guest says of each call. None of it is believed further than that the
-//! model is told of a conflict, or is not.
+//! It is built from the guest's outputs. The guest is trusted only so far that the model is told of
+//! a conflict, or is not.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,19 +16,18 @@ use podbay_wire::Memo;
 use podbay_wire::Output;
 use podbay_wire::below;
 
-/// Files that are remembered, and bytes of their paths; of more, those that were seen longest ago
-/// are forgotten.
+/// Bounds on the files remembered and on the bytes of their paths; those seen longest ago are
+/// forgotten first.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 256 << 10;
 
-/// What is taken of one call. A guest may say more, and no record of the log is to be as long as it
-/// likes.
+/// Bounds on what is taken from one call: the guest must not fill the log.
 const MOST_OF_CALL: usize = 512;
 const MOST_BYTES_OF_CALL: usize = 64 << 10;
-/// Longest mark that is one.
+/// Longest valid mark.
 const LONGEST_MARK: usize = 128;
 
-/// Files by where they lie from the project's folder, whatever links they are named through.
+/// Files by their path in the project, with symlinks resolved.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Mutex<Files>);
 
@@ -44,7 +42,7 @@ struct Files {
 struct File {
     mark: Mark,
     shown: Shown,
-    /// Which of all that were seen it is.
+    /// Order in which files were seen.
     number: u64,
 }
 
@@ -52,13 +50,13 @@ struct File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Whole,
-    /// The lines from the first on, this many.
+    /// This many lines from the first on.
     Lines(u64),
 }
 
 impl Seen {
-    /// Returns what a call that changes files is told: all that is known of those that it names,
-    /// and of those `besides`.
+    /// Returns what a call that changes files must know: the state of the files it names, and of
+    /// those in `besides`.
     pub(super) fn known(&self, call: &Call, besides: &[BytesPath]) -> Known {
         let mut told: Vec<BytesPath> = call
             .changes()
@@ -84,8 +82,8 @@ impl Seen {
         Known { told, files: known }
     }
 
-    /// Remembers what a call says. Returns the files of which the model had been shown a part and
-    /// that it now replaced as a whole.
+    /// Remembers what a call says. Returns files of which the model had been shown only a part and
+    /// that it replaced as a whole.
     pub(super) fn take(&self, memos: &[Memo]) -> Vec<BytesPath> {
         let mut files = self.lock();
         memos
@@ -103,7 +101,8 @@ impl Seen {
 }
 
 impl Files {
-    /// Takes one memo; returns whether it replaces what the model had been shown a part of.
+    /// Takes one memo; returns whether it replaces a file of which the model had been shown only a
+    /// part.
     fn take(&mut self, memo: &Memo) -> bool {
         match memo {
             Memo::Read {
@@ -138,8 +137,8 @@ impl Files {
                 before.is_some_and(|shown| shown != Shown::Whole)
             }
             Memo::Changed { path, mark } => {
-                // The lines that it was shown may be others by number now, but they are no more
-                // than before.
+                // The numbers of the lines it was shown may have changed, but not how many there
+                // are.
                 let shown = self
                     .by_path
                     .get(path.as_bytes())
@@ -205,11 +204,11 @@ impl Files {
     }
 }
 
-/// Returns what is to be remembered of an output, as far as it is sound. Of what was read, no more
-/// was shown than `most` characters hold.
+/// Returns the valid memos of an output. Of a file that was read, at most `most` characters were
+/// shown.
 pub fn memos(output: &Output, most: usize) -> Vec<Memo> {
     let is_cut = match output {
-        // With its number each line takes some characters more.
+        // Line numbers take some characters too.
         Output::Read(read) => {
             read.files
                 .iter()
@@ -245,8 +244,8 @@ pub fn memos(output: &Output, most: usize) -> Vec<Memo> {
     sound.map(shown).collect()
 }
 
-/// Returns where a path leads if there is no link on the way. Where there is one, the guest asks
-/// for the other name.
+/// Returns where a path leads if no symlink is on the way. If there is one, the guest asks for the
+/// other name.
 fn plain(path: &BytesPath) -> BytesPath {
     let bytes = path.as_bytes();
     let bytes = bytes

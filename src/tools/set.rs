@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-/// How many tools the model is told of.
+/// How many tools are listed in the model's requests.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]

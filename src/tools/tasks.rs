@@ -5,13 +5,13 @@ use podbay_policy::Task;
 use podbay_policy::TaskChange;
 use podbay_policy::TaskStatus;
 
-/// The model's list of what is to be done in this session.
+/// The model's task list of this session.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Vec<Task>);
 
 impl Tasks {
-    /// Makes a change and returns the whole list, so that nobody has to remember it; or says why
-    /// nothing was changed.
+    /// Makes a change and returns the whole list, so that the model need not remember it; or says
+    /// why nothing was changed.
     pub(super) fn take(&mut self, change: TaskChange) -> Result<String, String> {
         match change {
             TaskChange::Show => {}
@@ -34,7 +34,7 @@ impl Tasks {
         Ok(self.show())
     }
 
-    /// Returns what is not done yet, in order.
+    /// Returns the open tasks, in order.
     pub(super) fn open(&self) -> Vec<String> {
         self.0
             .iter()

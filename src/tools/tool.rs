@@ -7,25 +7,24 @@ use super::schema::Schema;
 use podbay_event::is_same_name;
 use podbay_policy::Action;
 
-/// Makes an action from arguments that fit the schema. Says what is wrong with their values, and
-/// notes what was taken otherwise.
+/// Makes an action from arguments that fit the schema. The error says what is wrong with the
+/// values; notes tell what was replaced.
 pub(super) type Make = fn(Value, &Options, &mut Vec<String>) -> Result<Action, String>;
 
 /// One tool as the model sees it.
 pub struct Tool {
     pub name: &'static str,
-    /// Names that models trained on other systems use for it.
+    /// Names that models trained on other agents use for it.
     pub(super) aliases: &'static [&'static str],
     pub description: &'static str,
     /// The JSON schema of its arguments.
     pub parameters: Value,
     pub(super) schema: Schema,
-    /// Other names of its arguments, and the right ones.
+    /// Aliases of its arguments, each with the right name.
     pub(super) renamed: &'static [(&'static str, &'static str)],
     pub(super) smallest_set: Set,
     example: &'static str,
-    /// What the small set tells of it: the arguments that are left, and those of them that must be
-    /// there.
+    /// What the small set lists: the arguments, and those of them that are required.
     small: Option<(&'static [&'static str], &'static [&'static str])>,
     make: Make,
 }
@@ -54,17 +53,17 @@ impl Tool {
         }
     }
 
-    /// Names that models trained on other systems use for it.
+    /// Sets the names that models trained on other agents use for it.
     pub(super) fn known_as(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// Other names of its arguments, each with the right one.
+    /// Sets aliases of its arguments, each with the right name.
     pub(super) fn renamed(self, renamed: &'static [(&'static str, &'static str)]) -> Self {
         Self { renamed, ..self }
     }
 
-    /// The smallest set that it is told in.
+    /// Sets the smallest set that lists it.
     pub(super) fn in_sets_from(self, smallest_set: Set) -> Self {
         Self {
             smallest_set,
@@ -72,12 +71,12 @@ impl Tool {
         }
     }
 
-    /// Arguments that would be right, to learn from.
+    /// Sets valid arguments as an example.
     pub(super) fn such_as(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 
-    /// Arguments that are understood and not told: what they do can be said by those that are.
+    /// Adds arguments that are accepted but not listed, since listed ones can express the same.
     pub(super) fn also_takes(mut self, properties: &Value) -> Self {
         let mut all = self.parameters.clone();
         for (name, property) in properties.as_object().into_iter().flatten() {
@@ -87,8 +86,7 @@ impl Tool {
         self
     }
 
-    /// Only these arguments are told in the small set, the latter of them as those that must be
-    /// there.
+    /// Sets the arguments that the small set lists, and those of them that are required.
     pub(super) fn small(
         self,
         kept: &'static [&'static str],
@@ -110,13 +108,13 @@ impl Tool {
         (self.make)(arguments, options, notes)
     }
 
-    /// Returns the names that it is known by elsewhere.
+    /// Returns its aliases.
     pub fn aliases(&self) -> &'static [&'static str] {
         self.aliases
     }
 
-    /// Tells only of the arguments that every task needs: a small model loses itself among the
-    /// others, and its window is small too. Who knows the others all the same may use them.
+    /// Lists only the arguments that every task needs: more would confuse a small model and fill
+    /// its window. The others are still accepted.
     pub(super) fn make_small(&mut self) {
         let Some((kept, required)) = self.small else {
             return;
@@ -127,12 +125,12 @@ impl Tool {
         self.parameters["required"] = json!(required);
     }
 
-    /// Returns whether an argument is called so here, also one that is not told.
+    /// Returns whether it accepts an argument of this name, listed or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.schema.has(name)
     }
 
-    /// Returns whether an argument is called so, here or elsewhere, however it is spelled.
+    /// Returns whether it accepts an argument of this name or alias, in any spelling.
     pub(super) fn takes(&self, name: &str) -> bool {
         let own = self.schema.source()["properties"]
             .as_object()
@@ -143,7 +141,7 @@ impl Tool {
             .any(|known| is_same_name(known, name))
     }
 
-    /// Returns the other names of an argument.
+    /// Returns the aliases of an argument.
     pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
         self.renamed
             .iter()
@@ -151,13 +149,13 @@ impl Tool {
             .map(|(wrong, _)| *wrong)
     }
 
-    /// Returns arguments that would be right, to learn from.
+    /// Returns valid arguments as an example.
     pub(super) fn example(&self) -> &'static str {
         self.example
     }
 }
 
-/// Returns the schema of an object that has these properties and no others.
+/// Returns the schema of an object with these properties and no others.
 pub(super) fn object(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

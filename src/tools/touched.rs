@@ -3,7 +3,7 @@ use podbay_wire::Change;
 use podbay_wire::FileChange;
 use podbay_wire::Output;
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
     Created,
@@ -11,8 +11,8 @@ pub enum Touched {
     Deleted,
 }
 
-/// Returns what a call's output says that it did to the project, folders with a slash at their
-/// ends. What commands do is not seen here.
+/// Returns which files a call's output says it changed, folders with a trailing slash. Changes by
+/// commands are not known here.
 pub(super) fn touched(output: &Output) -> Vec<(BytesPath, Touched)> {
     let made = |created| {
         if created {
@@ -56,8 +56,8 @@ fn of_file(file: &FileChange) -> Vec<(BytesPath, Touched)> {
     }
 }
 
-/// Adds what was done to a file to what was done before: made and deleted again is nothing, deleted
-/// and made again is changed.
+/// Merges a change into the earlier ones: created and deleted is no change, deleted and created is
+/// a modification.
 pub fn note(all: &mut Vec<(BytesPath, Touched)>, path: BytesPath, now: Touched) {
     let Some(at) = all.iter().position(|(known, _)| *known == path) else {
         return all.push((path, now));

@@ -1,4 +1,4 @@
-//! What calls are understood, mended and refused.
+//! Which calls are parsed, repaired and refused.
 
 use serde_json::json;
 
@@ -213,7 +213,7 @@ fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
     );
 }
 
-/// The names of `OpenOrca`'s table, on every tool that has the argument they stand for.
+/// The aliases of `OpenOrca`'s table, on every tool that has the argument they stand for.
 #[test]
 fn arguments_have_the_names_that_other_agents_give_them() {
     for (right, tools, wrong) in [
@@ -343,7 +343,7 @@ fn what_weak_models_get_wrong_is_mended_and_said() {
             &["the arguments were no valid JSON and were mended"],
         );
     }
-    // A backslash in a text is one of the text's.
+    // A backslash in a text is part of the text.
     let meant = r#"{"content":"a\\nb {\\\"x\\\": 1}","path":"a"}"#;
     mended("write_file", meant, ("write_file", meant), &[]);
     mended(
@@ -423,7 +423,7 @@ fn what_weak_models_get_wrong_is_mended_and_said() {
     );
 }
 
-/// Writes the names of arguments otherwise, at every depth.
+/// Rewrites argument names in another spelling, at every depth.
 fn spelled(value: &serde_json::Value, spell: fn(&str) -> String) -> serde_json::Value {
     match value {
         serde_json::Value::Object(fields) => fields
@@ -502,7 +502,7 @@ fn every_name_of_an_argument_is_known_however_it_is_spelled() {
     }
 }
 
-/// What folds to the same letters could be either.
+/// Names that normalize to the same letters would be ambiguous.
 #[test]
 fn no_two_names_of_one_object_are_the_same_but_for_their_spelling() {
     fn look(tool: &Tool, schema: &serde_json::Value) {
@@ -856,7 +856,7 @@ fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
     );
 }
 
-/// What a call means that names no more than it must: the numbers that the schemas tell.
+/// The defaults of a call with only the required arguments are those in the schema.
 #[test]
 fn what_is_not_said_has_the_value_that_the_schema_tells() {
     let options = Options {
@@ -985,7 +985,7 @@ fn other_tools_are_said_to_be_there_only_where_they_are() {
     says(Set::Standard, &named("zeppelin"), "delete_file(");
 }
 
-/// The model hears nothing of a tool all of whose calls are denied, and still reads why where it
+/// The model is not told of a tool all of whose calls are denied, and still reads why where it
 /// knows its name.
 #[test]
 fn a_denied_tool_is_found_and_not_told() {

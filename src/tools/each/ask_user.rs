@@ -10,9 +10,9 @@ use crate::tool::object;
 use podbay_policy::Action;
 use podbay_policy::HostCall;
 
-/// Answers to choose from that a person can take in at once.
+/// Most options that a question may offer.
 const MOST_OPTIONS: usize = 10;
-/// Characters of the question; a longer one is no question any more.
+/// Most characters of a question.
 const LONGEST: usize = 4000;
 
 #[derive(Deserialize)]
@@ -22,8 +22,8 @@ struct Arguments {
     options: Vec<Value>,
 }
 
-/// A question to the person that is no permission. Whoever is not there gives no answer, and nobody
-/// waits for one.
+/// A question to the user that is not about a permission. Without a user there is no answer, and
+/// the call returns at once.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "ask_user",

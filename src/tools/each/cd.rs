@@ -15,9 +15,8 @@ struct Arguments {
     path: String,
 }
 
-/// Where commands run from now on. Paths of the other tools go on being seen from the project's
-/// folder: what a path means must not depend on what was called before, or no rule could speak of
-/// it.
+/// Sets the working directory of later commands. Paths of the other tools stay relative to the
+/// project's folder: a path must not depend on earlier calls, or rules could not match it.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "cd",

@@ -23,7 +23,7 @@ struct Arguments {
     prefix: Option<String>,
 }
 
-/// What commands find in their environment; values that look like secrets are not shown.
+/// Shows the environment variables of commands; values that look like secrets are redacted.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "env",

@@ -49,7 +49,7 @@ pub(super) fn tool() -> Tool {
     .such_as(r#"{"process_id": "last"}"#)
 }
 
-/// Other names of the number of a process.
+/// Aliases of the process number.
 pub(super) const PROCESS: [(&str, &str); 7] = [
     ("pid", "process_id"),
     ("id", "process_id"),
@@ -60,7 +60,7 @@ pub(super) const PROCESS: [(&str, &str); 7] = [
     ("tail", "tail_lines"),
 ];
 
-/// Reads which process is meant; `None`: the last one that was started.
+/// Parses the process number; `None` means the last one that was started.
 pub(super) fn process(given: &str) -> Result<Option<i32>, String> {
     let given = given.trim();
     if given.eq_ignore_ascii_case("last") {

@@ -60,7 +60,7 @@ fn make(arguments: Value, options: &Options, _: &mut Vec<String>) -> Result<Acti
         .filter(|file| !file.trim().is_empty())
         .map(|file| written(file))
         .collect();
-    // It would commit all that has changed, where none of it was asked for.
+    // An empty list would commit all changes.
     if files.is_some() && named.is_empty() {
         return Err("`files` names no file; name those to commit, or leave it out to commit all that has changed".to_owned());
     }

@@ -36,7 +36,7 @@ pub(super) fn tool() -> Tool {
             let index = u32::try_from(index).map_err(|_| format!("`index` cannot be {index}: it counts from 0"))?;
             let message = message.filter(|message| !message.trim().is_empty());
             let action = action.as_deref().unwrap_or("push");
-            // The last one is what is meant where nothing is said.
+            // Index 0 is the default, so it is accepted everywhere.
             if index > 0 && matches!(action, "push" | "list") {
                 return Err(format!("`index` is not for {action}; it names the stash to pop, apply or drop"));
             }

@@ -12,7 +12,7 @@ use podbay_wire::Call;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
 
-/// How long git may take, in milliseconds: a status of a large tree reads all of it.
+/// Time limit of git in milliseconds: a status reads all of a large tree.
 const TIMEOUT_MS: u64 = 60_000;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) fn tool() -> Tool {
     .such_as("{}")
 }
 
-/// Other names of the folder that a repository is in.
+/// Aliases of the repository's folder.
 pub(super) const REPOSITORY: [(&str, &str); 5] = [
     ("repo", "path"),
     ("repository", "path"),

@@ -83,9 +83,8 @@ fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
     })))
 }
 
-/// Returns where a pattern begins, and the pattern from there: it may name the project's folder,
-/// which `path` has nothing to do with then, and go up from `path`. So a rule speaks of what is
-/// looked through.
+/// Splits a pattern into its folder and the rest: it may name the project's folder, which makes
+/// `path` irrelevant, and go up from `path`. So rules see the folder that is searched.
 fn apart(path: BytesPath, pattern: String) -> (BytesPath, String) {
     let (path, pattern) = match pattern.strip_prefix("/workspace") {
         Some(rest) if rest.starts_with('/') => (BytesPath::from_text("."), anchored(rest)),
@@ -105,7 +104,7 @@ fn apart(path: BytesPath, pattern: String) -> (BytesPath, String) {
     }
 }
 
-/// Returns a folder without what leads to a folder and out of it again.
+/// Returns a folder with `x/..` removed.
 fn folded(folder: &str) -> BytesPath {
     let mut names: Vec<&str> = Vec::new();
     for name in folder.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -120,7 +119,7 @@ fn folded(folder: &str) -> BytesPath {
     BytesPath::from_text(if path.is_empty() { "." } else { &path })
 }
 
-/// Returns a pattern that begins at its folder: without a slash it would be a name at any depth.
+/// Returns a pattern anchored to its folder: without a slash it would match a name at any depth.
 fn anchored(pattern: &str) -> String {
     let mut pattern = pattern;
     while let Some(rest) = pattern

@@ -1,8 +1,8 @@
-//! One file per tool: what the model is told of it, what it may be called otherwise, and which
-//! action its arguments mean.
+//! One file per tool: its description for the model, its aliases, and the action that its arguments
+//! mean.
 //!
-//! A new tool is a file here, its name in [`all`], and a test. What is carried out in the box has
-//! its other side in `guest/tools`.
+//! A new tool is a file here, its name in [`all`], and a test. A tool that runs in the sandbox also
+//! has a file in `guest/tools`.
 
 mod apply_patch;
 mod archive;
@@ -44,7 +44,7 @@ pub(super) use task_list::MOST as MOST_TASKS;
 use super::Options;
 use super::tool::Tool;
 
-/// Every tool of this folder, in the order in which a model is told of them.
+/// Returns every tool of this folder, in the order in which they are listed.
 pub(super) fn all(options: &Options) -> Vec<Tool> {
     vec![
         read_file::tool(options),

@@ -12,12 +12,12 @@ use podbay_policy::Action;
 use podbay_policy::FindTools;
 use podbay_policy::HostCall;
 
-/// The tool through which all others are reached.
+/// The tool through which unlisted tools are reached.
 pub(crate) const NAME: &str = "more_tools";
 
-/// Tools that are shown of those with the words that were looked for.
+/// Most tools shown for a query.
 const FOUND: u32 = 10;
-/// Tools of one answer.
+/// Most tools of one answer.
 const MOST: u32 = 50;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Arguments {
     max_results: Option<i64>,
 }
 
-/// A call of another tool that was wrapped in one of this.
+/// A call of another tool, wrapped in one of this.
 #[derive(Debug)]
 pub(crate) struct Wrapped {
     pub(crate) name: String,
@@ -37,8 +37,8 @@ pub(crate) struct Wrapped {
     pub(crate) arguments: String,
 }
 
-/// Finds and calls the tools that the model is not told of, so that they cost no room in every
-/// request and the beginning of the prompt stays as it is.
+/// Finds and calls the tools that are not listed, so that they take no room in every request and
+/// the prompt's prefix stays the same.
 pub(super) fn tool() -> Tool {
     Tool::new(
         NAME,
@@ -64,8 +64,7 @@ pub(super) fn tool() -> Tool {
                     "`query` finds tools, and `tool` is one of them: leave out `query` to read how to use `{name}`, or `tool` to search"
                 ));
             }
-            // Whoever looks for something wants the best of it, and whoever does not wants to see
-            // what there is.
+            // A query returns the best matches; without one all are listed.
             let default = if query.is_some() { FOUND } else { MOST };
             let max_results = bounded("max_results", max_results, default, MOST, notes)?;
             Ok(Action::Host(HostCall::FindTools(FindTools { names: tools, query, max_results })))
@@ -82,8 +81,8 @@ pub(super) fn tool() -> Tool {
     .such_as(r#"{"tool": "mkdir", "arguments": {"path": "src/new"}}"#)
 }
 
-/// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments
-/// are there, be they none.
+/// Returns the call that is wrapped in this one, if any: a tool is named and its arguments are
+/// given, even empty ones.
 pub(crate) fn wrapped(arguments: &Map<String, Value>) -> Result<Option<Wrapped>, String> {
     let Some(inner) = arguments.get("arguments") else {
         return Ok(None);

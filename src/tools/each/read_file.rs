@@ -14,7 +14,7 @@ use podbay_policy::HostCall;
 use podbay_wire::Call;
 use podbay_wire::ReadFile;
 
-/// How a path names an artifact instead of a file.
+/// Prefix of a path that names an artifact instead of a file.
 const ARTIFACT: &str = "artifact:";
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use crate::tool::Tool;
 use crate::tool::object;
 use podbay_policy::Action;
 
-/// A command that is left running: `bash` with `background`, so that it is read and judged as one.
+/// Starts a background command: `bash` with `background`, so that it is parsed and judged as one.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "start_background_process",

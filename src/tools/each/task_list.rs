@@ -13,9 +13,9 @@ use podbay_policy::TaskChange;
 use podbay_policy::TaskStatus;
 
 pub(crate) const NAME: &str = "task_list";
-/// Tasks that a list may hold; a longer one is no plan any more.
+/// Most tasks of a list.
 pub(crate) const MOST: usize = 50;
-/// Characters of one task.
+/// Most characters of one task.
 const LONGEST: usize = 500;
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -53,14 +53,13 @@ struct Todo {
     status: Status,
 }
 
-/// The model's own list of what is to be done. It says all of itself each time, so that none of it
-/// has to be remembered.
+/// The model's task list. Each call returns the whole list, so that the model need not remember it.
 pub(super) fn tool() -> Tool {
     let todo = object(
         &json!({
             "content": { "type": "string" },
             "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
-            // What a screen of another system shows while it is under way.
+            // Claude Code shows this while the task is in progress; ignored here.
             "active_form": { "type": "string" },
             "id": {},
             "priority": {},

@@ -13,7 +13,7 @@ struct Arguments {
     thought: String,
 }
 
-/// A place to write a thought down: for models that do not think before they speak.
+/// A scratchpad for models that do not reason before they answer.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "think",

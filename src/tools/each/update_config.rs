@@ -9,7 +9,7 @@ use podbay_wire::Call;
 use podbay_wire::UpdateConfig;
 use podbay_wire::is_hidden;
 
-/// Bytes of one section; what is read of all of them together is not much more.
+/// Most bytes of one section; `PODBAY.md` is read up to about this size.
 const LARGEST: usize = 20_000;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Arguments {
     beside: bool,
 }
 
-/// Keeps what the person wants known in every session in `PODBAY.md`, a section at a time.
+/// Writes a section of `PODBAY.md`, which is read at the start of every session.
 pub(super) fn tool() -> Tool {
     Tool::new(
         "update_config",
@@ -47,8 +47,7 @@ pub(super) fn tool() -> Tool {
                     "`section` has a letter in it that cannot be seen or that turns the text around it; write it without".to_owned()
                 );
             }
-            // What begins with one of these would be no heading to whoever reads the file, or hide
-            // what follows it.
+            // Such a mark would not be part of a heading in Markdown, or would hide what follows.
             if let Some(mark) = ["<!--", "-->", "```", "~~~"].into_iter().find(|mark| section.contains(mark)) {
                 return Err(format!("`section` holds {mark}, which begins or ends something else than a heading; write it without"));
             }

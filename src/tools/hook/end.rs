@@ -1,4 +1,4 @@
-//! How a hook ended, and what that holds back.
+//! How a hook ended, and whether that blocks something.
 
 use super::BlockOn;
 use super::HookOptions;
@@ -9,13 +9,13 @@ use podbay_wire::End;
 use podbay_wire::Limit;
 use podbay_wire::Output;
 
-/// Most characters of what a hook said that go into a reason or an event.
+/// Most characters of a hook's output in a reason or an event.
 const SAID: usize = 2000;
 
-/// Most characters of a hook's command by which it is named.
+/// Most characters of a hook's command line in a message.
 const NAMED: usize = 200;
 
-/// What became of one hook.
+/// The result of one hook.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) end: Ended,
@@ -26,7 +26,7 @@ pub(super) struct Ran {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Exited(i32),
-    /// Killed by a signal, or by a limit, in words.
+    /// Killed by a signal, or by a limit, as text.
     Killed(String),
     Late,
     /// It never ran, for this reason.
@@ -34,12 +34,12 @@ pub(super) enum Ended {
     Cancelled,
 }
 
-/// What a hook's end means for what it was asked about.
+/// What a hook's end means for the call or message it was asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Pass,
     Block(String),
-    /// It is said, and nothing is held back.
+    /// The failure is reported; nothing is blocked.
     Fail(String),
     Cancelled,
 }
@@ -67,7 +67,7 @@ impl Ended {
 }
 
 impl Ran {
-    /// Returns what it said: its standard error, else its standard output.
+    /// Returns its output: standard error, else standard output.
     pub(super) fn said(&self) -> String {
         let text = |bytes: &[u8]| {
             shown(bytes)
@@ -85,9 +85,9 @@ impl Ran {
         }
     }
 
-    /// Judges its end, by itself where `may_block` says that it is asked and not only told.
+    /// Returns the verdict; only a hook with `may_block` can block.
     ///
-    /// What is not in its own words names it, by the command that it is.
+    /// Messages that are not the hook's own output name its command.
     pub(super) fn meaning(&self, run: &str, options: &HookOptions, may_block: bool) -> Meaning {
         let says_itself = matches!(self.end, Ended::Exited(_)) && !self.said().is_empty();
         let (blocks, why) = match &self.end {

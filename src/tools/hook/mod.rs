@@ -1,10 +1,11 @@
-//! Commands that the person's settings tie to moments of a session, and what they hold back.
+//! Hooks: commands in the user's settings that run at certain moments of a session and may block a
+//! call or message.
 //!
-//! A hook is judged, and reaches the sandbox or the host, the way every call does:
-//! [`Policy::judge_hook`](podbay_policy::Policy::judge_hook) and dispatch. What it is told it finds
-//! on its standard input, as one JSON object ([`told`]), and in its environment; what it says is
-//! read to its end and kept up to a bound. Before a call it can hold the call back; nobody waits
-//! for one that comes after.
+//! A hook is judged and dispatched like every call
+//! ([`Policy::judge_hook`](podbay_policy::Policy::judge_hook)). It receives one JSON object
+//! ([`told`]) on its standard input, and environment variables; its output is read to the end
+//! and kept up to a bound. A hook before a call can block it; hooks after a call run in the
+//! background.
 
 mod end;
 mod moment;
@@ -30,15 +31,14 @@ pub use options::Place;
 use podbay_event::Moment;
 use podbay_event::SessionId;
 
-/// Most hooks that wait for their turn after calls; a session that makes calls faster than its
-/// hooks end loses some, and hears of it.
+/// Most hooks that may be queued after calls; beyond it hooks are dropped with a warning.
 const WAITING: usize = 64;
 
 /// The hooks of one session.
 pub(super) struct Hooks {
     options: HookOptions,
     session: Option<SessionId>,
-    /// Those that nobody waits for.
+    /// Those that run in the background.
     behind: Mutex<JoinSet<()>>,
     /// One at a time, in the order of their calls.
     turn: Arc<Semaphore>,
@@ -56,7 +56,7 @@ impl Hooks {
         }
     }
 
-    /// Returns how long a hook of this moment may take at the most.
+    /// Returns the longest timeout of this moment's hooks.
     fn longest(&self, moment: Moment) -> Duration {
         let times = self
             .of(moment)

@@ -1,4 +1,4 @@
-//! The moments themselves: who is told, what comes of it, what is recorded.
+//! Runs the hooks of each moment, and records the results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,16 +44,16 @@ use podbay_wire::message::Stream;
 /// How much of each stream of a hook is kept, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// Why something does not go on.
+/// Why a call, message or task does not continue.
 #[derive(Debug)]
 pub enum Held {
-    /// A hook holds it back, and says why.
+    /// A hook blocks it, for this reason.
     Back(String),
     Cancelled,
     Sandbox(PipelineError),
 }
 
-/// What it takes to run one hook, for those that run while the session goes on, too.
+/// What is needed to run one hook, also in the background.
 #[derive(Clone)]
 struct Hands {
     workspace: Arc<dyn Workspace>,
@@ -62,9 +62,9 @@ struct Hands {
     sink: Sink,
 }
 
-/// A hook that was let run.
+/// A hook that the policy allowed.
 struct Ready {
-    /// The command as the settings have it.
+    /// The command as in the settings.
     run: String,
     call: Option<String>,
     moment: Moment,
@@ -72,7 +72,7 @@ struct Ready {
 }
 
 impl Pipeline {
-    /// Tells the hooks that a session begins; returns what they say to the model.
+    /// Runs the hooks of a session's start; returns their output for the model.
     #[boxed]
     pub async fn session_begins(&self, cancel: &CancellationToken) -> Result<String, Held> {
         self.tell(
@@ -82,7 +82,7 @@ impl Pipeline {
         .await
     }
 
-    /// Asks the hooks about what the person says; returns what they say to the model.
+    /// Runs the hooks of a user's message; returns their output for the model.
     #[boxed]
     pub async fn prompted(&self, text: &str, cancel: &CancellationToken) -> Result<String, Held> {
         self.tell(
@@ -95,7 +95,7 @@ impl Pipeline {
         .await
     }
 
-    /// Tells the hooks that the conversation is about to be summed up.
+    /// Runs the hooks before the conversation is compacted.
     #[boxed]
     pub async fn compacts(&self, cancel: &CancellationToken) -> Result<(), Held> {
         self.tell(
@@ -106,7 +106,7 @@ impl Pipeline {
         .map(drop)
     }
 
-    /// Tells the hooks how a task ended.
+    /// Runs the hooks after a task ended.
     #[boxed]
     pub async fn stopped(&self, status: &str, cancel: &CancellationToken) -> Result<(), Held> {
         self.tell(
@@ -120,7 +120,7 @@ impl Pipeline {
         .map(drop)
     }
 
-    /// Asks the hooks about a call that was allowed.
+    /// Runs the hooks before a call that was allowed.
     pub(crate) async fn before_call(
         &self,
         call: &ToolCall,
@@ -139,7 +139,7 @@ impl Pipeline {
         self.tell(&told, cancel).await.map(drop)
     }
 
-    /// Has the hooks told what came of a call, one after another, while the session goes on.
+    /// Queues the hooks after a call; they run in the background, one after another.
     pub(crate) async fn after_call(
         &self,
         call: &ToolCall,
@@ -206,7 +206,7 @@ impl Pipeline {
                             begun.elapsed(),
                         );
                     }
-                    // The next call hears of it in its own words.
+                    // The next call reports it.
                     Err(error) => {
                         tracing::debug!(error = %error, "the sandbox was lost under a hook");
                     }
@@ -215,9 +215,9 @@ impl Pipeline {
         }
     }
 
-    /// Waits for the hooks that nobody waited for, before the sandbox goes: all together for as
-    /// long as one of them may take, since they would add up to any time otherwise. Those that are
-    /// left are ended then, which is said, and when `cancel` says so.
+    /// Waits for background hooks before the sandbox ends, all together no longer than one of them
+    /// may take, since their times could add up to any length. Those left are cancelled with a
+    /// warning, also when `cancel` fires.
     #[boxed]
     pub async fn settle(&self, cancel: &CancellationToken) {
         let mut behind = std::mem::take(
@@ -244,7 +244,7 @@ impl Pipeline {
         while behind.join_next().await.is_some() {}
     }
 
-    /// Returns the arguments as the tool takes them, where any hook might want them.
+    /// Returns the normalized arguments, if a hook may need them.
     fn input_for(&self, moment: Moment, call: &ToolCall) -> Option<Value> {
         if self.hooks.of(moment).is_empty() {
             return None;
@@ -372,7 +372,7 @@ impl Hands {
             } else {
                 &mut stdout
             };
-            // Whoever prints is not believed to keep to what it was told.
+            // The guest is not trusted to keep its bound.
             let room = KEPT.saturating_sub(kept.len());
             kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
         };

@@ -1,12 +1,12 @@
-//! What `{{tool_name}}` and `{{tool_input}}` in a hook's command stand for, and where they may
-//! stand.
+//! Placeholders `{{tool_name}}` and `{{tool_input}}` in a hook's command, and where they may stand.
 //!
-//! A model wrote what they stand for, so it is never a part of the command: a variable of the
-//! hook's environment carries it, and what is put in is that variable in double quotes, which a
-//! shell makes one word of whatever it holds. Where quotes would be something else to a shell, the
+//! The model wrote the values, so they never become part of the command: an environment variable
+//! carries the value, and the placeholder is replaced by that variable in double quotes, which a
+//! shell expands to one word whatever it holds. Where double quotes would mean something else, the
 //! hook is refused, when the settings are read and again before it runs.
 
-/// What is replaced, the variable that carries it, and the one for whoever writes it themselves.
+/// Placeholder, the variable that carries its value, and the variable for users who write it
+/// themselves.
 const FIELDS: [(&str, &str, &str); 2] = [
     ("{{tool_name}}", "PODBAY_TOOL_NAME", "PODBAY_TOOL_NAME"),
     (INPUT, INPUT_VARIABLE, "PODBAY_TOOL_ARGS"),
@@ -17,10 +17,10 @@ const INPUT: &str = "{{tool_input}}";
 /// Carries all of the arguments; `PODBAY_TOOL_ARGS` has their beginning.
 pub(super) const INPUT_VARIABLE: &str = "PODBAY_TOOL_INPUT";
 
-/// What begins a part of a command in which quotes, or a word, are something else.
+/// Openers of constructs in which quotes, or a word, mean something else.
 const OPENERS: [&str; 10] = ["`", "$(", "${", "<<", "<(", ">(", "((", "[[", "$'", "$\""];
 
-/// Returns a command with variables in the place of fields; the error says why they cannot stand
+/// Returns the command with variables in place of placeholders; the error says why one cannot stand
 /// there.
 pub(super) fn fill(run: &str) -> Result<String, String> {
     check(run)?;
@@ -31,13 +31,13 @@ pub(super) fn fill(run: &str) -> Result<String, String> {
         }))
 }
 
-/// Returns whether a command wants the arguments.
+/// Returns whether a command uses the arguments.
 pub(super) fn wants_input(run: &str) -> bool {
     run.contains(INPUT)
 }
 
-/// Refuses a command in which a field might be something else than a word; the error says why, and
-/// what to write.
+/// Refuses a command in which a placeholder might not be one word; the error says why, and what to
+/// write.
 pub(super) fn check(run: &str) -> Result<(), String> {
     if let Some(unknown) = misspelt(run) {
         return Err(format!(
@@ -67,8 +67,8 @@ pub(super) fn check(run: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns what is written like a field of a call and is none: a shell would take it as it stands,
-/// and the hook would look at nothing.
+/// Returns a misspelt placeholder, which a shell would take literally, so that the hook would check
+/// nothing.
 ///
 /// Other double braces are left alone: programs have templates of their own, such as `{{.Names}}`.
 fn misspelt(run: &str) -> Option<&str> {
@@ -95,7 +95,7 @@ fn misspelt(run: &str) -> Option<&str> {
     None
 }
 
-/// Returns whether what comes behind this is outside of quotes.
+/// Returns whether the text after `before` is outside of quotes.
 fn is_open(before: &str) -> bool {
     let mut letters = before.chars();
     while let Some(letter) = letters.next() {

@@ -1,4 +1,4 @@
-//! What a hook is told: a JSON object on its standard input, and the same in short in its
+//! What a hook receives: a JSON object on its standard input, and an abridged form in its
 //! environment.
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use podbay_policy::BACKGROUND;
 /// Most characters of a result, and of a variable.
 const SHORT: usize = 10_000;
 
-/// One moment, as a hook is told of it.
+/// One moment, as it is passed to a hook.
 #[derive(Debug, Serialize)]
 pub(super) struct Told<'a> {
     pub(super) event: Moment,
@@ -23,15 +23,15 @@ pub(super) struct Told<'a> {
     pub(super) call: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_name: Option<&'a str>,
-    /// The arguments as the tool takes them: under its own names, repaired.
+    /// The arguments after renaming and repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_input: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_status: Option<CallStatus>,
-    /// What the model reads, its first 10,000 characters.
+    /// The first 10,000 characters of the model's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_result: Option<&'a str>,
-    /// What the person said.
+    /// The user's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt: Option<&'a str>,
     /// How a task ended.
@@ -54,7 +54,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Returns whether a hook wants to be told.
+    /// Returns whether a hook's condition matches.
     pub(super) fn is_for(&self, hook: &Hook) -> bool {
         let condition = &hook.condition;
         let is_tool = self
@@ -67,8 +67,8 @@ impl<'a> Told<'a> {
                 || self.tool_input.is_some_and(|input| holds(input, wanted)))
     }
 
-    /// Returns whether a call of a tool is one of the tool that a hook names. A command that stays
-    /// in the background is one of `bash` too, whichever tool starts it, as it is to rules.
+    /// Returns whether a tool's call matches the tool that a hook names. A background command also
+    /// matches `bash`, whichever tool starts it, as it does for rules.
     fn is_of(&self, name: &str, named: &str) -> bool {
         let in_background = || {
             self.tool_input
@@ -85,7 +85,8 @@ impl<'a> Told<'a> {
         serde_json::to_string(self).expect("strings and JSON values have a JSON form")
     }
 
-    /// Returns the variables of a hook's command; none holds a NUL, which none could.
+    /// Returns the variables of a hook's command. NULs are removed, since a variable cannot hold
+    /// one.
     pub(super) fn environment(&self, command: &str) -> Vec<(String, String)> {
         let failed = self
             .tool_status
@@ -112,14 +113,14 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Returns the start of a text, as far as a result is told.
+/// Returns the start of a text, up to the bound.
 pub(super) fn short(text: &str) -> &str {
     text.char_indices()
         .nth(SHORT)
         .map_or(text, |(end, _)| &text[..end])
 }
 
-/// Returns whether a text stands in one of the strings, or in the whole as JSON.
+/// Returns whether a text occurs in one of the strings, or in the JSON of the whole.
 fn holds(input: &Value, wanted: &str) -> bool {
     fn in_strings(input: &Value, wanted: &str) -> bool {
         match input {

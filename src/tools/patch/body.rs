@@ -1,18 +1,18 @@
 use podbay_wire::Hunk;
 use podbay_wire::PatchLine;
 
-/// A hunk that is being read.
+/// A hunk that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     pub(super) hunk: Hunk,
-    /// Lines of the old and of the new text that are to come, by the hunk's own head.
+    /// Lines of the old and of the new text that are to come, by the hunk's header.
     pub(super) left: Option<(u64, u64)>,
-    /// Empty lines at the end, which stand for themselves or only for the end of the hunk.
+    /// Empty lines at the end, which may be part of the hunk or only its end.
     n_blank: usize,
 }
 
 impl Body {
-    /// Reads what follows `@@`.
+    /// Parses what follows `@@`.
     pub(super) fn begin(head: &str) -> Self {
         let mut body = Self::default();
         let Some((old, new)) = ranges(head) else {
@@ -23,13 +23,13 @@ impl Body {
             }
             return body;
         };
-        // Of no lines, the number is that of the line before.
+        // For an empty range, the number is that of the line before.
         body.hunk.line = Some(if old.1 == 0 { old.0 + 1 } else { old.0 });
         body.left = Some((old.1, new.1));
         body
     }
 
-    /// Whether something of it changes so far.
+    /// Returns whether the hunk changes something so far.
     pub(super) fn changes(&self) -> bool {
         self.hunk
             .lines
@@ -37,18 +37,17 @@ impl Body {
             .any(|line| !matches!(line, PatchLine::Keep(_)))
     }
 
-    /// Whether the hunk has as many lines as its head says.
+    /// Returns whether the hunk has as many lines as its header says.
     pub(super) fn is_full(&self) -> bool {
         self.left == Some((0, 0))
     }
 
-    /// Returns how many lines of the old and of the new text are still to come, where its head was
-    /// right so far.
+    /// Returns how many old and new lines are still missing, if the header was right so far.
     pub(super) fn missing(&self) -> Option<(u64, u64)> {
         self.left.filter(|left| *left != (0, 0))
     }
 
-    /// Takes a line in, if it can be one of a hunk.
+    /// Adds a line, if it can be one of a hunk.
     pub(super) fn push(&mut self, line: &str) -> bool {
         let is_blank = line.is_empty() || line == "\r";
         let read = match line.as_bytes().first() {
@@ -64,7 +63,7 @@ impl Body {
         };
         self.n_blank = if is_blank { self.n_blank + 1 } else { 0 };
         if let Some((old, new)) = &mut self.left {
-            // Past what it said the numbers are no longer believed.
+            // Beyond its counts the header is no longer trusted.
             let (takes_old, takes_new) = match &read {
                 PatchLine::Keep(_) => (1, 1),
                 PatchLine::Remove(_) => (1, 0),
@@ -101,7 +100,7 @@ impl Body {
     }
 }
 
-/// Returns whether a line is the head of a hunk with its numbers.
+/// Returns whether a line is a hunk header with line numbers.
 pub(super) fn is_counted(head: &str) -> bool {
     ranges(head).is_some()
 }

@@ -1,10 +1,10 @@
-//! Reads a patch as models write it into what it does to each file: unified diffs, as git and diff
-//! print them, and the sections between `*** Begin Patch` and `*** End Patch`.
+//! Parses patches as models write them: unified diffs, as git and diff print them, and the format
+//! between `*** Begin Patch` and `*** End Patch`.
 //!
-//! Where the lines stand is found in the box; here nothing is known but the text. It is read
-//! leniently where it can only be meant one way (wrong counts, but for several lines that are
-//! missing where the text ends, a fence around it, an empty line without its space, blanks around
-//! its own lines), and the file's name and the line are said where it cannot be read.
+//! The guest locates the lines; here only the text is known. The parser is lenient where only one
+//! meaning is possible (wrong counts, unless several lines are missing at the end, a code fence, an
+//! empty line without its space, indentation of the whole patch); other errors name the file and
+//! the line.
 
 mod body;
 mod sections;
@@ -14,15 +14,15 @@ use podbay_wire::FilePatch;
 use podbay_wire::Hunk;
 use podbay_wire::PatchLine;
 
-/// Reads a patch; the error is for the model.
+/// Parses a patch; the error is for the model.
 pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let patch = patch.strip_prefix('\u{feff}').unwrap_or(patch);
     let mut lines: Vec<&str> = patch.split('\n').collect();
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // Line ends of the whole patch say nothing, and the last line may have none; some lines with
-    // `\r` among others mean it.
+    // Line ends common to the whole patch are ignored, and the last line may have none; `\r` on
+    // only some lines is content.
     let before_last = lines
         .split_last()
         .map(|(_, before)| before)
@@ -45,7 +45,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
                 .any(|word| line.starts_with(word))
     };
     let files = match lines.iter().position(|line| is_section(line)) {
-        // A diff may well add a line that looks like one of these; it then has its headers before.
+        // A diff may add a line that looks like one of these; its headers come before it then.
         Some(at) if !lines[..at].iter().any(|line| line.starts_with("@@")) => {
             sections::parse(&lines, at)?
         }
@@ -57,7 +57,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// Takes off the blanks that all lines of a patch begin with, as in a list or in code around it.
+/// Removes the indentation that all lines of a patch share, as in a list or in code.
 fn without_indent(lines: &mut [&str]) {
     let is_begin = |line: &str| {
         let words = [
@@ -85,7 +85,7 @@ fn without_indent(lines: &mut [&str]) {
     }
 }
 
-/// Returns the text of a new file, whose lines are all new.
+/// Returns the text of a new file, all of whose lines are added.
 fn content(hunks: &[Hunk]) -> Option<String> {
     let mut text = String::new();
     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
@@ -155,7 +155,7 @@ mod tests {
                 "{names}"
             );
         }
-        // Two names are two lines of a file, as the numbers say.
+        // By the header's counts, two names are two lines of a file.
         assert_eq!(
             lines(&format!("{first}--- one\n+++ two\n{next}"))[0].len(),
             6

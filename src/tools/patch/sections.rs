@@ -16,8 +16,7 @@ pub(super) const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Reads the sections that begin at a line. Behind the end there may be another patch, and words
-/// that are none.
+/// Parses the sections that begin at a line. After the end there may be another patch, and text.
 pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, String> {
     let mut has_begin = lines[begin].trim() == BEGIN;
     let mut files = Vec::new();
@@ -80,7 +79,7 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
         }
         at = body_end;
     }
-    // What was cut off on its way would be half a change.
+    // A truncated patch would be half a change.
     if has_begin && !ended {
         return Err(format!("ends without `{END}`; send all of it"));
     }
@@ -95,9 +94,9 @@ fn is_head(line: &str) -> bool {
             .any(|word| line.starts_with(word))
 }
 
-/// Whether a line with blanks in front is the head of a section, or the end. Where lines of a file
-/// begin with a blank too, it is one only if it cannot well be such a line: something has changed
-/// before it, and what follows it is what follows such a head.
+/// Returns whether an indented line is a section's header, or the end. Where lines of a file are
+/// indented too, it is one only if it cannot be such a line: a change comes before it, and what
+/// follows it fits a header.
 fn is_padded_head(body: &[&str], at: usize, takes_blanks: bool) -> bool {
     let line = body[at].trim();
     if !is_head(line) || !takes_blanks {
@@ -126,14 +125,15 @@ fn is_padded_head(body: &[&str], at: usize, takes_blanks: bool) -> bool {
                     .all(|line| line.starts_with('+'))
         }
     };
-    // A file that only moves has no hunk.
+    // A file that is only moved has no hunk.
     let is_moved = body[..at]
         .iter()
         .all(|line| line.trim().is_empty() || line.trim().starts_with(MOVE));
     follows && (is_moved || changes(hunk))
 }
 
-/// Whether a line behind the end of a patch is of another one, so that it must not be passed over.
+/// Returns whether a line after the end of a patch belongs to another one, so that it must not be
+/// skipped.
 fn is_patch(line: &str) -> bool {
     line.trim() == BEGIN
         || is_head(line)
@@ -213,8 +213,8 @@ fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String
     Ok(PatchAction::Update { hunks, to })
 }
 
-/// Whether a line with blanks in front is one of the patch's own: it is no line of the file where a
-/// hunk could not begin with it, or would change something before it and behind it.
+/// Returns whether an indented line is one of the format's own: no hunk could begin with it as a
+/// line of the file, or there are changes before and after it.
 fn is_mark(line: &str, open: Option<&Body>, behind: &[&str]) -> bool {
     let plain = line.trim();
     let is_anchor = |line: &str| line == "@@" || line.starts_with("@@ ");
@@ -231,14 +231,14 @@ fn is_mark(line: &str, open: Option<&Body>, behind: &[&str]) -> bool {
     match open {
         _ if plain.starts_with(MOVE) => open.is_none(),
         _ if !is_anchor(plain) => false,
-        // It may be the first line that stays.
+        // It may be the first context line.
         Some(_) if is_first => false,
         Some(body) => body.changes() && goes_on(),
         None => goes_on(),
     }
 }
 
-/// Refuses hunks that change nothing: whatever was meant, it is not in them.
+/// Refuses hunks that change nothing: the intended change is missing.
 pub(super) fn check(path: &str, hunks: &[Hunk]) -> Result<(), String> {
     for (number, hunk) in (1..).zip(hunks) {
         if hunk

@@ -18,10 +18,10 @@ const PREFIXES: [(&str, &str); 5] = [
     ("o/", "w/"),
 ];
 
-/// What names nothing.
+/// The name of an absent file.
 const NULL: &str = "/dev/null";
 
-/// Reads the diffs of a text; what stands around them is left out, such as the message of a commit.
+/// Parses the diffs in a text; other text, such as a commit message, is skipped.
 pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     let mut files = Vec::new();
     let mut open: Option<Section> = None;
@@ -30,7 +30,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     while at < lines.len() {
         let line = lines[at];
         let names = is_names(lines, at, body.is_some());
-        // With blanks in front it would be a line of a hunk that wants one.
+        // An indented line could be part of a hunk that expects more lines.
         let is_padded = body.as_ref().is_none_or(Body::is_full)
             && open.as_ref().is_some_and(|open| open.old.is_some());
         let head = if is_padded && is_counted(line.trim_start()) {
@@ -38,8 +38,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         } else {
             line
         };
-        // The last two lines that a hunk still wants may look like names, unless those name one
-        // file and its hunks follow; otherwise its numbers are wrong.
+        // The last two lines that a hunk expects may look like file names, unless they name one
+        // file and its hunks follow; then the header's counts are wrong.
         let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1)))
             && !(names && name_one_file(lines, at));
         let starts_file = line.starts_with("diff --git ") || names && !wanted;
@@ -47,8 +47,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
             && !head.starts_with("@@")
             && let Some(body) = &mut body
         {
-            // What follows a full hunk is another one, or no part of the patch; `-- ` begins the
-            // signature of a mail.
+            // Only another hunk may follow a complete one; `-- ` begins the signature of a mail.
             let goes_on = line.starts_with([' ', '+', '-', '\\']) && line.trim_end() != "--";
             if (!body.is_full() || goes_on) && !line.starts_with("```") {
                 if !body.push(line) {
@@ -116,8 +115,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
         let number = section.hunks.len() + 1;
         let mut body = body;
         if let Some((0..=1, 0..=1)) = body.missing().filter(|_| body.hunk.old().next().is_some()) {
-            // It has lines by which its place is known: a slip of who counted, or of who left out
-            // an empty line at the end.
+            // It has lines that locate it; a miscounted header or an omitted empty line at the end
+            // does no harm.
             body.hunk.miscounted = true;
             let check = match body.hunk.lines.last() {
                 Some(PatchLine::Keep(_)) => "",
@@ -127,7 +126,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
                 "the head of hunk {number} counts one line more than it has, so it was taken where its lines stand once{check}"
             ));
         } else if let Some((old, new)) = body.missing() {
-            // Half of a hunk would be carried out as if it were all of it.
+            // Half of a hunk would be applied as if it were the whole.
             return Err(format!(
                 "hunk {} of {}: the hunk ends before the lines that its header counts ({old} of the old text and {new} of the new are missing); \
                  send all of the patch, or a header that counts the lines which are there",
@@ -141,8 +140,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// Returns whether the names of a file stand at a line and the one after it; in a hunk these may be
-/// lines of a file as well.
+/// Returns whether a line and the next one are file names; in a hunk these may be lines of a file
+/// as well.
 fn is_names(lines: &[&str], at: usize, in_hunk: bool) -> bool {
     let begins = |at: usize, word: &str| lines.get(at).is_some_and(|line| line.starts_with(word));
     let is_last = lines[at + 1..].len() <= 1;
@@ -155,8 +154,8 @@ fn is_names(lines: &[&str], at: usize, in_hunk: bool) -> bool {
             || begins(at + 1, "+++ /dev/null"))
 }
 
-/// Returns whether both names at a line are those of one file, or of one that is not there before
-/// or after, with a hunk behind them.
+/// Returns whether both names at a line are of one file, or of one that is created or deleted, with
+/// a hunk after them.
 fn name_one_file(lines: &[&str], at: usize) -> bool {
     let is_begun = lines.get(at + 2).is_some_and(|line| line.starts_with("@@"));
     let (old, new) = (unquote(&lines[at][4..]), unquote(&lines[at + 1][4..]));
@@ -167,10 +166,10 @@ fn name_one_file(lines: &[&str], at: usize) -> bool {
     is_begun && (old == new || old == NULL || new == NULL || PREFIXES.iter().any(is_same))
 }
 
-/// The part of a patch that speaks of one file.
+/// The part of a patch for one file.
 #[derive(Debug, Default)]
 struct Section {
-    /// Both names, as git's first line has them.
+    /// Both names, as in git's first line.
     git: Option<String>,
     old: Option<String>,
     new: Option<String>,
@@ -183,7 +182,7 @@ struct Section {
 }
 
 impl Section {
-    /// Reads a line between the names and the hunks; what is not known there says nothing.
+    /// Parses a line between the names and the hunks; unknown lines are ignored.
     fn head(&mut self, line: &str) -> Result<(), String> {
         let line = line.trim_end();
         let refused = |what: &str| Err(format!("{}: {what}", self.shown()));
@@ -313,7 +312,7 @@ impl Section {
             .unwrap_or_else(|| (whole(&old), whole(&new)));
         match (before, after) {
             (Some(before), Some(after)) if before != after => {
-                // diff is often given the copy that was kept.
+                // diff is often given a backup copy as the old file.
                 if [".orig", ".old", ".bak", "~"]
                     .iter()
                     .any(|ending| before.strip_suffix(ending) == Some(after.as_str()))
@@ -349,8 +348,7 @@ fn halves(git: &str) -> Option<(String, String)> {
     Some((git[..at].to_owned(), git[at + 1..].to_owned()))
 }
 
-/// Takes a name out of its line: without the time behind a tab, and out of the quotes that git puts
-/// around odd ones.
+/// Parses a name: without the timestamp behind a tab, and unquoted.
 fn unquote(text: &str) -> String {
     let text = text.trim_end_matches('\r');
     match unquoted(text.as_bytes()) {

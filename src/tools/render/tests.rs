@@ -80,8 +80,7 @@ fn the_end_of_a_command_is_said_with_the_limit_it_met() {
     );
 }
 
-/// What is drawn again is shown once, before anything is cut, and nothing of a terminal's is left
-/// in it.
+/// A redrawn line is shown once, before anything is truncated, and without escape sequences.
 #[test]
 fn what_a_command_printed_is_shown_as_text() {
     let ok = || ended(End::Exited { code: 0 }, None);
@@ -229,7 +228,7 @@ fn lines_are_numbered_and_the_page_says_how_to_go_on() {
     );
 }
 
-/// Advice that names what a model is not told of is none.
+/// Advice must not name arguments that the set does not list.
 #[test]
 fn hints_name_nothing_that_the_set_does_not_tell_of() {
     let file = MatchedFile {
@@ -328,7 +327,7 @@ fn counts_are_shown_even_where_every_file_has_one() {
     check(&matches(GrepOutput::FilesOnly), "", "a.rs\n", true);
 }
 
-/// What was not looked at may match: nobody is told that nothing does.
+/// Files that were not searched may match, so the result must not say that nothing does.
 #[test]
 fn a_search_whose_time_was_over_says_so_and_nothing_more() {
     let matches = |files: Vec<MatchedFile>, truncated: bool, timed_out: bool| {
@@ -434,12 +433,12 @@ fn of_a_line_that_was_drawn_again_very_often_the_last_state_is_shown() {
         ("a 1/9\x1b[Ga 2/", "8/9\x1b[Ga 9/9", "a 9/9"),
     ] {
         assert_eq!(body(head, tail, 50_000_000, true), expected);
-        // Where lines are missing, that is said.
+        // Missing lines are marked.
         assert!(body(head, tail, 50_000_000, false).contains("[… 50000000 bytes not kept …]"));
     }
     // All of it is there, in two parts.
     assert_eq!(body("x\n 1%\r 2", "%\r 3%\n", 0, true), "x\n 3%\n");
-    // A line that only goes on is cut.
+    // A line that only continues is truncated.
     assert!(body("aaa", "bbb\r\nc\n", 9, true).contains("9 bytes not kept"));
 }
 
