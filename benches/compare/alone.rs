@@ -33,7 +33,7 @@ impl Asker for Alone {
         Box::pin(std::future::ready(None))
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         false
     }
 }

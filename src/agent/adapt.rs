@@ -25,7 +25,7 @@ use podbay_llm::Objection;
 use podbay_llm::Reply;
 use podbay_llm::Request;
 use podbay_llm::ToolModeChoice;
-use podbay_tools::Lack;
+use podbay_tools::MissingArguments;
 
 /// Answers in a row whose calls lack something, until the model is told of tools otherwise.
 const MAX_LACKING: u32 = 2;
@@ -312,12 +312,15 @@ impl Agent {
             .iter()
             .zip(statuses)
             .filter(|(_, status)| **status == CallStatus::Invalid);
-        let lacks = invalid
-            .filter_map(|(call, _)| self.pipeline.catalogue.lack(&call.name, &call.arguments));
+        let lacks = invalid.filter_map(|(call, _)| {
+            self.pipeline
+                .catalogue
+                .missing_arguments(&call.name, &call.arguments)
+        });
         self.learnt.n_lacking = match lacks.max() {
             None => 0,
-            Some(Lack::Some) => self.learnt.n_lacking + 1,
-            Some(Lack::All) => MAX_LACKING,
+            Some(MissingArguments::Some) => self.learnt.n_lacking + 1,
+            Some(MissingArguments::All) => MAX_LACKING,
         };
         if self.learnt.n_lacking >= MAX_LACKING && self.is_plainly_native() {
             self.change_mode(

@@ -24,11 +24,11 @@ use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::ToolCall;
 use podbay_llm::Message;
-use podbay_tools::Early;
+use podbay_tools::EarlyCall;
 use podbay_tools::Finished;
 use podbay_tools::Pipeline;
 use podbay_tools::PipelineError;
-use podbay_tools::note;
+use podbay_tools::record_change;
 use podbay_wire::Image;
 
 impl Agent {
@@ -66,7 +66,7 @@ impl Agent {
                 | CallStatus::Cancelled => {}
             }
             for (path, touched) in finished.changed {
-                note(&mut task.changed, path, touched);
+                record_change(&mut task.changed, path, touched);
             }
             if !finished.read_only {
                 task.has_worked |= finished.status == CallStatus::Ok && self.may_have_written(call);
@@ -201,14 +201,14 @@ impl Agent {
 /// How calls that change nothing run together.
 struct Reading<'a> {
     /// Those that run already.
-    early: Vec<Early>,
+    early: Vec<EarlyCall>,
     parallel: usize,
     places: &'a Semaphore,
 }
 
 impl Reading<'_> {
     /// Takes a call that runs already out of those.
-    fn begun(&mut self, call: &ToolCall) -> Option<Early> {
+    fn begun(&mut self, call: &ToolCall) -> Option<EarlyCall> {
         let at = self.early.iter().position(|early| early.call() == call)?;
         Some(self.early.remove(at))
     }
@@ -267,7 +267,7 @@ async fn carry_out(
 async fn carry_out_one(
     pipeline: &Pipeline,
     call: &ToolCall,
-    begun: Option<Early>,
+    begun: Option<EarlyCall>,
     places: &Semaphore,
     cancel: &CancellationToken,
 ) -> Result<Finished, PipelineError> {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use podbay_event::ToolCall;
 use podbay_llm::ReadyCall;
-use podbay_tools::Early;
+use podbay_tools::EarlyCall;
 use podbay_tools::Pipeline;
 
 /// Begins the calls of one answer that need not wait for its end: those that only read, up to the
@@ -16,7 +16,7 @@ pub(super) struct Starter {
     pipeline: Arc<Pipeline>,
     places: Arc<Semaphore>,
     cancel: CancellationToken,
-    begun: Vec<Early>,
+    begun: Vec<EarlyCall>,
     /// Something came that may change something.
     is_over: bool,
 }
@@ -59,7 +59,7 @@ impl Starter {
     }
 
     /// Returns those that the answer holds byte for byte, and takes the others back.
-    pub(super) async fn end(self, calls: &[ToolCall]) -> Vec<Early> {
+    pub(super) async fn end(self, calls: &[ToolCall]) -> Vec<EarlyCall> {
         let (meant, others) = self
             .begun
             .into_iter()
@@ -70,6 +70,6 @@ impl Starter {
 }
 
 /// Ends calls that are not to be carried out.
-pub(super) async fn take_back(begun: Vec<Early>) {
-    futures::future::join_all(begun.into_iter().map(Early::take_back)).await;
+pub(super) async fn take_back(begun: Vec<EarlyCall>) {
+    futures::future::join_all(begun.into_iter().map(EarlyCall::take_back)).await;
 }

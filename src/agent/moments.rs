@@ -13,7 +13,7 @@ use super::Outcome;
 use podbay_event::Kind;
 use podbay_event::LimitKind;
 use podbay_event::RunStatus;
-use podbay_tools::Held;
+use podbay_tools::HookStop;
 
 /// What comes before a task.
 pub(super) enum Before {
@@ -74,7 +74,7 @@ impl Agent {
                 Before::Not(RunStatus::Limit, Some(LimitKind::Time), None)
             }
             Ok(notes) => Before::GoOn(notes),
-            Err(Held::Back(reason)) => {
+            Err(HookStop::Blocked(reason)) => {
                 self.emit(Kind::Warning {
                     message: format!(
                         "a hook holds the message back, and the model has not seen it: {reason}"
@@ -82,11 +82,11 @@ impl Agent {
                 });
                 Before::Not(RunStatus::Blocked, None, None)
             }
-            Err(Held::Cancelled) => {
+            Err(HookStop::Cancelled) => {
                 self.emit(Kind::Interrupted);
                 Before::Not(RunStatus::Interrupted, None, None)
             }
-            Err(Held::Sandbox(error)) => {
+            Err(HookStop::Sandbox(error)) => {
                 Before::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error)))
             }
         }
@@ -96,7 +96,7 @@ impl Agent {
         &mut self,
         text: Option<&str>,
         cancel: &CancellationToken,
-    ) -> Result<Vec<String>, Held> {
+    ) -> Result<Vec<String>, HookStop> {
         if !self.has_begun {
             self.greeting = self.pipeline.session_begins(cancel).await?;
             self.has_begun = true;

@@ -4,8 +4,8 @@ use podbay_event::LimitKind;
 use podbay_event::RunStatus;
 use podbay_event::Usage;
 use podbay_llm as llm;
+use podbay_tools::FileChangeKind;
 use podbay_tools::PipelineError;
-use podbay_tools::Touched;
 use podbay_wire::BytesPath;
 
 /// How a task ended.
@@ -24,7 +24,7 @@ pub struct Outcome {
     /// Calls that ran and did what was asked.
     pub n_succeeded: u32,
     /// Files that file tools touched.
-    pub changed: Vec<(BytesPath, Touched)>,
+    pub changed: Vec<(BytesPath, FileChangeKind)>,
 }
 
 /// Why a task could not go on.

@@ -10,7 +10,7 @@ use super::Interrupt;
 use super::moments::in_time;
 use podbay_event::Kind;
 use podbay_llm::Message;
-use podbay_tools::Unseen;
+use podbay_tools::ImageError;
 use podbay_wire::BytesPath;
 use podbay_wire::Image;
 
@@ -77,7 +77,11 @@ impl Agent {
             if cancel.is_cancelled() {
                 break;
             }
-            let unseen = match self.pipeline.look(BytesPath::from_text(path), cancel).await {
+            let unseen = match self
+                .pipeline
+                .read_image(BytesPath::from_text(path), cancel)
+                .await
+            {
                 // By another name the same file, where no link makes it another one.
                 Ok(image)
                     if seen.iter().any(|(names, other)| {
@@ -106,23 +110,23 @@ impl Agent {
                 Err(unseen) => unseen,
             };
             let why = match unseen {
-                Unseen::Absent => continue,
-                Unseen::Quit => {
+                ImageError::Absent => continue,
+                ImageError::Quit => {
                     cancel.cancel();
                     break;
                 }
                 // In many projects `@/` is how their own files begin.
-                Unseen::Outside if path.starts_with('/') => continue,
-                Unseen::Outside => "it leads out of the project".to_owned(),
-                Unseen::Blind => "its server does not say that the model sees".to_owned(),
-                Unseen::Denied(reason) => reason,
+                ImageError::Outside if path.starts_with('/') => continue,
+                ImageError::Outside => "it leads out of the project".to_owned(),
+                ImageError::Blind => "its server does not say that the model sees".to_owned(),
+                ImageError::Denied(reason) => reason,
                 _ if cancel.is_cancelled() => break,
-                Unseen::Fault(problem) => {
+                ImageError::Fault(problem) => {
                     return Err(Failure::Images {
                         problem: format!("`@{path}` cannot be shown: {problem}"),
                     });
                 }
-                Unseen::Sandbox(error) => return Err(Failure::Sandbox(error)),
+                ImageError::Sandbox(error) => return Err(Failure::Sandbox(error)),
             };
             self.emit(Kind::Warning {
                 message: format!(

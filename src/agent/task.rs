@@ -7,8 +7,8 @@ use super::stuck::Stuck;
 use podbay_event::LimitKind;
 use podbay_event::OpenAnswer;
 use podbay_event::RunStatus;
-use podbay_tools::Early;
-use podbay_tools::Touched;
+use podbay_tools::EarlyCall;
+use podbay_tools::FileChangeKind;
 use podbay_wire::BytesPath;
 
 /// What one task has come to so far.
@@ -27,7 +27,7 @@ pub(super) struct Task {
     /// What the next answer is read with.
     pub(super) open: OpenAnswer,
     pub(super) response: String,
-    pub(super) changed: Vec<(BytesPath, Touched)>,
+    pub(super) changed: Vec<(BytesPath, FileChangeKind)>,
     /// A call that could change something did what was asked.
     pub(super) has_worked: bool,
     pub(super) stuck: Stuck,
@@ -40,7 +40,7 @@ pub(super) struct Task {
     /// Answers in a row that a filter of the server cut.
     pub(super) n_filtered: u32,
     /// The calls of the last answer that began while it came.
-    pub(super) early: Vec<Early>,
+    pub(super) early: Vec<EarlyCall>,
 }
 
 impl Task {

@@ -16,7 +16,7 @@ use podbay_llm::ToolSpec;
 use podbay_llm::text;
 use podbay_tools::Catalogue;
 use podbay_tools::Options;
-use podbay_tools::Set;
+use podbay_tools::ToolSet;
 
 /// Longest text that is read, in bytes.
 const MOST_TEXT: u64 = 16 << 20;
@@ -143,7 +143,7 @@ fn find_hint(name: &str) -> Result<text::Hint, Error> {
 /// Returns all tools of our own under each of their names, as a session knows them.
 fn own_tools() -> Vec<ToolSpec> {
     let catalogue = Catalogue::new(&Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..Options::default()
     });
     let spec = |tool: &podbay_tools::Tool| ToolSpec {
@@ -155,7 +155,7 @@ fn own_tools() -> Vec<ToolSpec> {
         .tools()
         .iter()
         .map(spec)
-        .chain(catalogue.untold())
+        .chain(catalogue.unlisted_tools())
         .collect()
 }
 

@@ -23,7 +23,7 @@ use podbay_event::RunStatus;
 use podbay_inference as inference;
 use podbay_inference::Machine;
 use podbay_llm::Sampling;
-use podbay_tools::Set;
+use podbay_tools::ToolSet;
 
 /// The example that quickstart works on, brought along in the program.
 pub(super) const EXAMPLE: [(&str, &str); 4] = [
@@ -104,7 +104,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.config.agent.show_files = false;
     place.config.agent.show_git = false;
     place.config.agent.read_instructions = false;
-    place.config.tools.set = Set::Small;
+    place.config.tools.set = ToolSet::Small;
     // The same answer every time, and from a model that does not know when to stop no long one.
     place.config.llm.sampling = Sampling::default();
     place.config.llm.temperature = Some(0.0);

@@ -11,7 +11,7 @@ use podbay_event::Secret;
 use podbay_event::SessionId;
 use podbay_event::Usage;
 use podbay_sandbox::git;
-use podbay_tools::Touched;
+use podbay_tools::FileChangeKind;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MayRun;
@@ -336,9 +336,9 @@ impl Report {
         let mut changes = Changes::default();
         for (path, touched) in &outcome.changed {
             let list = match touched {
-                Touched::Created => &mut changes.created,
-                Touched::Modified => &mut changes.modified,
-                Touched::Deleted => &mut changes.deleted,
+                FileChangeKind::Created => &mut changes.created,
+                FileChangeKind::Modified => &mut changes.modified,
+                FileChangeKind::Deleted => &mut changes.deleted,
             };
             list.push(path.to_text());
         }

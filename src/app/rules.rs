@@ -11,7 +11,7 @@ use podbay_policy::RuleDecision;
 use podbay_tools as tools;
 use podbay_tools::Catalogue;
 use podbay_tools::HookOptions;
-use podbay_tools::Set;
+use podbay_tools::ToolSet;
 
 use super::Error;
 use super::record::with_causes;
@@ -59,7 +59,7 @@ pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: i
 /// Returns the rules with the tools' own names, and what is to be said of those that name none.
 pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<String>) {
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let mut warnings = Vec::new();
@@ -112,7 +112,7 @@ pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<Str
 /// none.
 pub(super) fn hooks(options: &HookOptions, mut warn: impl FnMut(String)) -> HookOptions {
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let mut options = options.clone();

@@ -16,7 +16,7 @@ use podbay_sandbox::Sandbox;
 use podbay_sandbox::link::CallInput;
 use podbay_sandbox::link::CallUpdate;
 use podbay_sandbox::link::OpenCall;
-use podbay_tools::limit_words;
+use podbay_tools::limit_message;
 use podbay_wire::BytesPath;
 use podbay_wire::End;
 use podbay_wire::Exec;
@@ -166,7 +166,7 @@ impl Shell {
                 };
                 let met = ended
                     .limit
-                    .map(|limit| format!("{}{flag}", limit_words(limit, ended.culprit.as_ref())));
+                    .map(|limit| format!("{}{flag}", limit_message(limit, ended.culprit.as_ref())));
                 let note = [met, ended.note]
                     .into_iter()
                     .flatten()

@@ -215,7 +215,7 @@ pub(super) async fn sit_down(
         } else {
             history.take_images_out()
         };
-        let prompt = prompt.with_untold(&catalogue.untold());
+        let prompt = prompt.with_untold(&catalogue.unlisted_tools());
         let conversation = Conversation::over(prompt.with_tokens(&found.probed.tokens), history);
         let warm_up = config.inference.warm_up.duration();
         if found.own.is_some()

@@ -172,7 +172,7 @@ impl Asker for Nobody {
         Box::pin(std::future::ready(None))
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         false
     }
 }
@@ -240,7 +240,7 @@ impl Asker for Person {
         options: &'a [String],
     ) -> Later<'a, Option<String>> {
         Box::pin(async move {
-            if !self.is_somebody_there() {
+            if !self.can_answer() {
                 return None;
             }
             let _turn = self.turn.lock().await;
@@ -261,7 +261,7 @@ impl Asker for Person {
         })
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         self.keyboard.is_terminal() && !self.wishes.is_away.load(Ordering::Relaxed)
     }
 }

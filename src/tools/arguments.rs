@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::git_name;
+use crate::git_quoting;
 use podbay_wire::BytesPath;
 
 /// Aliases of the argument of a tool that takes one path.
@@ -39,12 +39,12 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<
 }
 
 /// Returns the path of a tool that takes one.
-pub(super) fn named(name: String) -> Result<BytesPath, String> {
+pub(super) fn path_argument(name: String) -> Result<BytesPath, String> {
     path("path", name)
 }
 
 pub(super) fn path(field: &str, path: String) -> Result<BytesPath, String> {
-    filled(field, path).map(|path| written(&path))
+    nonempty(field, path).map(|path| written(&path))
 }
 
 /// Returns the given folder, or the project's folder without one.
@@ -52,10 +52,10 @@ pub(super) fn folder(path: Option<&str>) -> BytesPath {
     written(path.filter(|path| !path.is_empty()).unwrap_or("."))
 }
 
-/// Returns a path as the model wrote it. A git-quoted name stays quoted: [`crate::git_name`]
+/// Returns a path as the model wrote it. A git-quoted name stays quoted: [`crate::git_quoting`]
 /// unescapes it once.
 pub(super) fn written(path: &str) -> BytesPath {
-    if git_name::is_quoted(path) {
+    if git_quoting::is_quoted(path) {
         BytesPath::from_bytes(path)
     } else {
         BytesPath::from_text(path)
@@ -63,7 +63,7 @@ pub(super) fn written(path: &str) -> BytesPath {
 }
 
 /// Returns the text; an error if it is empty.
-pub(super) fn filled(field: &str, value: String) -> Result<String, String> {
+pub(super) fn nonempty(field: &str, value: String) -> Result<String, String> {
     if value.trim().is_empty() {
         Err(format!("`{field}` is empty"))
     } else {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_bounded_and_what_becomes_of_another_one_is_said() {
+    fn an_out_of_range_number_is_replaced_and_noted() {
         let mut notes = Vec::new();
         let mut check = |given, default, expected: Result<u32, &str>| {
             assert_eq!(

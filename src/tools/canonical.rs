@@ -122,7 +122,7 @@ mod tests {
     use crate::Options;
 
     #[test]
-    fn what_means_the_same_is_the_same() {
+    fn equivalent_calls_have_the_same_canonical_form() {
         let canonical = |name: &str, arguments: &str| {
             Catalogue::new(&Options::default()).canonical(name, arguments)
         };

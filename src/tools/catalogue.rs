@@ -5,13 +5,13 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Options;
-use super::Set;
-use super::each;
-use super::each::more_tools;
-use super::each::more_tools::Wrapped;
-use super::foreign;
+use super::ToolSet;
+use super::argument_names;
+use super::definitions;
+use super::definitions::more_tools;
+use super::definitions::more_tools::Wrapped;
+use super::foreign_formats;
 use super::json_file;
-use super::names;
 use super::repair;
 use super::tool::Tool;
 use podbay_llm::ToolSpec;
@@ -35,7 +35,7 @@ pub struct Catalogue {
 
 /// Why a call cannot be parsed; the text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Misunderstood(pub(super) String);
+pub(super) struct InvalidCall(pub(super) String);
 
 /// Arguments that fit the tool's schema.
 struct Fields<'a> {
@@ -47,7 +47,7 @@ struct Fields<'a> {
 
 /// A parsed call.
 #[derive(Debug)]
-pub(super) struct Understood {
+pub(super) struct ParsedCall {
     /// The tool's own name.
     pub(super) name: &'static str,
     /// The call as it was written, where it was wrapped in `more_tools`.
@@ -59,10 +59,10 @@ pub(super) struct Understood {
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
-        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = each::all(options)
+        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = definitions::all(options)
             .into_iter()
             .partition(|tool| tool.smallest_set <= options.set);
-        if options.set == Set::Small {
+        if options.set == ToolSet::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
         Self {
@@ -105,7 +105,7 @@ impl Catalogue {
     }
 
     /// Returns the tools that are not listed, and the aliases of all tools.
-    pub fn untold(&self) -> Vec<ToolSpec> {
+    pub fn unlisted_tools(&self) -> Vec<ToolSpec> {
         let spec = |name: &str, tool: &Tool| ToolSpec {
             name: name.to_owned(),
             description: tool.description.to_owned(),
@@ -137,7 +137,7 @@ impl Catalogue {
     /// Returns the only tool named between control tokens: gpt-oss mixes up the name and the
     /// headers around it.
     fn among_tokens(&self, name: &str) -> Option<&Tool> {
-        let mut found = foreign::between_tokens(name)?.filter_map(|part| self.find(part));
+        let mut found = foreign_formats::between_tokens(name)?.filter_map(|part| self.find(part));
         let first = found.next()?;
         found.all(|other| other.name == first.name).then_some(first)
     }
@@ -156,21 +156,22 @@ impl Catalogue {
 
     /// Parses a call into an action: finds the tool, reads the JSON, checks it against the schema.
     /// A call wrapped in `more_tools` is unwrapped.
-    pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
+    pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<ParsedCall, InvalidCall> {
         match self.read(name, arguments)? {
-            Reading::Own(understood) => Ok(understood),
-            Reading::Wrapped(wrapped, notes) => {
+            ParseStep::Own(understood) => Ok(understood),
+            ParseStep::Wrapped(wrapped, notes) => {
                 if self
                     .find(&wrapped.name)
                     .is_some_and(|tool| tool.name == more_tools::NAME)
                 {
-                    return Err(Misunderstood(
+                    return Err(InvalidCall(
                         "more_tools cannot call itself; name the tool that is meant".to_owned(),
                     ));
                 }
-                let Reading::Own(mut understood) = self.read(&wrapped.name, &wrapped.arguments)?
+                let ParseStep::Own(mut understood) =
+                    self.read(&wrapped.name, &wrapped.arguments)?
                 else {
-                    return Err(Misunderstood("a call can be wrapped only once".to_owned()));
+                    return Err(InvalidCall("a call can be wrapped only once".to_owned()));
                 };
                 understood.notes.splice(0..0, notes);
                 understood.inner = Some(wrapped);
@@ -192,25 +193,24 @@ impl Catalogue {
         }
     }
 
-    fn read(&self, name: &str, arguments: &str) -> Result<Reading, Misunderstood> {
+    fn read(&self, name: &str, arguments: &str) -> Result<ParseStep, InvalidCall> {
         let Fields {
             tool,
             value,
             mut notes,
         } = self.fields(name, arguments)?;
-        let wrong = |problem: String| {
-            Misunderstood(format!("wrong arguments for {}: {problem}", tool.name))
-        };
+        let wrong =
+            |problem: String| InvalidCall(format!("wrong arguments for {}: {problem}", tool.name));
         if tool.name == more_tools::NAME
             && let Some(fields) = value.as_object()
             && let Some(wrapped) = more_tools::wrapped(fields).map_err(wrong)?
         {
-            return Ok(Reading::Wrapped(wrapped, notes));
+            return Ok(ParseStep::Wrapped(wrapped, notes));
         }
         let action = tool
             .action(value, &self.options, &mut notes)
             .map_err(wrong)?;
-        Ok(Reading::Own(Understood {
+        Ok(ParseStep::Own(ParsedCall {
             name: tool.name,
             inner: None,
             action,
@@ -219,35 +219,34 @@ impl Catalogue {
     }
 
     /// Finds the tool, reads the JSON, repairs it and checks it against the schema.
-    fn fields(&self, name: &str, arguments: &str) -> Result<Fields<'_>, Misunderstood> {
+    fn fields(&self, name: &str, arguments: &str) -> Result<Fields<'_>, InvalidCall> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
         let mut notes = Vec::new();
         if name.trim() != tool.name {
             notes.push(format!("{} was taken as {}", name.trim(), tool.name));
         }
         let mut fields = repair::read(tool, arguments, &mut notes).map_err(|problem| {
-            Misunderstood(format!(
+            InvalidCall(format!(
                 "the arguments of {} {problem}, such as {}",
                 tool.name,
                 tool.example()
             ))
         })?;
-        foreign::milliseconds(tool, &mut fields, &self.options, &mut notes);
+        foreign_formats::milliseconds(tool, &mut fields, &self.options, &mut notes);
         repair::imply(name, tool, &mut fields);
-        let wrong = |problem: String| {
-            Misunderstood(format!("wrong arguments for {}: {problem}", tool.name))
-        };
+        let wrong =
+            |problem: String| InvalidCall(format!("wrong arguments for {}: {problem}", tool.name));
         let mut value = Value::Object(fields);
-        names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
+        argument_names::normalize(tool.schema.source(), tool.renamed, &mut value, &mut notes);
         restore(&mut value, &self.tokens);
         if let Some(fields) = value.as_object_mut() {
             json_file::write(tool.name, fields, &mut notes).map_err(wrong)?;
         }
         tool.schema.coerce(&mut value, &mut notes);
         // An array may have come as a string.
-        names::right(tool.schema.source(), tool.renamed, &mut value, &mut notes);
+        argument_names::normalize(tool.schema.source(), tool.renamed, &mut value, &mut notes);
         if let Some(fields) = value.as_object_mut() {
-            foreign::reshape(tool, fields, &mut notes).map_err(wrong)?;
+            foreign_formats::reshape(tool, fields, &mut notes).map_err(wrong)?;
         }
         // A renamed argument may still have the wrong type.
         tool.schema.coerce(&mut value, &mut notes);
@@ -255,7 +254,7 @@ impl Catalogue {
             repair::unescape(tool.name, fields, &mut notes);
         }
         tool.schema.check(&value).map_err(|problems| {
-            Misunderstood(format!(
+            InvalidCall(format!(
                 "wrong arguments for {}: {}. Right would be, for example, {}",
                 tool.name,
                 problems.join("; "),
@@ -368,10 +367,10 @@ impl Catalogue {
         text
     }
 
-    fn unknown(&self, name: &str) -> Misunderstood {
+    fn unknown(&self, name: &str) -> InvalidCall {
         let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
         let shown: String = name.chars().take(60).collect();
-        Misunderstood(format!(
+        InvalidCall(format!(
             "there is no tool `{shown}`. The tools are: {}",
             names.join(", ")
         ))
@@ -379,8 +378,8 @@ impl Catalogue {
 }
 
 /// One step of parsing a call.
-enum Reading {
-    Own(Understood),
+enum ParseStep {
+    Own(ParsedCall),
     /// A wrapped call, and the notes about the arguments around it.
     Wrapped(Wrapped, Vec<String>),
 }

@@ -5,9 +5,9 @@ use tokio_util::sync::CancellationToken;
 use super::Later;
 use super::Options;
 use super::Services;
-use super::host::Came;
+use super::host::CallResult;
 use super::host::Host;
-use super::seen::Seen;
+use super::seen_files::SeenFiles;
 use podbay_policy::Action;
 use podbay_policy::Approved;
 use podbay_policy::HostCall;
@@ -147,16 +147,16 @@ impl Workspace for Link {
 }
 
 /// A notification from a running call.
-pub(super) enum Told<'a> {
+pub(super) enum CallProgress<'a> {
     /// Output of a command.
-    Printed(&'a [u8]),
+    Output(&'a [u8]),
     /// The user is being asked.
     Asked,
 }
 
 /// Output of a command, as far as it was kept.
 #[derive(Debug, Default)]
-pub(super) struct Printed {
+pub(super) struct CommandOutput {
     pub(super) head: Vec<u8>,
     /// The end, where the middle was not kept.
     pub(super) tail: Vec<u8>,
@@ -175,16 +175,19 @@ const ROUNDS: usize = 4;
 pub(super) async fn dispatch(
     action: Approved<Action>,
     workspace: &dyn Workspace,
-    seen: &Seen,
+    seen: &SeenFiles,
     host: Host<'_>,
     options: &Options,
-    mut tell: impl FnMut(Told<'_>) + Send,
+    mut tell: impl FnMut(CallProgress<'_>) + Send,
     cancel: &CancellationToken,
-) -> Result<(Came, Printed), sandbox::Error> {
+) -> Result<(CallResult, CommandOutput), sandbox::Error> {
     let is_by_name = action.is_by_name();
     let sent = |call: Call| if is_by_name { by_name(call) } else { call };
     match action.into_inner() {
-        Action::Host(call) => Ok((host.serve(call, tell, cancel).await, Printed::default())),
+        Action::Host(call) => Ok((
+            host.serve(call, tell, cancel).await,
+            CommandOutput::default(),
+        )),
         Action::Box(mut call) => {
             let deadline = deadline(&call, options);
             let most = usize::try_from(
@@ -194,7 +197,7 @@ pub(super) async fn dispatch(
                     .saturating_add(options.bash_tail.bytes()),
             )
             .unwrap_or(usize::MAX);
-            let mut printed = Printed::default();
+            let mut printed = CommandOutput::default();
             let mut on_chunk = |stream: Stream, bytes: &[u8]| {
                 let kept = if stream == Stream::Tail {
                     &mut printed.tail
@@ -204,13 +207,13 @@ pub(super) async fn dispatch(
                 // The guest keeps this bound too, but the guest is not trusted.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                tell(Told::Printed(bytes));
+                tell(CallProgress::Output(bytes));
             };
             if call.known_mut().is_none() {
                 let output = workspace
                     .call_asking(sent(call), Box::new(on_chunk), host.asks, cancel, deadline)
                     .await?;
-                return Ok(came(output, printed));
+                return Ok(with_meant_names(output, printed));
             }
             let mut besides: Vec<BytesPath> = Vec::new();
             for _ in 1..ROUNDS {
@@ -227,21 +230,24 @@ pub(super) async fn dispatch(
                     Output::Fault(Fault::Untold { paths }) => {
                         besides.extend(paths.into_iter().take(MOST_BESIDES));
                     }
-                    output => return Ok(came(output, printed)),
+                    output => return Ok(with_meant_names(output, printed)),
                 }
             }
             tell_known(&mut call, seen, &besides);
             let output = workspace
                 .call(sent(call), Box::new(on_chunk), cancel, deadline)
                 .await?;
-            Ok(came(output, printed))
+            Ok(with_meant_names(output, printed))
         }
     }
 }
 
-fn came(output: Output, printed: Printed) -> (Came, Printed) {
+fn with_meant_names(output: Output, printed: CommandOutput) -> (CallResult, CommandOutput) {
     let (output, meant) = output.apart();
-    (Came::Output(output), Printed { meant, ..printed })
+    (
+        CallResult::Output(output),
+        CommandOutput { meant, ..printed },
+    )
 }
 
 /// Returns the call with symlinks refused, if it names a path.
@@ -257,7 +263,7 @@ fn by_name(call: Call) -> Call {
 /// Most files whose state is sent besides those that the call names; no call changes more at once.
 const MOST_BESIDES: usize = 1000;
 
-fn tell_known(call: &mut Call, seen: &Seen, besides: &[BytesPath]) {
+fn tell_known(call: &mut Call, seen: &SeenFiles, besides: &[BytesPath]) {
     let known = seen.known(call, besides);
     if let Some(told) = call.known_mut() {
         *told = Some(known);

@@ -8,7 +8,7 @@ use super::Asker;
 use super::Catalogue;
 use super::KeptLines;
 use super::Services;
-use super::dispatch::Told;
+use super::dispatch::CallProgress;
 use super::render::Rendered;
 use super::tasks::Tasks;
 use podbay_policy::HostCall;
@@ -35,9 +35,9 @@ pub(super) struct Host<'a> {
 }
 
 /// The result of a call: the guest's output, or text.
-pub(super) enum Came {
+pub(super) enum CallResult {
     Output(Output),
-    Said(Rendered),
+    Text(Rendered),
 }
 
 impl Host<'_> {
@@ -45,12 +45,12 @@ impl Host<'_> {
     pub(super) async fn serve(
         &self,
         call: HostCall,
-        mut tell: impl FnMut(Told<'_>) + Send,
+        mut tell: impl FnMut(CallProgress<'_>) + Send,
         cancel: &CancellationToken,
-    ) -> Came {
-        Came::Said(match call {
+    ) -> CallResult {
+        CallResult::Text(match call {
             HostCall::ReadArtifact { id, offset, limit } => {
-                return Came::Output(self.read_artifact(&id, offset, limit));
+                return CallResult::Output(self.read_artifact(&id, offset, limit));
             }
             HostCall::Think { .. } => Rendered::said(Ok("noted".to_owned())),
             HostCall::Tasks(change) => Rendered::said(
@@ -61,12 +61,13 @@ impl Host<'_> {
             ),
             HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
             HostCall::AskUser { question, options } => {
-                self.ask(&question, &options, || tell(Told::Asked), cancel)
+                self.ask(&question, &options, || tell(CallProgress::Asked), cancel)
                     .await
             }
             HostCall::Hook(hook) => {
-                let on_chunk = Box::new(|_: Stream, bytes: &[u8]| tell(Told::Printed(bytes)));
-                return Came::Output(self.services.run_hook(hook, on_chunk, cancel).await);
+                let on_chunk =
+                    Box::new(|_: Stream, bytes: &[u8]| tell(CallProgress::Output(bytes)));
+                return CallResult::Output(self.services.run_hook(hook, on_chunk, cancel).await);
             }
         })
     }
@@ -79,7 +80,7 @@ impl Host<'_> {
         say_asked: impl FnOnce() + Send,
         cancel: &CancellationToken,
     ) -> Rendered {
-        if !self.asker.is_somebody_there() {
+        if !self.asker.can_answer() {
             return Rendered::said(Ok(NOBODY.to_owned()));
         }
         say_asked();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_written_to_a_json_file_and_nowhere_else() {
+    fn json_content_is_serialized_for_json_files_only() {
         for (content, text) in [
             (
                 json!({ "b": 1, "a": [true, null] }),

@@ -5,33 +5,34 @@
 //! what may be done, the guest does it. Start reading at [`Pipeline::run`], which lists its steps
 //! in order.
 
+mod approval;
+mod argument_names;
 mod arguments;
-mod asking;
+mod call_status;
 mod canonical;
 mod catalogue;
-mod class;
-mod covered;
+mod changed_files;
+mod definitions;
 mod dispatch;
-mod doubled;
-mod each;
-mod early;
-mod foreign;
-mod git_name;
-mod git_words;
+mod duplicate_keys;
+mod early_call;
+mod foreign_formats;
+mod git_hint;
+mod git_quoting;
 mod hook;
 mod host;
+mod images;
 mod json_file;
-mod lack;
-mod left_out;
-mod limit;
-mod look;
-mod names;
+mod limit_message;
+mod mask_hint;
+mod missing_arguments;
+mod omissions;
 mod options;
 mod patch;
 mod peek;
 mod pipeline;
-mod program_asked;
-mod programs;
+mod program_approval;
+mod program_events;
 mod render;
 mod render_changed;
 mod render_denied;
@@ -39,11 +40,10 @@ mod render_session;
 mod repair;
 mod schema;
 mod screen;
-mod seen;
-mod set;
+mod seen_files;
 mod tasks;
 mod tool;
-mod touched;
+mod tool_set;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,28 +51,28 @@ use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
 pub use catalogue::Catalogue;
+pub use changed_files::FileChangeKind;
+pub use changed_files::record_change;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;
-pub use early::Early;
+pub use early_call::EarlyCall;
 pub use hook::BlockOn;
-pub use hook::Held;
 pub use hook::Hook;
 pub use hook::HookOptions;
+pub use hook::HookPlace;
+pub use hook::HookStop;
 pub use hook::OnTimeout;
-pub use hook::Place;
-pub use lack::Lack;
-pub use limit::limit_words;
-pub use look::Unseen;
+pub use images::ImageError;
+pub use limit_message::limit_message;
+pub use missing_arguments::MissingArguments;
 pub use options::Options;
 pub use pipeline::Finished;
 pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
 pub use render::Window;
-pub use seen::memos;
-pub use set::Set;
+pub use seen_files::memos;
 pub use tool::Tool;
-pub use touched::Touched;
-pub use touched::note;
+pub use tool_set::ToolSet;
 
 use podbay_event::Answered;
 use podbay_event::Asked;
@@ -153,5 +153,5 @@ pub trait Asker: Send + Sync {
     ) -> Later<'a, Option<String>>;
 
     /// Returns whether a user can answer at all.
-    fn is_somebody_there(&self) -> bool;
+    fn can_answer(&self) -> bool;
 }

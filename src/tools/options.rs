@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Set;
+use super::ToolSet;
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
 
@@ -10,7 +10,7 @@ use podbay_event::Seconds;
 #[serde(default)]
 pub struct Options {
     /// Which tools the model is told of: `small`, `standard` or `full`.
-    pub set: Set,
+    pub set: ToolSet,
     /// Read-only calls of one answer that run at once.
     pub parallel: u32,
     /// Time a command gets when the model does not say.
@@ -48,7 +48,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            set: Set::Standard,
+            set: ToolSet::Standard,
             parallel: 8,
             bash_timeout: Seconds::new(120),
             bash_timeout_max: Seconds::new(600),

@@ -15,30 +15,30 @@ use super::Catalogue;
 use super::Options;
 use super::Services;
 use super::Window;
-use super::asking::Refused;
-use super::catalogue::Understood;
-use super::class::failed;
-use super::class::hint;
-use super::dispatch::Told;
+use super::approval::NotApproved;
+use super::call_status::failed;
+use super::call_status::hint;
+use super::catalogue::ParsedCall;
+use super::changed_files::FileChangeKind;
+use super::changed_files::changed_files;
+use super::definitions::more_tools::Wrapped;
+use super::definitions::task_list;
+use super::dispatch::CallProgress;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
-use super::each::more_tools::Wrapped;
-use super::each::task_list;
-use super::early;
-use super::hook::Held;
+use super::early_call;
 use super::hook::HookOptions;
+use super::hook::HookStop;
 use super::hook::Hooks;
-use super::host::Came;
+use super::host::CallResult;
 use super::host::Host;
-use super::program_asked::ProgramAsker;
-use super::programs::Refusals;
+use super::program_approval::ProgramAsker;
+use super::program_events::Refusals;
 use super::render::fit;
 use super::render::render;
-use super::seen::Seen;
-use super::seen::memos;
+use super::seen_files::SeenFiles;
+use super::seen_files::memos;
 use super::tasks::Tasks;
-use super::touched::Touched;
-use super::touched::touched;
 use podbay_event::CallStatus;
 use podbay_event::Decision;
 use podbay_event::Kind;
@@ -71,7 +71,7 @@ pub struct Pipeline {
     pub(super) options: Options,
     pub(super) hooks: Hooks,
     tasks: Mutex<Tasks>,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenFiles,
     window: AtomicU64,
     /// Whether the model can read images.
     pub(super) images: AtomicBool,
@@ -90,7 +90,7 @@ pub struct Finished {
     /// The user wants to end the session.
     pub quit: bool,
     /// Files that a file tool changed; changes by commands are not known here.
-    pub changed: Vec<(BytesPath, Touched)>,
+    pub changed: Vec<(BytesPath, FileChangeKind)>,
     /// The image to show to the model.
     pub image: Option<Image>,
 }
@@ -104,9 +104,9 @@ pub enum PipelineError {
 
 /// Who makes a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hand {
+pub(super) enum Caller {
     Model,
-    Person,
+    User,
 }
 
 impl Pipeline {
@@ -125,11 +125,11 @@ impl Pipeline {
             workspace,
             services,
             asker,
-            sink: early::holding(sink),
+            sink: early_call::holding(sink),
             options,
             hooks: Hooks::new(HookOptions::default(), None),
             tasks: Mutex::default(),
-            seen: Seen::default(),
+            seen: SeenFiles::default(),
             window: AtomicU64::new(ASSUMED_WINDOW),
             images: AtomicBool::new(false),
         }
@@ -168,7 +168,7 @@ impl Pipeline {
             .lock()
             .expect("nothing panics while it holds this lock");
         for arguments in calls {
-            if let Ok(Understood {
+            if let Ok(ParsedCall {
                 action: Action::Host(HostCall::Tasks(change)),
                 ..
             }) = self.catalogue.parse(task_list::NAME, arguments)
@@ -199,7 +199,7 @@ impl Pipeline {
         call: &ToolCall,
         cancel: &CancellationToken,
     ) -> Result<Finished, PipelineError> {
-        self.take(call, Hand::Model, cancel).await
+        self.take(call, Caller::Model, cancel).await
     }
 
     /// Executes a call of the user's own. It asks no permission; all else applies.
@@ -209,20 +209,20 @@ impl Pipeline {
         call: &ToolCall,
         cancel: &CancellationToken,
     ) -> Result<Finished, PipelineError> {
-        self.take(call, Hand::Person, cancel).await
+        self.take(call, Caller::User, cancel).await
     }
 
     /// The twelve steps, in their order.
     async fn take(
         &self,
         call: &ToolCall,
-        hand: Hand,
+        caller: Caller,
         cancel: &CancellationToken,
     ) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
         // Steps 1 and 2, parsing and the schema: the model's text becomes an action, or an error
         // for the model.
-        let Understood {
+        let ParsedCall {
             name,
             inner,
             mut action,
@@ -230,13 +230,15 @@ impl Pipeline {
         } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => {
-                let underway = Underway {
+                let underway = CallInProgress {
                     call,
                     name: &call.name,
                     read_only: true,
                     begun,
                 };
-                return Ok(self.finish(underway, End::new(CallStatus::Invalid, misunderstood.0)));
+                return Ok(
+                    self.finish(underway, CallEnd::new(CallStatus::Invalid, misunderstood.0))
+                );
             }
         };
         // Questions and the log show the unwrapped call.
@@ -251,7 +253,7 @@ impl Pipeline {
             may_show = self.images.load(Ordering::Relaxed);
             read.images = may_show;
         }
-        let mut underway = Underway {
+        let mut underway = CallInProgress {
             call,
             name,
             read_only: action.is_read_only(),
@@ -259,29 +261,29 @@ impl Pipeline {
         };
         // Step 3, plausibility. Paths are resolved by the kernel in the sandbox alone.
         if let Some(problem) = self.objection(&action) {
-            return Ok(self.finish(underway, End::new(CallStatus::Invalid, problem)));
+            return Ok(self.finish(underway, CallEnd::new(CallStatus::Invalid, problem)));
         }
         let action = self.read_git_names(action, &mut notes, cancel).await;
         // Steps 4 and 5, read-only modes, then capabilities, rules, the user's answer: an approval,
         // or none.
-        let (action, quit) = self.approve(call, name, action, hand, cancel).await;
+        let (action, quit) = self.approve(call, name, action, caller, cancel).await;
         // Time that the user takes to answer is not the call's.
         underway.begun = Instant::now();
         let action = match action {
             Ok(action) => action,
-            Err(Refused::No(reason)) => {
+            Err(NotApproved::Denied(reason)) => {
                 return Ok(Finished {
                     quit,
-                    ..self.finish(underway, End::new(CallStatus::Denied, denied(&reason)))
+                    ..self.finish(underway, CallEnd::new(CallStatus::Denied, denied(&reason)))
                 });
             }
-            Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
-            Err(Refused::BoxEnded(problem)) => {
+            Err(NotApproved::Withdrawn) => return Ok(self.leave_out(call)),
+            Err(NotApproved::BoxEnded(problem)) => {
                 let text = format!(
                     "The sandbox ended while the person was asked about this call: {problem}. The call was not carried out; repeat it if it \
                      is still what you want."
                 );
-                return Ok(self.finish(underway, End::new(CallStatus::Failed, text)));
+                return Ok(self.finish(underway, CallEnd::new(CallStatus::Failed, text)));
             }
         };
         // Step 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
@@ -301,13 +303,13 @@ impl Pipeline {
             }
             .into(),
         );
-        let tell = |told: Told<'_>| {
+        let tell = |told: CallProgress<'_>| {
             let kind = match told {
-                Told::Printed(bytes) => Kind::CallOutput {
+                CallProgress::Output(bytes) => Kind::CallOutput {
                     call: call.id.clone(),
                     text: String::from_utf8_lossy(bytes).into_owned(),
                 },
-                Told::Asked => Kind::QuestionAsked {
+                CallProgress::Asked => Kind::QuestionAsked {
                     call: call.id.clone(),
                 },
             };
@@ -325,24 +327,29 @@ impl Pipeline {
         )
         .await;
         underway.begun += asks.waited();
-        let (came, printed) = match outcome {
+        let (result, printed) = match outcome {
             Ok(found) => found,
             Err(error) => {
-                self.finish(underway, End::new(CallStatus::Failed, error.to_string()));
+                self.finish(
+                    underway,
+                    CallEnd::new(CallStatus::Failed, error.to_string()),
+                );
                 return Err(PipelineError::Sandbox(error));
             }
         };
-        let refused = match &came {
-            Came::Output(Output::Command(ended)) => self.tell_programs(call, name, ended, &asks),
-            Came::Output(_) | Came::Said(_) => Refusals::default(),
+        let refused = match &result {
+            CallResult::Output(Output::Command(ended)) => {
+                self.tell_programs(call, name, ended, &asks)
+            }
+            CallResult::Output(_) | CallResult::Text(_) => Refusals::default(),
         };
         // An early call that is cancelled leaves no trace, and the time the model takes to write is
         // not the call's.
-        underway.begun += early::meant().await;
+        underway.begun += early_call::confirmed().await;
         let most = self.most(name);
-        let (mut rendered, output, seen) = match came {
-            Came::Said(rendered) => (rendered, None, Vec::new()),
-            Came::Output(output) => {
+        let (mut rendered, output, seen) = match result {
+            CallResult::Text(rendered) => (rendered, None, Vec::new()),
+            CallResult::Output(output) => {
                 self.follow(&output);
                 let seen = memos(&output, most);
                 let mut rendered = render(&output, &printed, &self.options, most);
@@ -384,7 +391,7 @@ impl Pipeline {
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text).await;
         // Steps 11 and 12: there is no cache to update or to invalidate.
-        let changed = output.as_ref().map(touched).unwrap_or_default();
+        let changed = output.as_ref().map(changed_files).unwrap_or_default();
         let image = match output {
             // An image that was not asked for is ignored.
             Some(Output::Image(shown)) if may_show => Some(shown),
@@ -398,7 +405,7 @@ impl Pipeline {
             has_begun: true,
             ..self.finish(
                 underway,
-                End {
+                CallEnd {
                     status,
                     text,
                     artifact,
@@ -409,27 +416,34 @@ impl Pipeline {
     }
 
     /// Ends a call that a hook blocked.
-    fn held(&self, underway: Underway<'_>, held: Held) -> Result<Finished, PipelineError> {
+    fn held(
+        &self,
+        underway: CallInProgress<'_>,
+        held: HookStop,
+    ) -> Result<Finished, PipelineError> {
         // The hook's time is not the call's.
-        let underway = Underway {
+        let underway = CallInProgress {
             begun: Instant::now(),
             ..underway
         };
         match held {
-            Held::Back(reason) => {
-                let reason = self.held_back(underway.call, underway.name, &reason);
-                Ok(self.finish(underway, End::new(CallStatus::Denied, denied(&reason))))
+            HookStop::Blocked(reason) => {
+                let reason = self.record_block(underway.call, underway.name, &reason);
+                Ok(self.finish(underway, CallEnd::new(CallStatus::Denied, denied(&reason))))
             }
-            Held::Cancelled => Ok(self.leave_out(underway.call)),
-            Held::Sandbox(error) => {
-                self.finish(underway, End::new(CallStatus::Failed, error.to_string()));
+            HookStop::Cancelled => Ok(self.leave_out(underway.call)),
+            HookStop::Sandbox(error) => {
+                self.finish(
+                    underway,
+                    CallEnd::new(CallStatus::Failed, error.to_string()),
+                );
                 Err(error)
             }
         }
     }
 
     /// Records that a hook blocks a call; returns the reason for the model.
-    pub(super) fn held_back(&self, call: &ToolCall, name: &str, reason: &str) -> String {
+    pub(super) fn record_block(&self, call: &ToolCall, name: &str, reason: &str) -> String {
         let reason = format!("a hook of the person's holds it back: {reason}");
         let (call, name) = (call.id.clone(), name.to_owned());
         (self.sink)(
@@ -447,13 +461,13 @@ impl Pipeline {
     /// Ends a call that was cancelled before it started.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
         let text = "not carried out: what was under way was cancelled".to_owned();
-        let underway = Underway {
+        let underway = CallInProgress {
             call,
             name: &call.name,
             read_only: true,
             begun: Instant::now(),
         };
-        self.finish(underway, End::new(CallStatus::Cancelled, text))
+        self.finish(underway, CallEnd::new(CallStatus::Cancelled, text))
     }
 
     /// Ends a call during which Podbay itself failed; the run continues.
@@ -462,13 +476,13 @@ impl Pipeline {
             "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
                     known: look before you go on, and try another way."
                 .to_owned();
-        let underway = Underway {
+        let underway = CallInProgress {
             call,
             name: &call.name,
             read_only: false,
             begun: Instant::now(),
         };
-        self.finish(underway, End::new(CallStatus::Failed, text))
+        self.finish(underway, CallEnd::new(CallStatus::Failed, text))
     }
 
     /// Stores text that the model has read, so that a reference can replace it; returns the
@@ -535,18 +549,18 @@ impl Pipeline {
     /// Ends a call: the one place that records its result.
     fn finish(
         &self,
-        Underway {
+        CallInProgress {
             call,
             name,
             read_only,
             begun,
-        }: Underway<'_>,
-        End {
+        }: CallInProgress<'_>,
+        CallEnd {
             status,
             text,
             artifact,
             seen,
-        }: End,
+        }: CallEnd,
     ) -> Finished {
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         (self.sink)(
@@ -575,7 +589,7 @@ impl Pipeline {
 
 /// A call in progress.
 #[derive(Clone, Copy)]
-struct Underway<'a> {
+struct CallInProgress<'a> {
     call: &'a ToolCall,
     name: &'a str,
     read_only: bool,
@@ -583,7 +597,7 @@ struct Underway<'a> {
 }
 
 /// The result of a call.
-struct End {
+struct CallEnd {
     status: CallStatus,
     text: String,
     artifact: Option<String>,
@@ -591,7 +605,7 @@ struct End {
     seen: Vec<Memo>,
 }
 
-impl End {
+impl CallEnd {
     /// A result that is only text.
     fn new(status: CallStatus, text: String) -> Self {
         Self {

@@ -1,19 +1,19 @@
 use std::fmt::Write;
 
 use super::Options;
-use super::Set;
-use super::covered;
-use super::dispatch::Printed;
-use super::git_words;
-use super::left_out;
-use super::limit::limit_words;
+use super::ToolSet;
+use super::dispatch::CommandOutput;
+use super::git_hint;
+use super::limit_message::limit_message;
+use super::mask_hint;
+use super::omissions;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
 use super::render_denied;
 use super::render_session::render_background;
 use super::render_session::render_environment;
 use super::screen;
-use super::screen::Shown;
+use super::screen::ScreenText;
 use super::screen::shown;
 use podbay_wire::CommandEnded;
 use podbay_wire::DirectoryListing;
@@ -101,7 +101,7 @@ impl Rendered {
 /// Renders a call's output for the model.
 pub(super) fn render(
     output: &Output,
-    printed: &Printed,
+    printed: &CommandOutput,
     options: &Options,
     most: usize,
 ) -> Rendered {
@@ -112,7 +112,12 @@ pub(super) fn render(
     rendered
 }
 
-fn render_output(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
+fn render_output(
+    output: &Output,
+    printed: &CommandOutput,
+    options: &Options,
+    most: usize,
+) -> Rendered {
     let text = |body: String| Rendered {
         body,
         footer: String::new(),
@@ -410,7 +415,7 @@ pub(super) fn omitted(listing: &DirectoryListing) -> String {
         (true, None) => Some("more entries; list a folder in it, or use glob".to_owned()),
     };
     let is_short = listing.entries.is_empty() || listing.truncated;
-    let left_out = left_out::words(&listing.left_out).filter(|_| is_short);
+    let left_out = omissions::summary(&listing.left_out).filter(|_| is_short);
     let left_out = left_out.map(|left_out| {
         format!("not shown: {left_out}; list_directory with show_hidden true shows what is hidden, and of an ignored folder what is in it")
     });
@@ -428,7 +433,7 @@ fn unreadable(n: u32) -> Option<String> {
     (n > 0).then(|| format!("could not be read and is left out: {n} file(s) or folder(s)"))
 }
 
-fn render_files(files: &FoundFiles, set: Set) -> Rendered {
+fn render_files(files: &FoundFiles, set: ToolSet) -> Rendered {
     let mut body = String::new();
     for path in &files.paths {
         let _ = writeln!(body, "{path}");
@@ -461,7 +466,7 @@ fn render_files(files: &FoundFiles, set: Set) -> Rendered {
     }
 }
 
-fn render_matches(matches: &Matches, set: Set) -> Rendered {
+fn render_matches(matches: &Matches, set: ToolSet) -> Rendered {
     let mut body = String::new();
     for file in &matches.files {
         if file.binary {
@@ -550,14 +555,14 @@ fn render_matches(matches: &Matches, set: Set) -> Rendered {
 
 /// Says what a search skipped, and how to include it.
 fn unsearched(left_out: &LeftOut) -> Option<String> {
-    left_out::words(left_out).map(|left_out| {
+    omissions::summary(left_out).map(|left_out| {
         format!("not looked at: {left_out}; include_ignored true looks at them, too")
     })
 }
 
 /// Returns whether the set lists an argument for a cursor; the small set does not.
-fn tells_of_cursors(set: Set) -> bool {
-    set != Set::Small
+fn tells_of_cursors(set: ToolSet) -> bool {
+    set != ToolSet::Small
 }
 
 fn bracketed(notes: &[String]) -> String {
@@ -570,8 +575,8 @@ fn bracketed(notes: &[String]) -> String {
 
 /// Returns the output of a command, of which the middle may be missing. If the middle is part of
 /// one line that is redrawn, only the line's last state is kept.
-fn shown_in_parts(command: &CommandEnded, printed: &Printed) -> Shown {
-    let Printed { head, tail, .. } = printed;
+fn shown_in_parts(command: &CommandEnded, printed: &CommandOutput) -> ScreenText {
+    let CommandOutput { head, tail, .. } = printed;
     if command.omitted_bytes == 0 {
         return if tail.is_empty() {
             shown(head)
@@ -584,14 +589,14 @@ fn shown_in_parts(command: &CommandEnded, printed: &Printed) -> Shown {
     }
     let (head, tail) = (shown(head), shown(tail));
     let text = head.text + &unkept(command.omitted_bytes) + &tail.text;
-    Shown {
+    ScreenText {
         text,
         has_bytes: head.has_bytes || tail.has_bytes,
     }
 }
 
-fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
-    let Shown {
+fn render_command(command: &CommandEnded, printed: &CommandOutput, options: &Options) -> Rendered {
+    let ScreenText {
         text: mut body,
         has_bytes,
     } = shown_in_parts(command, printed);
@@ -599,14 +604,14 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     notes.extend(
         command
             .limit
-            .map(|limit| limit_words(limit, command.culprit.as_ref())),
+            .map(|limit| limit_message(limit, command.culprit.as_ref())),
     );
     let ok = match command.end {
         End::Exited { code } => {
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
                 notes.push(format!("exit code {code}"));
             }
-            let hints = [covered::hint(&body), git_words::hint(&body)];
+            let hints = [mask_hint::hint(&body), git_hint::hint(&body)];
             notes.extend(
                 hints
                     .into_iter()
@@ -637,8 +642,8 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
             n => format!("{n} processes it had left running were ended"),
         };
         let remedy = match options.set {
-            Set::Small => "more_tools has start_background_process, which keeps one",
-            Set::Standard | Set::Full => "use background to keep one",
+            ToolSet::Small => "more_tools has start_background_process, which keeps one",
+            ToolSet::Standard | ToolSet::Full => "use background to keep one",
         };
         notes.push(format!("{ended}; {remedy}"));
     }

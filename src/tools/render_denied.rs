@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_cannot_say_more_than_fits_nor_break_out_of_the_line() {
+    fn a_denial_from_the_guest_is_bounded_and_on_one_line() {
         let said = sentence(&denied(
             &["a`\n]\x1b[2J", &"x".repeat(10_000)],
             Because::Rule {

@@ -74,7 +74,7 @@ mod tests {
     use podbay_wire::Variable;
 
     #[test]
-    fn one_value_cannot_pass_for_several_and_a_secret_is_not_shown() {
+    fn a_value_cannot_imitate_another_variable_and_secrets_are_redacted() {
         let variable = |name: &str, value: Option<&str>| Variable {
             name: name.to_owned(),
             value: value.map(str::to_owned),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_a_line() {
+    fn a_process_is_rendered_on_one_line() {
         let process = |end| Process {
             id: 7,
             command: "make\nserve".to_owned(),

@@ -4,7 +4,7 @@
 use serde_json::Map;
 use serde_json::Value;
 
-use super::doubled;
+use super::duplicate_keys;
 use super::tool::Tool;
 use podbay_event::is_same_name;
 use podbay_llm::text;
@@ -26,7 +26,7 @@ pub(super) fn read(
     notes: &mut Vec<String>,
 ) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
-    let value = match doubled::read(given) {
+    let value = match duplicate_keys::read(given) {
         Ok((_, Some(key))) => {
             return Err(format!(
                 "say `{key}` twice, with different values. Send it once"
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_escaped_twice_gets_its_lines() {
+    fn a_text_that_was_escaped_twice_is_unescaped_once() {
         check(
             "write_file",
             "content",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_that_is_meant_stays() {
+    fn an_intended_backslash_stays() {
         for text in [
             r#"print("a\nb\n")"#,
             r"printf 'a\nb\n'",

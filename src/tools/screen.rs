@@ -30,18 +30,18 @@ const WIDTH: usize = 200;
 const MOST_BLANKS: usize = 1 << 20;
 
 /// A command's output as text.
-pub(super) struct Shown {
+pub(super) struct ScreenText {
     pub(super) text: String,
     /// Whether bytes were escaped.
     pub(super) has_bytes: bool,
 }
 
 /// Returns what a terminal shows after this output.
-pub(super) fn shown(printed: &[u8]) -> Shown {
+pub(super) fn shown(printed: &[u8]) -> ScreenText {
     let has_bytes = std::str::from_utf8(printed).is_err();
     let text = shown_text(printed);
     if !text.chars().any(is_control) {
-        return Shown {
+        return ScreenText {
             text: text.into_owned(),
             has_bytes,
         };
@@ -56,7 +56,7 @@ pub(super) fn shown(printed: &[u8]) -> Shown {
             screen.line_feed();
         }
     }
-    Shown {
+    ScreenText {
         text: screen.into_text(),
         has_bytes,
     }
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is() {
+    fn plain_text_is_unchanged() {
         for text in [
             "",
             "a",
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_is_drawn_again_the_last_state_is_shown() {
+    fn only_the_last_state_of_a_redrawn_line_is_shown() {
         check(" 10%\r 50%\r100%\ndone\n", "100%\ndone\n");
         check("fetching a\rfetched\x1b[K\n", "fetched\n");
         check("fetching all of it\rdone              \n", "done\n");
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn of_rows_that_are_drawn_again_the_last_state_is_shown() {
+    fn only_the_last_state_of_redrawn_rows_is_shown() {
         check("a: 1\nb: 1\n\x1b[2Aa: 2\nb: 2\n", "a: 2\nb: 2\n");
         check("a\nb\nc\n\x1b[3A\x1b[Jall done\n", "all done\n");
         check(
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_and_other_sequences_are_left_out() {
+    fn colours_and_other_escape_sequences_are_removed() {
         check("\x1b[1;31merror\x1b[0m: no\n", "error: no\n");
         check("\x1b[38;5;9mx\x1b[39m \x1b[38;2;1;2;3my\x1b[m", "x y");
         check(
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_by_its_number() {
+    fn bytes_that_are_not_utf8_are_escaped() {
         let latin = shown(b"caf\xe9\n");
         assert_eq!((latin.text.as_str(), latin.has_bytes), ("caf\\xe9\n", true));
         check("a\0b\x0c\n", "a\\x00b\\x0c\n");
@@ -470,14 +470,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_never_ends_hides_nothing() {
+    fn an_unterminated_escape_sequence_hides_nothing() {
         check("\x1b]0;title\nthe answer\n", "\\x1b]0;title\nthe answer\n");
         check("text\x1b[", "text\\x1b[");
         check("\x1bPq\nx", "\\x1bPq\nx");
     }
 
     #[test]
-    fn what_moves_far_takes_no_more_room_than_it_may() {
+    fn far_cursor_moves_are_bounded() {
         let far = "\x1b[65535C.\x1b[65535B\n".repeat(20_000);
         let text = shown(far.as_bytes()).text;
         assert!(text.len() <= MOST_BLANKS + 20_000 * 2, "{}", text.len());
@@ -488,7 +488,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_control_comes_out_and_nothing_hides_what_follows(printed in "([a-c\r\n\t\u{8}\u{7}\u{1b}\u{9b}é]|\u{1b}\\[[0-9;?]{0,4}[A-Za-z]|\u{1b}[\\]P_]){0,40}") {
+        fn no_control_character_remains_and_nothing_hides_later_text(printed in "([a-c\r\n\t\u{8}\u{7}\u{1b}\u{9b}é]|\u{1b}\\[[0-9;?]{0,4}[A-Za-z]|\u{1b}[\\]P_]){0,40}") {
             let text = shown(format!("{printed}\nSENTINEL\n").as_bytes()).text;
             prop_assert!(!text.chars().any(is_control), "{text:?}");
             prop_assert!(text.contains("SENTINEL"), "{text:?}");

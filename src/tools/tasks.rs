@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use super::each::MOST_TASKS;
+use super::definitions::MOST_TASKS;
 use podbay_policy::Task;
 use podbay_policy::TaskChange;
 use podbay_policy::TaskStatus;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_kept_and_shown_whole() {
+    fn the_task_list_is_always_shown_whole() {
         let mut tasks = Tasks::default();
         let add = |task: &str| TaskChange::Add {
             task: task.to_owned(),

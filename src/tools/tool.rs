@@ -2,7 +2,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Options;
-use super::Set;
+use super::ToolSet;
 use super::schema::Schema;
 use podbay_event::is_same_name;
 use podbay_policy::Action;
@@ -22,7 +22,7 @@ pub struct Tool {
     pub(super) schema: Schema,
     /// Aliases of its arguments, each with the right name.
     pub(super) renamed: &'static [(&'static str, &'static str)],
-    pub(super) smallest_set: Set,
+    pub(super) smallest_set: ToolSet,
     example: &'static str,
     /// What the small set lists: the arguments, and those of them that are required.
     small: Option<(&'static [&'static str], &'static [&'static str])>,
@@ -46,7 +46,7 @@ impl Tool {
             parameters,
             schema,
             renamed: &[],
-            smallest_set: Set::Full,
+            smallest_set: ToolSet::Full,
             example,
             small: None,
             make,
@@ -64,7 +64,7 @@ impl Tool {
     }
 
     /// Sets the smallest set that lists it.
-    pub(super) fn in_sets_from(self, smallest_set: Set) -> Self {
+    pub(super) fn in_sets_from(self, smallest_set: ToolSet) -> Self {
         Self {
             smallest_set,
             ..self

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_never_ends_hides_nothing() {
+    fn an_unterminated_escape_sequence_hides_nothing() {
         check(
             "\x1b]0;title\nthe answer",
             "\\x1b]0;title\nthe answer",

@@ -21,9 +21,9 @@ use podbay::policy::Autonomy;
 use podbay::policy::Mode;
 use podbay::sandbox;
 use podbay::sandbox::link::Link;
+use podbay::tools::FileChangeKind;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
-use podbay::tools::Touched;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::Output;
@@ -105,7 +105,7 @@ async fn calls_are_carried_out_in_both_ways_of_telling_tools() {
                 .iter()
                 .map(|(path, new)| (path.to_text(), *new))
                 .collect::<Vec<_>>(),
-            [("a.txt".to_owned(), Touched::Created)]
+            [("a.txt".to_owned(), FileChangeKind::Created)]
         );
         assert!(
             desk.model.requests()[2]["messages"]

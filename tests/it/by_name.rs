@@ -47,7 +47,7 @@ async fn made(wishes: Wishes, calls: &[(&str, Value)]) -> (Vec<CallStatus>, Desk
 #[tokio::test]
 async fn a_rule_that_denies_is_passed_through_no_link() {
     let tools = || podbay::tools::Options {
-        set: podbay::tools::Set::Full,
+        set: podbay::tools::ToolSet::Full,
         ..podbay::tools::Options::default()
     };
     let deny = [
@@ -96,7 +96,7 @@ async fn a_rule_that_denies_is_passed_through_no_link() {
 #[tokio::test]
 async fn a_rule_that_denies_is_passed_by_no_name_that_looks_alike() {
     let tools = || podbay::tools::Options {
-        set: podbay::tools::Set::Full,
+        set: podbay::tools::ToolSet::Full,
         ..podbay::tools::Options::default()
     };
     let deny = [

@@ -234,7 +234,7 @@ fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
     // From the person's own file it does run there.
     assert_eq!(
         trusted.config.hooks.stop[0].place,
-        podbay::tools::Place::Host
+        podbay::tools::HookPlace::Host
     );
     assert_eq!(load(hooks, "", false).config.hooks.stop.len(), 2);
 }

@@ -15,7 +15,7 @@ use podbay::config;
 use podbay::config::Config;
 use podbay::tools;
 use podbay::tools::Catalogue;
-use podbay::tools::Set;
+use podbay::tools::ToolSet;
 use podbay::wire::frame;
 use podbay::wire::message::ToGuest;
 use podbay::wire::message::ToHost;
@@ -47,10 +47,10 @@ fn the_page_of_tools_is_the_catalogue() {
             .map(|tool| tool.name)
             .collect::<BTreeSet<_>>()
     };
-    let (small, standard) = (names(Set::Small), names(Set::Standard));
+    let (small, standard) = (names(ToolSet::Small), names(ToolSet::Standard));
     page.push_str("\n| tool | set | what a model reads of it | arguments | also known as |\n| --- | --- | --- | --- | --- |\n");
     for tool in Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     })
     .tools()

@@ -482,7 +482,7 @@ async fn one_that_puts_something_else_in_the_place_of_a_file_has_no_tool_follow_
         let wishes = Wishes {
             hooks: self::hooks(&hooks),
             tools: podbay::tools::Options {
-                set: podbay::tools::Set::Full,
+                set: podbay::tools::ToolSet::Full,
                 parallel: 1,
                 ..podbay::tools::Options::default()
             },

@@ -54,13 +54,13 @@ const NAMES: &[(&str, &[&str])] = &[
         &[
             "cli/mod.rs",
             "tools/dispatch.rs",
-            "tools/look.rs",
+            "tools/images.rs",
             "tools/pipeline.rs",
         ],
     ),
     (
         "dispatch_hook(",
-        &["tools/dispatch.rs", "tools/hook/moment.rs"],
+        &["tools/dispatch.rs", "tools/hook/runner.rs"],
     ),
     // What a model is shown of a project before the first task, of which no model chose a word;
     // rules are asked about it all the same.

@@ -82,7 +82,7 @@ async fn a_question_that_needs_no_box_stands_when_the_box_ends() {
         .start()
         .await;
     let tools = podbay::tools::Options {
-        set: podbay::tools::Set::Full,
+        set: podbay::tools::ToolSet::Full,
         ..podbay::tools::Options::default()
     };
     let desk = Desk::new(

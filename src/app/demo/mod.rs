@@ -39,7 +39,7 @@ use podbay_session::Artifacts;
 use podbay_session::Past;
 use podbay_tools::Catalogue;
 use podbay_tools::Pipeline;
-use podbay_tools::Set;
+use podbay_tools::ToolSet;
 use server::Server;
 
 /// What the log of a demonstration calls its project. No folder is called so, hence no session of a
@@ -103,7 +103,7 @@ async fn show(
     let client = Client::new(server.endpoint(), None, options).map_err(Error::Model)?;
     let probed = client.probe(cancel, PROBE).await.map_err(Error::Model)?;
     let mut tools = config.tools.clone();
-    tools.set = Set::Small;
+    tools.set = ToolSet::Small;
     let catalogue = Catalogue::new(&tools);
     let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
     let files = Files::new(&EXAMPLE);

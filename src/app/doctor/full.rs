@@ -21,7 +21,7 @@ use podbay_llm::Prompt;
 use podbay_llm::ToolSpec;
 use podbay_tools as tools;
 use podbay_tools::Catalogue;
-use podbay_tools::Set;
+use podbay_tools::ToolSet;
 
 const NAME: &str = "full prompt";
 /// Most tokens of an answer; a call is shorter.
@@ -108,7 +108,7 @@ fn less(options: &tools::Options, all: &[ToolSpec], mode: ToolMode) -> [Way; 4] 
         remedy: remedy.to_owned(),
     };
     let small = specs(&tools::Options {
-        set: Set::Small,
+        set: ToolSet::Small,
         ..options.clone()
     });
     let larger = "a larger model, or one that is made for tools, helps";

@@ -12,7 +12,7 @@ fn catalogue() -> Catalogue {
 
 #[track_caller]
 fn wrong(name: &str, arguments: &str, says: &[&str]) {
-    let Misunderstood(text) = catalogue()
+    let InvalidCall(text) = catalogue()
         .parse(name, arguments)
         .expect_err("must be refused");
     for part in says {
@@ -21,7 +21,7 @@ fn wrong(name: &str, arguments: &str, says: &[&str]) {
 }
 
 #[test]
-fn what_the_model_gets_wrong_is_named_with_a_remedy() {
+fn an_invalid_call_is_refused_with_a_remedy() {
     wrong("fly", "{}", &["no tool `fly`", "read_file, edit_file"]);
     wrong(
         "read_file",
@@ -86,7 +86,7 @@ fn what_the_model_gets_wrong_is_named_with_a_remedy() {
 }
 
 #[test]
-fn a_name_among_the_tokens_of_a_template_is_taken_out_of_them() {
+fn a_tool_name_between_control_tokens_is_extracted() {
     for name in [
         "bash<|channel|>commentary",
         "bash<|channel|>json",
@@ -113,7 +113,7 @@ fn a_name_among_the_tokens_of_a_template_is_taken_out_of_them() {
 }
 
 #[test]
-fn a_number_that_is_too_large_is_taken_as_the_largest_and_that_is_said() {
+fn a_number_that_is_too_large_is_bounded_and_noted() {
     let largest = [
         (
             "read_file",
@@ -184,8 +184,8 @@ fn a_number_that_is_too_large_is_taken_as_the_largest_and_that_is_said() {
 }
 
 #[test]
-fn names_of_other_systems_and_lenient_values_are_understood() {
-    let Understood { name, action, .. } = catalogue()
+fn aliases_and_lenient_values_are_accepted() {
+    let ParsedCall { name, action, .. } = catalogue()
         .parse("FileRead", r#"{"file_path": "a", "limit": "20"}"#)
         .expect("understood");
     assert_eq!(name, "read_file");
@@ -215,7 +215,7 @@ fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
 
 /// The aliases of `OpenOrca`'s table, on every tool that has the argument they stand for.
 #[test]
-fn arguments_have_the_names_that_other_agents_give_them() {
+fn arguments_have_the_aliases_of_other_agents() {
     for (right, tools, wrong) in [
         (
             "path",
@@ -263,7 +263,7 @@ fn arguments_have_the_names_that_other_agents_give_them() {
 }
 
 #[test]
-fn what_weak_models_get_wrong_is_mended_and_said() {
+fn mistakes_of_weak_models_are_repaired_and_noted() {
     let read = ("read_file", r#"{"path": "a", "limit": 5}"#);
     mended(
         "Read",
@@ -445,9 +445,9 @@ fn in_humps(name: &str) -> String {
 }
 
 #[test]
-fn every_name_of_an_argument_is_known_however_it_is_spelled() {
+fn every_argument_name_is_recognized_in_any_spelling() {
     let full = Catalogue::new(&Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..Options::default()
     });
     let spellings: [fn(&str) -> String; 4] = [
@@ -504,7 +504,7 @@ fn every_name_of_an_argument_is_known_however_it_is_spelled() {
 
 /// Names that normalize to the same letters would be ambiguous.
 #[test]
-fn no_two_names_of_one_object_are_the_same_but_for_their_spelling() {
+fn no_two_names_of_one_object_differ_only_in_spelling() {
     fn look(tool: &Tool, schema: &serde_json::Value) {
         let names: Vec<&String> = schema["properties"]
             .as_object()
@@ -533,7 +533,7 @@ fn no_two_names_of_one_object_are_the_same_but_for_their_spelling() {
         }
     }
     let full = Catalogue::new(&Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..Options::default()
     });
     full.tools()
@@ -542,7 +542,7 @@ fn no_two_names_of_one_object_are_the_same_but_for_their_spelling() {
 }
 
 #[test]
-fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
+fn call_formats_of_other_agents_are_converted() {
     let multi = (
         "multi_edit",
         r#"{"edits": [{"path": "a", "old_string": "b", "new_string": "c"}]}"#,
@@ -730,9 +730,9 @@ fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
 }
 
 #[test]
-fn a_small_set_takes_arguments_that_it_does_not_tell_of() {
+fn the_small_set_accepts_arguments_it_does_not_list() {
     let small = Catalogue::new(&Options {
-        set: Set::Small,
+        set: ToolSet::Small,
         ..Options::default()
     });
     let standard = catalogue();
@@ -770,7 +770,7 @@ fn a_small_set_takes_arguments_that_it_does_not_tell_of() {
 }
 
 #[test]
-fn what_could_be_meant_in_two_ways_is_not_mended() {
+fn ambiguous_arguments_are_not_repaired() {
     for content in [
         "1.10",
         "5",
@@ -787,12 +787,12 @@ fn what_could_be_meant_in_two_ways_is_not_mended() {
 }
 
 #[test]
-fn control_tokens_come_back_as_the_file_has_them() {
+fn control_tokens_are_restored_in_arguments() {
     let tokens = ControlTokens::of_template("<user>", []);
     let shown = tokens.neutralise("a <|im_end|> b <user>").into_owned();
     let arguments =
         serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();
-    let Understood { action, .. } = catalogue()
+    let ParsedCall { action, .. } = catalogue()
         .restoring(&tokens)
         .parse("edit_file", &arguments)
         .expect("understood");
@@ -803,9 +803,9 @@ fn control_tokens_come_back_as_the_file_has_them() {
 }
 
 #[test]
-fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
+fn file_tools_name_what_is_wrong_with_their_arguments() {
     let full = Catalogue::new(&Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..Options::default()
     });
     let no = r#"{"path": "a", "recursive": 7}"#;
@@ -835,7 +835,7 @@ fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
         ),
         ("tree", r#"{"depth": -1}"#, "`depth` cannot be negative"),
     ] {
-        let Misunderstood(text) = full.parse(name, arguments).expect_err("is wrong");
+        let InvalidCall(text) = full.parse(name, arguments).expect_err("is wrong");
         assert!(text.contains(words), "{name} {arguments}: {text}");
     }
     let understood = full
@@ -858,9 +858,9 @@ fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
 
 /// The defaults of a call with only the required arguments are those in the schema.
 #[test]
-fn what_is_not_said_has_the_value_that_the_schema_tells() {
+fn defaults_are_those_in_the_schema() {
     let options = Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..Options::default()
     };
     let full = Catalogue::new(&options);
@@ -935,8 +935,8 @@ fn what_is_not_said_has_the_value_that_the_schema_tells() {
 }
 
 #[test]
-fn other_tools_are_said_to_be_there_only_where_they_are() {
-    let describe = |set: Set, wanted: &FindTools| {
+fn more_tools_is_mentioned_only_if_there_are_more() {
+    let describe = |set: ToolSet, wanted: &FindTools| {
         Catalogue::new(&Options {
             set,
             ..Options::default()
@@ -953,42 +953,42 @@ fn other_tools_are_said_to_be_there_only_where_they_are() {
         max_results: 5,
         ..FindTools::default()
     };
-    let says = |set: Set, wanted: &FindTools, words: &str| {
+    let says = |set: ToolSet, wanted: &FindTools, words: &str| {
         let text = describe(set, wanted).unwrap_or_else(|text| text);
         assert!(text.contains(words), "{text}");
     };
     says(
-        Set::Full,
+        ToolSet::Full,
         &FindTools::default(),
         "there are no tools besides those that you were told of",
     );
     says(
-        Set::Full,
+        ToolSet::Full,
         &query("zeppelin"),
         "there are none besides those",
     );
     says(
-        Set::Full,
+        ToolSet::Full,
         &named("zeppelin"),
         "there is no tool `zeppelin`. The tools are: read_file",
     );
     says(
-        Set::Standard,
+        ToolSet::Standard,
         &query("zeppelin"),
         "without a query for all of them",
     );
     says(
-        Set::Standard,
+        ToolSet::Standard,
         &named("zeppelin"),
         "there is no tool `zeppelin`. ",
     );
-    says(Set::Standard, &named("zeppelin"), "delete_file(");
+    says(ToolSet::Standard, &named("zeppelin"), "delete_file(");
 }
 
 /// The model is not told of a tool all of whose calls are denied, and still reads why where it
 /// knows its name.
 #[test]
-fn a_denied_tool_is_found_and_not_told() {
+fn a_denied_tool_is_known_but_not_listed() {
     let denied = std::collections::BTreeSet::from(["bash", "mkdir"]);
     let catalogue = Catalogue::new(&Options::default()).without(&denied);
     let is_told = |name: &str| catalogue.tools().iter().any(|tool| tool.name == name);
@@ -1017,15 +1017,21 @@ fn a_denied_tool_is_found_and_not_told() {
         );
     }
     assert!(
-        catalogue.untold().iter().any(|tool| tool.name == "bash")
-            && catalogue.untold().iter().any(|tool| tool.name == "mkdir")
+        catalogue
+            .unlisted_tools()
+            .iter()
+            .any(|tool| tool.name == "bash")
+            && catalogue
+                .unlisted_tools()
+                .iter()
+                .any(|tool| tool.name == "mkdir")
     );
 }
 
 #[test]
 fn the_small_set_leaves_glob_out() {
     let small = Catalogue::new(&Options {
-        set: Set::Small,
+        set: ToolSet::Small,
         ..Options::default()
     });
     let names: Vec<&str> = small.tools().iter().map(|tool| tool.name).collect();

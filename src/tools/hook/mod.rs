@@ -7,11 +7,11 @@
 //! and kept up to a bound. A hook before a call can block it; hooks after a call run in the
 //! background.
 
-mod end;
-mod moment;
 mod options;
+mod outcome;
+mod payload;
 mod placeholder;
-mod told;
+mod runner;
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use moment::Held;
 pub use options::BlockOn;
 pub use options::Hook;
 pub use options::HookOptions;
+pub use options::HookPlace;
 pub use options::OnTimeout;
-pub use options::Place;
+pub use runner::HookStop;
 
 use podbay_event::Moment;
 use podbay_event::SessionId;

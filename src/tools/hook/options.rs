@@ -96,7 +96,7 @@ pub struct Hook {
     pub condition: Condition,
     /// `sandbox`, or `host`: the person's own machine, which no project's settings may ask for.
     #[serde(default, rename = "where")]
-    pub place: Place,
+    pub place: HookPlace,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
 }
@@ -126,7 +126,7 @@ impl Default for Condition {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum HookPlace {
     #[default]
     #[serde(alias = "container")]
     Sandbox,
@@ -180,7 +180,7 @@ fn hooks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Hook>, D::Err
                         tool,
                         ..Condition::default()
                     },
-                    place: Place::default(),
+                    place: HookPlace::default(),
                     timeout: None,
                 })
                 .collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tables_and_a_table_of_commands_say_the_same() {
+    fn hooks_parse_from_a_list_or_a_table_of_commands() {
         let list = read(
             "[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'bash' }\n[[pre_tool_use]]\nrun = 'b'\n",
         );
@@ -215,7 +215,7 @@ mod tests {
                 list[1].condition.tool.as_str(),
                 list[1].place
             ),
-            ("bash", "*", Place::Sandbox)
+            ("bash", "*", HookPlace::Sandbox)
         );
         assert_eq!(
             read("[[pre_tool_use]]\nrun = 'a'\nif = { inputContains = 'x' }\n")[0]
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hook_is_said() {
+    fn an_invalid_hook_is_refused_with_the_reason() {
         for (text, says) in [
             ("pre_tool_use = 'a'", "a list of tables with `run`"),
             ("[[pre_tool_use]]\nif = { tool = 'bash' }", "`run`"),

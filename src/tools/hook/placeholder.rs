@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_a_variable_in_quotes_and_never_what_it_holds() {
+    fn a_placeholder_becomes_a_quoted_variable_never_its_value() {
         let expected = r#"log "${PODBAY_TOOL_NAME}" --input="${PODBAY_TOOL_INPUT}" {{other}}"#;
         assert_eq!(
             fill("log {{tool_name}} --input={{tool_input}} {{other}}").as_deref(),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_outside_of_quotes_takes_a_value() {
+    fn a_placeholder_may_be_an_unquoted_word() {
         for run in [
             "echo none \"$(date)\" <<< x",
             "scripts/log {{tool_name}} {{tool_input}}",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn everywhere_else_the_hook_is_refused_and_the_variable_named() {
+    fn a_placeholder_elsewhere_is_refused_and_the_variable_named() {
         for run in [
             "echo \"agent: {{tool_name}} {{tool_input}}\"",
             "echo '{{tool_input}}'",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_misspelt_is_told_when_the_settings_are_read() {
+    fn a_misspelt_placeholder_is_refused_when_the_settings_are_read() {
         for run in [
             "log {{toolname}}",
             "log {{ tool_input }}",

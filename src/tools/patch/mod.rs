@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_the_patch_alone_are_no_text_of_the_file() {
+    fn line_ends_common_to_the_patch_are_ignored() {
         let changed = vec![vec![
             PatchLine::Keep("a".to_owned()),
             PatchLine::Remove("b".to_owned()),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_next_file_end_a_hunk_that_counts_too_many_lines() {
+    fn the_next_files_names_end_a_hunk_with_too_large_counts() {
         let next = "@@ -1 +1 @@\n-c\n+d\n";
         let first = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
         for names in [

@@ -15,7 +15,7 @@ fn ended(end: End, limit: Option<Limit>) -> Output {
 
 #[track_caller]
 fn check(output: &Output, printed: &str, expected: &str, ok: bool) {
-    let printed = Printed {
+    let printed = CommandOutput {
         head: printed.as_bytes().to_vec(),
         tail: Vec::new(),
         meant: Vec::new(),
@@ -26,7 +26,7 @@ fn check(output: &Output, printed: &str, expected: &str, ok: bool) {
 }
 
 #[test]
-fn the_end_of_a_command_is_said_with_the_limit_it_met() {
+fn the_end_of_a_command_names_the_limit_it_met() {
     check(&ended(End::Exited { code: 0 }, None), "hi\n", "hi\n", true);
     check(
         &ended(End::Exited { code: 0 }, None),
@@ -82,7 +82,7 @@ fn the_end_of_a_command_is_said_with_the_limit_it_met() {
 
 /// A redrawn line is shown once, before anything is truncated, and without escape sequences.
 #[test]
-fn what_a_command_printed_is_shown_as_text() {
+fn terminal_output_is_rendered_as_text() {
     let ok = || ended(End::Exited { code: 0 }, None);
     check(
         &ok(),
@@ -110,7 +110,7 @@ fn what_a_command_printed_is_shown_as_text() {
         "(no output)\n[exit code 0]",
         true,
     );
-    let printed = Printed {
+    let printed = CommandOutput {
         head: b"caf\xe9\n".to_vec(),
         tail: Vec::new(),
         meant: Vec::new(),
@@ -121,7 +121,7 @@ fn what_a_command_printed_is_shown_as_text() {
         None,
     );
     assert_eq!(text, format!("caf\\xe9\n[{BYTES}]"));
-    let printed = Printed {
+    let printed = CommandOutput {
         head: b"a\rb".to_vec(),
         tail: b"\x1b[9Ac\rd\n".to_vec(),
         meant: Vec::new(),
@@ -143,7 +143,7 @@ fn what_a_command_printed_is_shown_as_text() {
 }
 
 #[test]
-fn a_result_that_is_empty_or_cut_says_what_was_not_looked_at() {
+fn an_empty_or_truncated_result_says_what_was_skipped() {
     let left_out = || LeftOut {
         hidden_files: 1,
         ignored_folders: 1,
@@ -187,7 +187,7 @@ fn a_result_that_is_empty_or_cut_says_what_was_not_looked_at() {
     };
     let rendered = render(
         &Output::Listing(listing),
-        &Printed::default(),
+        &CommandOutput::default(),
         &Options::default(),
         2000,
     );
@@ -202,7 +202,7 @@ fn a_result_that_is_empty_or_cut_says_what_was_not_looked_at() {
 }
 
 #[test]
-fn lines_are_numbered_and_the_page_says_how_to_go_on() {
+fn lines_are_numbered_and_the_page_names_the_next_offset() {
     let file = FileText {
         path: "a".into(),
         text: "x\r\ny".into(),
@@ -230,7 +230,7 @@ fn lines_are_numbered_and_the_page_says_how_to_go_on() {
 
 /// Advice must not name arguments that the set does not list.
 #[test]
-fn hints_name_nothing_that_the_set_does_not_tell_of() {
+fn hints_name_only_tools_and_arguments_of_the_set() {
     let file = MatchedFile {
         path: "a.rs".into(),
         count: 1,
@@ -267,7 +267,7 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
     let footer = |output: &Output, set| {
         render(
             output,
-            &Printed::default(),
+            &CommandOutput::default(),
             &Options {
                 set,
                 ..Options::default()
@@ -276,7 +276,7 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
         )
         .footer
     };
-    for set in [Set::Standard, Set::Full] {
+    for set in [ToolSet::Standard, ToolSet::Full] {
         assert_eq!(
             footer(&found, set),
             "[read these files with read_file from_cursor \"grep-1\"]"
@@ -288,10 +288,13 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
         assert!(footer(&left, set).contains("use background to keep one"));
     }
     assert_eq!(
-        (footer(&found, Set::Small), footer(&files, Set::Small)),
+        (
+            footer(&found, ToolSet::Small),
+            footer(&files, ToolSet::Small)
+        ),
         (String::new(), String::new())
     );
-    let left = footer(&left, Set::Small);
+    let left = footer(&left, ToolSet::Small);
     assert!(
         left.contains("more_tools has start_background_process, which keeps one")
             && !left.contains("use background"),
@@ -300,7 +303,7 @@ fn hints_name_nothing_that_the_set_does_not_tell_of() {
 }
 
 #[test]
-fn counts_are_shown_even_where_every_file_has_one() {
+fn match_counts_are_shown_even_if_all_are_one() {
     let file = MatchedFile {
         path: "a.rs".into(),
         count: 1,
@@ -329,7 +332,7 @@ fn counts_are_shown_even_where_every_file_has_one() {
 
 /// Files that were not searched may match, so the result must not say that nothing does.
 #[test]
-fn a_search_whose_time_was_over_says_so_and_nothing_more() {
+fn a_search_that_timed_out_does_not_claim_that_nothing_matches() {
     let matches = |files: Vec<MatchedFile>, truncated: bool, timed_out: bool| {
         let n_matches = files.len() as u64;
         let (n_unreadable, n_protected, n_binary, n_too_long, cursor) = (0, 0, 0, 0, None);
@@ -386,7 +389,7 @@ fn a_search_whose_time_was_over_says_so_and_nothing_more() {
 }
 
 #[test]
-fn a_long_result_keeps_its_ends_and_names_the_artifact() {
+fn a_truncated_result_keeps_its_ends_and_names_the_artifact() {
     let body: String = (0..1000).map(|n| format!("line {n}\n")).collect();
     let rendered = Rendered {
         body,
@@ -405,9 +408,9 @@ fn a_long_result_keeps_its_ends_and_names_the_artifact() {
 }
 
 #[test]
-fn of_a_line_that_was_drawn_again_very_often_the_last_state_is_shown() {
+fn the_last_state_of_a_line_is_shown_even_if_the_middle_was_dropped() {
     let body = |head: &str, tail: &str, omitted_bytes, omitted_in_line| {
-        let printed = Printed {
+        let printed = CommandOutput {
             head: head.into(),
             tail: tail.into(),
             meant: Vec::new(),
@@ -443,14 +446,14 @@ fn of_a_line_that_was_drawn_again_very_often_the_last_state_is_shown() {
 }
 
 #[test]
-fn a_cut_result_of_which_only_a_part_was_kept_says_so() {
+fn a_truncated_result_says_what_was_not_kept() {
     let half = |name: &str| {
         (0..500)
             .map(|n| format!("{name} {n}\n"))
             .collect::<String>()
             .into_bytes()
     };
-    let printed = Printed {
+    let printed = CommandOutput {
         head: half("head"),
         tail: half("tail"),
         meant: Vec::new(),
@@ -478,7 +481,7 @@ fn a_cut_result_of_which_only_a_part_was_kept_says_so() {
 }
 
 #[test]
-fn a_page_that_is_too_long_is_cut_at_a_line() {
+fn a_long_page_is_truncated_at_a_line_end() {
     let text: String = (1..=500)
         .map(|n| format!("some text of line {n}\n"))
         .collect();
@@ -500,7 +503,7 @@ fn a_page_that_is_too_long_is_cut_at_a_line() {
             remaining: 0,
             memos: Vec::new(),
         }),
-        &Printed::default(),
+        &CommandOutput::default(),
         &Options::default(),
         1000,
     );
@@ -513,7 +516,7 @@ fn a_page_that_is_too_long_is_cut_at_a_line() {
 }
 
 #[test]
-fn one_of_something_is_one() {
+fn one_is_singular() {
     let written = |bytes| {
         let output = Output::Written(podbay_wire::Written {
             path: "a".into(),
@@ -523,7 +526,13 @@ fn one_of_something_is_one() {
             notes: Vec::new(),
             memos: Vec::new(),
         });
-        render(&output, &Printed::default(), &Options::default(), 1000).body
+        render(
+            &output,
+            &CommandOutput::default(),
+            &Options::default(),
+            1000,
+        )
+        .body
     };
     assert!(
         written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"),

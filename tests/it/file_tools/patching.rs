@@ -24,7 +24,7 @@ use podbay::tools::OnChunk;
 use podbay::tools::Options;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
-use podbay::tools::Set;
+use podbay::tools::ToolSet;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -181,7 +181,7 @@ impl Asker for Nobody {
         Box::pin(std::future::ready(None))
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         false
     }
 }
@@ -200,7 +200,7 @@ impl Project {
     /// Makes a call as a model does, from its words to what it reads.
     pub(super) fn model(&self, tool: &str, arguments: &str) -> Finished {
         let options = Options {
-            set: Set::Full,
+            set: ToolSet::Full,
             ..Options::default()
         };
         let pipeline = Pipeline::new(
@@ -409,7 +409,7 @@ fn a_patch_keeps_modes_and_says_which_it_does_not_set() {
     );
     assert_eq!(
         finished.changed,
-        [("deep/bin".into(), tools::Touched::Deleted)],
+        [("deep/bin".into(), tools::FileChangeKind::Deleted)],
         "{}",
         finished.text
     );

@@ -147,7 +147,7 @@ impl Desk {
         let prompt = prompt
             .with_tokens(&probed.tokens)
             .with_system_folded(folded)
-            .with_untold(&catalogue.untold());
+            .with_untold(&catalogue.unlisted_tools());
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
@@ -399,7 +399,7 @@ impl Asker for Person {
         Box::pin(std::future::ready(Some(answer)))
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         !self.alone
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
 }
 
 async fn project(rules: policy::Options, mode: Mode) -> Hand {
-    let hand = Hand::with(Set::Full, mode, rules, None).await;
+    let hand = Hand::with(ToolSet::Full, mode, rules, None).await;
     hand.run("git", &["init", "-q"]);
     hand.run("git", &["config", "user.name", "ann"]);
     hand.run("git", &["config", "user.email", "ann@example.org"]);
@@ -341,7 +341,7 @@ async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
 #[tokio::test]
 async fn each_class_of_result_is_told_from_the_others() {
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Auto,
         policy::Options {
             deny: vec!["mkdir".to_owned()],
@@ -408,7 +408,7 @@ async fn each_class_of_result_is_told_from_the_others() {
 #[tokio::test]
 async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
     let options = tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         file_timeout: Seconds::new(0),
         ..tools::Options::default()
     };
@@ -424,7 +424,7 @@ async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
     if finished.status == CallStatus::Ok {
         assert_eq!(
             (finished.changed, hand.has("a.txt")),
-            (vec![("a.txt".into(), Touched::Deleted)], false),
+            (vec![("a.txt".into(), FileChangeKind::Deleted)], false),
             "{}",
             finished.text
         );
@@ -458,7 +458,7 @@ async fn a_file_tool_over_its_time_is_told_as_done_or_as_stopped() {
 #[tokio::test]
 async fn every_schema_is_valid_and_every_description_short() {
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let mut known = std::collections::BTreeSet::new();
@@ -504,7 +504,7 @@ async fn every_schema_is_valid_and_every_description_short() {
 async fn bad_arguments_are_refused_by_every_tool_before_anything_happens() {
     let hand = Hand::new().await;
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let before = tree(hand.guest.workspace.path());
@@ -759,7 +759,7 @@ async fn arguments_that_contradict_each_other_are_refused_by_name() {
 async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
     let hand = Hand::new().await;
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     for (tool, aliases, arguments) in [
@@ -863,7 +863,7 @@ async fn every_tool_has_the_names_and_arguments_that_others_have_for_it() {
 async fn a_word_that_is_none_of_those_there_are_is_refused_with_all_of_them() {
     let hand = Hand::new().await;
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let mut n_tried = 0;
@@ -904,7 +904,7 @@ async fn odd_paths_are_refused_or_taken_for_what_they_are() {
     nix::unistd::mkfifo(&hand.guest.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     let _socket = std::os::unix::net::UnixListener::bind(hand.guest.path("socket")).expect("bound");
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     for (tool, good) in one_of_each() {

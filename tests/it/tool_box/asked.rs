@@ -12,7 +12,7 @@ async fn shown(tool: &str, arguments: Value) -> String {
         ask: vec!["bash".to_owned()],
         ..policy::Options::default()
     };
-    let hand = Hand::with(Set::Full, Mode::Ask, rules, Some("nothing")).await;
+    let hand = Hand::with(ToolSet::Full, Mode::Ask, rules, Some("nothing")).await;
     let finished = hand.call(tool, arguments).await;
     assert_eq!(finished.status, CallStatus::Denied, "{}", finished.text);
     let asked = hand
@@ -142,7 +142,7 @@ async fn what_is_mended_is_shown_mended() {
 #[tokio::test]
 async fn the_time_that_a_person_thinks_is_not_that_of_the_call() {
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Ask,
         policy::Options::default(),
         Some("slow"),

@@ -436,7 +436,7 @@ async fn nothing_that_a_repository_names_is_run() {
 #[tokio::test]
 async fn a_difference_leaves_out_what_is_protected_by_its_name_until_it_is_asked_for() {
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Auto,
         policy::Options {
             allow: vec!["git_diff(.env)".to_owned()],
@@ -485,7 +485,7 @@ async fn a_difference_leaves_out_what_is_protected_by_its_name_until_it_is_asked
     .await;
     // A rule about a folder speaks of whatever would show it.
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Auto,
         policy::Options {
             deny: vec!["git_diff(sub/**)".to_owned()],
@@ -806,7 +806,7 @@ async fn a_stash_is_applied_popped_and_dropped_by_its_number() {
         allow: vec!["git_stash".to_owned()],
         ..policy::Options::default()
     };
-    let hand = repository_of(Hand::with(Set::Full, Mode::Auto, allow, None).await);
+    let hand = repository_of(Hand::with(ToolSet::Full, Mode::Auto, allow, None).await);
     hand.run("git", &["config", "user.name", "ann"]);
     hand.run("git", &["config", "user.email", "ann@example.org"]);
     std::fs::remove_file(hand.guest.path("new.txt")).expect("removed");

@@ -28,13 +28,13 @@ use podbay::policy::Policy;
 use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
+use podbay::tools::FileChangeKind;
 use podbay::tools::Finished;
 use podbay::tools::KeptLines;
 use podbay::tools::Later;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
-use podbay::tools::Set;
-use podbay::tools::Touched;
+use podbay::tools::ToolSet;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -54,10 +54,10 @@ struct Hand {
 
 impl Hand {
     async fn new() -> Self {
-        Self::with(Set::Full, Mode::Auto, policy::Options::default(), None).await
+        Self::with(ToolSet::Full, Mode::Auto, policy::Options::default(), None).await
     }
 
-    async fn with(set: Set, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
+    async fn with(set: ToolSet, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
         Self::over(
             TestGuest::start().await,
             tools::Options {
@@ -87,7 +87,7 @@ impl Hand {
             .map(|line| serde_json::from_str(line).expect("reads"))
             .collect();
         let options = tools::Options {
-            set: Set::Full,
+            set: ToolSet::Full,
             ..tools::Options::default()
         };
         let next = Self::over(
@@ -317,7 +317,7 @@ impl Asker for Person {
         })
     }
 
-    fn is_somebody_there(&self) -> bool {
+    fn can_answer(&self) -> bool {
         self.answer.is_some()
     }
 }

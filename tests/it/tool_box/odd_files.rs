@@ -215,7 +215,7 @@ const PATHS: [&str; 8] = [
 #[test]
 fn each_argument_that_names_a_path_is_in_the_table() {
     let catalogue = Catalogue::new(&tools::Options {
-        set: Set::Full,
+        set: ToolSet::Full,
         ..tools::Options::default()
     });
     let mut missing = Vec::new();

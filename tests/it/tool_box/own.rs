@@ -134,7 +134,7 @@ async fn where_nobody_is_there_a_question_is_not_waited_for() {
 #[tokio::test]
 async fn a_person_answers_and_a_cancelled_question_is_withdrawn() {
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Deny,
         policy::Options::default(),
         Some("the blue one"),
@@ -151,7 +151,7 @@ async fn a_person_answers_and_a_cancelled_question_is_withdrawn() {
             .any(|kind| matches!(kind, Kind::QuestionAsked { .. }))
     );
     let hand = Hand::with(
-        Set::Full,
+        ToolSet::Full,
         Mode::Auto,
         policy::Options::default(),
         Some("wait"),
@@ -254,7 +254,13 @@ async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_pers
         json!({"section": "A", "content": "b", "beside": true}),
     );
     for name in podbay::wire::OTHER_INSTRUCTIONS {
-        let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), Some("no")).await;
+        let hand = Hand::with(
+            ToolSet::Full,
+            Mode::Ask,
+            policy::Options::default(),
+            Some("no"),
+        )
+        .await;
         hand.put(name, "Be brief.\n");
         let text = hand
             .fails("update_config", plain.clone(), CallStatus::Failed)
@@ -297,7 +303,7 @@ async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_pers
         allow: vec!["update_config".to_owned()],
         ..policy::Options::default()
     };
-    let hand = Hand::with(Set::Full, Mode::Auto, allow, None).await;
+    let hand = Hand::with(ToolSet::Full, Mode::Auto, allow, None).await;
     hand.put("AGENTS.md", "Be brief.\n");
     hand.ok("update_config", beside).await;
     hand.ok("update_config", json!({"section": "B", "content": "c"}))
@@ -316,7 +322,7 @@ async fn a_file_of_instructions_that_is_in_use_gets_none_beside_it_unless_a_pers
 
 #[tokio::test]
 async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question() {
-    let hand = Hand::with(Set::Full, Mode::Ask, policy::Options::default(), None).await;
+    let hand = Hand::with(ToolSet::Full, Mode::Ask, policy::Options::default(), None).await;
     let text = hand
         .ok(
             "update_config",
@@ -405,7 +411,7 @@ async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question
         text.contains("is a symbolic link") && hand.text(".env") == "KEY=1\n",
         "{text}"
     );
-    let silent = Hand::with(Set::Full, Mode::Deny, policy::Options::default(), None).await;
+    let silent = Hand::with(ToolSet::Full, Mode::Deny, policy::Options::default(), None).await;
     silent
         .fails(
             "update_config",
@@ -418,7 +424,7 @@ async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question
 
 #[tokio::test]
 async fn rarely_used_tools_are_found_explained_and_called() {
-    let hand = Hand::with(Set::Small, Mode::Auto, policy::Options::default(), None).await;
+    let hand = Hand::with(ToolSet::Small, Mode::Auto, policy::Options::default(), None).await;
     let all = hand.ok("more_tools", none()).await;
     for tool in [
         "mkdir(path): Make a folder",
@@ -566,14 +572,14 @@ async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it
             wrapped("bash", json!({"command": "sleep 9", "background": true})),
         ),
     ] {
-        let hand = Hand::with(Set::Standard, Mode::Auto, deny(rule), None).await;
+        let hand = Hand::with(ToolSet::Standard, Mode::Auto, deny(rule), None).await;
         let text = hand.fails("more_tools", call, CallStatus::Denied).await;
         assert!(
             text.contains(&format!("the rule `{rule}` denies it")) && hand.reached().is_empty(),
             "{text}"
         );
     }
-    let hand = Hand::with(Set::Small, Mode::Auto, policy::Options::default(), None).await;
+    let hand = Hand::with(ToolSet::Small, Mode::Auto, policy::Options::default(), None).await;
     hand.fails(
         "more_tools",
         wrapped("write_file", json!({"path": ".env", "content": "x"})),
@@ -593,7 +599,7 @@ async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it
         Some(("mkdir".to_owned(), r#"{"path":"a"}"#.to_owned()))
     );
     // A rule for the tool itself speaks of looking for tools, and of no call.
-    let hand = Hand::with(Set::Small, Mode::Auto, deny("more_tools"), None).await;
+    let hand = Hand::with(ToolSet::Small, Mode::Auto, deny("more_tools"), None).await;
     hand.fails("more_tools", none(), CallStatus::Denied).await;
     // What one rule allows in the background it does not allow before it.
     let (allow, ask) = (
@@ -605,7 +611,7 @@ async fn a_call_through_more_tools_is_judged_recorded_and_refused_as_the_call_it
         ask,
         ..policy::Options::default()
     };
-    let hand = Hand::with(Set::Full, Mode::Ask, allow, None).await;
+    let hand = Hand::with(ToolSet::Full, Mode::Ask, allow, None).await;
     hand.fails("bash", json!({"command": "touch a"}), CallStatus::Denied)
         .await;
     hand.call("start_background_process", json!({"command": "touch b"}))
@@ -653,9 +659,13 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
         names.sort_unstable();
         names
     };
-    assert_eq!(sorted(names(Set::Small)), sorted(small.to_vec()));
-    assert_eq!(sorted(names(Set::Standard)), sorted(standard));
-    assert!(names(Set::Full).len() == 34, "{:?}", names(Set::Full));
+    assert_eq!(sorted(names(ToolSet::Small)), sorted(small.to_vec()));
+    assert_eq!(sorted(names(ToolSet::Standard)), sorted(standard));
+    assert!(
+        names(ToolSet::Full).len() == 34,
+        "{:?}",
+        names(ToolSet::Full)
+    );
     // Four characters are about a token.
     let size = |set| {
         let catalogue = Catalogue::new(&tools::Options {
@@ -668,9 +678,9 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
         catalogue.tools().iter().map(told).sum::<usize>() / 4
     };
     assert!(
-        size(Set::Small) < 700 && size(Set::Standard) < 1800,
+        size(ToolSet::Small) < 700 && size(ToolSet::Standard) < 1800,
         "{} {}",
-        size(Set::Small),
-        size(Set::Standard)
+        size(ToolSet::Small),
+        size(ToolSet::Standard)
     );
 }
