@@ -318,7 +318,7 @@ impl Policy {
             .is_some_and(|exact| self.refused.contains(exact))
         {
             return Verdict::Deny {
-                reason: "the person said no to exactly this for the whole session".to_owned(),
+                reason: "the user said no to exactly this for the whole session".to_owned(),
                 capabilities,
             };
         }

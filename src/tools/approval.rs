@@ -46,7 +46,7 @@ impl NotApproved {
     pub(super) fn words(self) -> String {
         match self {
             Self::Denied(reason) => reason,
-            Self::Withdrawn => "what was under way was cancelled".to_owned(),
+            Self::Withdrawn => "the call was cancelled".to_owned(),
             Self::BoxEnded(problem) => problem,
         }
     }
@@ -110,7 +110,7 @@ impl Pipeline {
             Verdict::Ask(question) => {
                 let (outcome, quit) = self.ask(call, name, question, cancel).await;
                 match &outcome {
-                    Ok(_) => decided(Decision::Allow, "a person allowed it"),
+                    Ok(_) => decided(Decision::Allow, "the user allowed it"),
                     Err(NotApproved::Denied(reason)) => decided(Decision::Deny, reason),
                     Err(NotApproved::Withdrawn | NotApproved::BoxEnded(_)) => {}
                 }
@@ -143,7 +143,7 @@ impl Pipeline {
                 .map(|rule| format!(", as the rule `{rule}` says"))
                 .unwrap_or_default();
             let reason =
-                format!("it needs a person's permission{what}{by}, and nobody is there to give it");
+                format!("it needs the user's permission{what}{by}, and no user can give it");
             return (Err(NotApproved::Denied(reason)), false);
         }
         let capabilities = question.capabilities.clone();
@@ -202,8 +202,8 @@ impl Pipeline {
         );
         let no = || {
             NotApproved::Denied(reason.map_or_else(
-                || "the person said no".to_owned(),
-                |reason| format!("the person said no: {reason}"),
+                || "the user said no".to_owned(),
+                |reason| format!("the user said no: {reason}"),
             ))
         };
         (
@@ -229,7 +229,7 @@ impl Pipeline {
         let answer = match kept {
             Ok(()) => answer,
             Err(problem) => {
-                let message = format!("the answer holds for this session alone: {problem}");
+                let message = format!("the answer is valid for this session only: {problem}");
                 (self.sink)(Kind::Warning { message }.into());
                 Answer::AllowSession
             }

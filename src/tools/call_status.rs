@@ -28,9 +28,9 @@ pub(super) fn failed(output: Option<&Output>, is_cancelled: bool) -> CallStatus 
 /// Returns advice for the model, where the result alone does not say how to continue.
 pub(super) fn hint(status: CallStatus, tool: &str, set: ToolSet) -> Option<&'static str> {
     match status {
-        CallStatus::Conflict => Some(
-            "the file is no longer as you read it: read it again, then make the change to what stands there now",
-        ),
+        CallStatus::Conflict => {
+            Some("the file has changed since you read it: read it again, then make the change")
+        }
         CallStatus::TimedOut => Some(match (tool, set) {
             // Advice names only arguments that the set lists.
             ("bash", ToolSet::Small) => "to go on, ask for more time, or do less at once",

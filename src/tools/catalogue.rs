@@ -326,10 +326,8 @@ impl Catalogue {
             .collect();
         if found.is_empty() {
             let nothing = match (words.is_empty(), self.others.is_empty()) {
-                (true, _) => "there are no tools besides those that you were told of",
-                (false, true) => {
-                    "no tool is about that; there are none besides those that you were told of"
-                }
+                (true, _) => "there are no other tools than those you have",
+                (false, true) => "no tool is about that; there are no others than those you have",
                 (false, false) => {
                     "no tool is about that; ask with other words, or without a query for all of them"
                 }

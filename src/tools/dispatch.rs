@@ -288,7 +288,7 @@ pub(super) async fn dispatch_peek(
                 .map(|output| output.apart().0)
         }
         Action::Host(_) => Ok(Output::Fault(Fault::NotStarted {
-            problem: "there is nothing to look at on the host".to_owned(),
+            problem: "this call does not run in the sandbox".to_owned(),
         })),
     }
 }
@@ -311,7 +311,7 @@ pub(super) async fn dispatch_hook(
             .run_hook(hook, Box::new(|stream, bytes| tell(stream, bytes)), cancel)
             .await),
         Action::Box(_) | Action::Host(_) => Ok(Output::Fault(Fault::NotStarted {
-            problem: "it is no hook".to_owned(),
+            problem: "it is not a hook".to_owned(),
         })),
     }
 }

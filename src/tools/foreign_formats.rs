@@ -269,7 +269,7 @@ fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
     };
     let [Value::Object(only)] = asked.as_slice() else {
         return Err(format!(
-            "`questions` has {}, and a person is asked one at a time: give one, as `question` and `options`",
+            "`questions` has {}, and the user is asked one at a time: give one, as `question` and `options`",
             asked.len()
         ));
     };

@@ -22,7 +22,7 @@ use podbay_wire::message::Stream;
 use podbay_wire::n_bytes;
 
 /// The answer for the model where no user can answer.
-const NOBODY: &str = "Nobody is there to answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
+const NOBODY: &str = "No user can answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
 
 /// What is needed to execute calls on the host.
 pub(super) struct Host<'a> {
@@ -85,12 +85,12 @@ impl Host<'_> {
         }
         say_asked();
         let answer = tokio::select! {
-            () = cancel.cancelled() => return Rendered::said(Err("cancelled before it was answered".to_owned())),
+            () = cancel.cancelled() => return Rendered::said(Err("cancelled before the user answered".to_owned())),
             answer = self.asker.question(question, options) => answer,
         };
         Rendered::said(Ok(answer.map_or_else(
             || NOBODY.to_owned(),
-            |answer| format!("The person answers: {answer}"),
+            |answer| format!("The user answers: {answer}"),
         )))
     }
 
@@ -99,7 +99,7 @@ impl Host<'_> {
         match self.services.read_artifact(id, offset, limit) {
             Ok(KeptLines { text, bytes, .. }) if text.is_empty() && bytes > 0 => {
                 let problem = format!(
-                    "line {offset} is behind the end; the {} that were kept have fewer lines",
+                    "line {offset} is after the end; the artifact ({}) has fewer lines",
                     n_bytes(bytes)
                 );
                 Output::Fault(Fault::Invalid {

@@ -116,7 +116,7 @@ impl Pipeline {
             Output::Fault(_) | Output::Image(_) if !sees => ImageError::Blind,
             _ if !sees => ImageError::Absent,
             Output::Fault(fault) => ImageError::Fault(for_person(&fault)),
-            _ => ImageError::Fault("it is no image that a model reads".to_owned()),
+            _ => ImageError::Fault("it is not an image that a model can read".to_owned()),
         })
     }
 }
@@ -125,12 +125,12 @@ impl Pipeline {
 fn for_person(fault: &Fault) -> String {
     match fault {
         Fault::TooLarge { bytes, limit, .. } => {
-            format!("it has {bytes} bytes, and an image that is shown has at most {limit}")
+            format!("it has {bytes} bytes, and the limit for images is {limit}")
         }
         Fault::Protected { name, .. } => {
             format!("it leads to {name}, which is protected by its name")
         }
-        Fault::Binary { kind, .. } => format!("it is no image that a model reads but a {kind}"),
+        Fault::Binary { kind, .. } => format!("it is a {kind}, not an image that a model can read"),
         Fault::NotRegular { kind, .. } => format!("it is not a regular file but a {kind}"),
         Fault::PermissionDenied { .. } => "permission denied".to_owned(),
         fault => fault.to_string(),

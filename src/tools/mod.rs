@@ -101,7 +101,7 @@ pub trait Services: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> Later<'a, Output> {
         let _unused = (hook, on_chunk, cancel);
-        let problem = "nothing runs on the host here".to_owned();
+        let problem = "hooks cannot run on the host here".to_owned();
         Box::pin(std::future::ready(Output::Fault(Fault::NotStarted {
             problem,
         })))
@@ -116,7 +116,7 @@ pub trait Services: Send + Sync {
     /// not stored.
     fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!(
-            "no answer is kept here, and so this one is not: {}",
+            "cannot store the answer `{}`: answers are not stored here",
             exact.words()
         ))
     }
@@ -124,7 +124,7 @@ pub trait Services: Send + Sync {
     /// Removes a stored answer; the error says why it stays.
     fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!(
-            "no answer is kept here, and so none can be taken back: {}",
+            "cannot remove the answer `{}`: answers are not stored here",
             exact.words()
         ))
     }

@@ -280,7 +280,7 @@ impl Pipeline {
             Err(NotApproved::Withdrawn) => return Ok(self.leave_out(call)),
             Err(NotApproved::BoxEnded(problem)) => {
                 let text = format!(
-                    "The sandbox ended while the person was asked about this call: {problem}. The call was not carried out; repeat it if it \
+                    "The sandbox ended while the user was asked about this call: {problem}. The call was not executed; repeat it if it \
                      is still what you want."
                 );
                 return Ok(self.finish(underway, CallEnd::new(CallStatus::Failed, text)));
@@ -357,7 +357,9 @@ impl Pipeline {
                 // A file that was deleted meanwhile was not replaced.
                 let is_replaced = matches!(&output, Output::Written(written) if !written.created);
                 for path in over_part.iter().filter(|_| is_replaced) {
-                    rendered.note(&format!("of what stood in {path} before, you had been shown only a part; all of it is replaced"));
+                    rendered.note(&format!(
+                        "you had been shown only a part of {path}; all of it was replaced"
+                    ));
                 }
                 (rendered, Some(output), seen)
             }
@@ -444,7 +446,7 @@ impl Pipeline {
 
     /// Records that a hook blocks a call; returns the reason for the model.
     pub(super) fn record_block(&self, call: &ToolCall, name: &str, reason: &str) -> String {
-        let reason = format!("a hook of the person's holds it back: {reason}");
+        let reason = format!("a hook of the user blocks it: {reason}");
         let (call, name) = (call.id.clone(), name.to_owned());
         (self.sink)(
             Kind::CallDecided {
@@ -460,7 +462,7 @@ impl Pipeline {
 
     /// Ends a call that was cancelled before it started.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
-        let text = "not carried out: what was under way was cancelled".to_owned();
+        let text = "not executed: the call was cancelled".to_owned();
         let underway = CallInProgress {
             call,
             name: &call.name,
@@ -620,6 +622,6 @@ impl CallEnd {
 /// Returns the text for the model about a call that was denied.
 fn denied(reason: &str) -> String {
     format!(
-        "Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need."
+        "Denied: {reason}. It was not executed. Do not try to get around this; go on without it, or say what you need."
     )
 }

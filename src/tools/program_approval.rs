@@ -83,19 +83,19 @@ impl<'call> ProgramAsker<'call> {
     pub(super) fn for_model(&self) -> Option<String> {
         let answers = self.answers();
         if answers.no_user {
-            return Some("no_user is there to be asked".to_owned());
+            return Some("no user can be asked".to_owned());
         }
         // Notes are single lines.
         let reasons = answers.reasons.join("; ").replace(['\r', '\n'], " ");
-        (!reasons.is_empty()).then(|| format!("the person said no: {reasons}"))
+        (!reasons.is_empty()).then(|| format!("the user said no: {reasons}"))
     }
 
     /// Returns the addition to a denial that was made because no user could answer.
     pub(super) fn why_nobody(&self, because: &Because) -> &'static str {
         match because {
-            Because::Refused { .. } if self.answers().no_user => "; no_user is there to give it",
+            Because::Refused { .. } if self.answers().no_user => "; no user can give it",
             Because::Write { .. } if self.answers().no_user => {
-                "; no_user is there to be asked, and mode auto asks no_user (`--mode auto`)"
+                "; no user can be asked, since mode auto never asks (`--mode auto`)"
             }
             _ => "",
         }
@@ -222,11 +222,13 @@ fn means(write: Option<&AskedWrite>) -> &'static str {
     match write {
         Some(AskedWrite {
             protected: true, ..
-        }) => "yes allows this one write; the next one of a protected name is asked about",
-        Some(_) => {
-            "yes lets the command go on, and it writes without further questions, but for protected names"
+        }) => {
+            "yes allows this one write; you are asked again for the next write to a protected name"
         }
-        None => "yes lets this program run, each time that this command starts it so",
+        Some(_) => {
+            "yes lets the command continue and write without further questions, except to protected names"
+        }
+        None => "yes lets this command run this program with these arguments",
     }
 }
 

@@ -638,8 +638,8 @@ fn render_command(command: &CommandEnded, printed: &CommandOutput, options: &Opt
     };
     if command.n_survivors > 0 {
         let ended = match command.n_survivors {
-            1 => "a process it had left running was ended".to_owned(),
-            n => format!("{n} processes it had left running were ended"),
+            1 => "a process it had left running was killed".to_owned(),
+            n => format!("{n} processes it had left running were killed"),
         };
         let remedy = match options.set {
             ToolSet::Small => "more_tools has start_background_process, which keeps one",

@@ -24,8 +24,8 @@ pub(super) fn sentence(denied: &Denied) -> String {
     };
     let what = match &denied.because {
         Because::Write { .. } if denied.killed => "was ended",
-        Because::Write { .. } => "was refused a write",
-        _ if denied.killed => "was ended before it began",
+        Because::Write { .. } => "was denied a write",
+        _ if denied.killed => "was killed before it started",
         _ => "was not run",
     };
     let why = match &denied.because {
@@ -44,19 +44,17 @@ pub(super) fn sentence(denied: &Denied) -> String {
             )
         }
         Because::Refused { rule } => format!(
-            "the rule `{}` wants a person's word for it, and that was not given",
+            "the rule `{}` requires the user's permission, which was not given",
             bounded(rule, MOST).0
         ),
         Because::Write { path } => {
             format!(
-                "it was about to change {}, and nobody allowed that",
+                "it was about to change {}, which the user did not allow",
                 bounded(&path.to_text(), MOST).0
             )
         }
-        Because::Unnamed => {
-            "it lies in no file that has a name, so that no rule can know it".to_owned()
-        }
-        Because::Changed => "its arguments were others than those that were allowed".to_owned(),
+        Because::Unnamed => "its file has no name, so no rule can match it".to_owned(),
+        Because::Changed => "its arguments differ from those that were allowed".to_owned(),
     };
     format!("`{}{more}` {what}{times}: {why}", program.replace('`', "'"))
 }
@@ -106,9 +104,9 @@ mod tests {
         };
         assert_eq!(
             sentence(&killed),
-            "`git push` was ended before it began (3 times): the rule `bash(git push*)` denies it"
+            "`git push` was killed before it started (3 times): the rule `bash(git push*)` denies it"
         );
-        assert!(sentence(&denied(&["x"], Because::Unnamed)).contains("no file that has a name"));
+        assert!(sentence(&denied(&["x"], Because::Unnamed)).contains("its file has no name"));
         assert_eq!(
             sentence(&denied(
                 &["make"],
@@ -116,7 +114,7 @@ mod tests {
                     path: "build/x.o".into()
                 }
             )),
-            "`make` was refused a write: it was about to change build/x.o, and nobody allowed that"
+            "`make` was denied a write: it was about to change build/x.o, which the user did not allow"
         );
     }
 

@@ -15,7 +15,7 @@ pub(super) fn render_environment(environment: &Environment) -> String {
     for variable in &environment.variables {
         // A newline in a value must not look like another variable.
         let value = variable.value.as_ref().map_or_else(
-            || "*** (looks like a secret and is not shown)".to_owned(),
+            || "*** (redacted: it looks like a secret)".to_owned(),
             |value| value.replace('\n', "\\n"),
         );
         let _ = writeln!(text, "{}={value}", variable.name);
@@ -84,7 +84,7 @@ mod tests {
         };
         assert_eq!(
             render_environment(&environment),
-            "A=1\\nB=2\nAPI_KEY=*** (looks like a secret and is not shown)"
+            "A=1\\nB=2\nAPI_KEY=*** (redacted: it looks like a secret)"
         );
         assert_eq!(
             render_environment(&Environment {

@@ -682,7 +682,7 @@ async fn a_person_is_asked_and_the_answer_holds() {
         "what was allowed for the session is not asked again"
     );
     assert!(
-        desk.results(1)[1].contains("the person said no"),
+        desk.results(1)[1].contains("the user said no"),
         "{:?}",
         desk.results(1)
     );
@@ -714,7 +714,7 @@ async fn a_no_with_a_reason_is_told_to_the_model_and_one_for_the_session_is_not_
     assert_eq!(statuses(&desk), [CallStatus::Denied; 3]);
     assert!(
         desk.results(1)[0]
-            .starts_with("Denied: the person said no: name it a.txt. It was not carried out."),
+            .starts_with("Denied: the user said no: name it a.txt. It was not executed."),
         "{:?}",
         desk.results(1)
     );
@@ -820,7 +820,9 @@ async fn a_conflict_and_a_time_that_is_over_are_told_from_other_failures() {
         "{}",
         results[2]
     );
-    assert!(results[4].ends_with("[the file is no longer as you read it: read it again, then make the change to what stands there now]"));
+    assert!(results[4].ends_with(
+        "[the file has changed since you read it: read it again, then make the change]"
+    ));
     assert!(
         results[5].starts_with("begun\n[killed: it ran longer than the limit of 1 s")
             && results[5].contains("ask for more time")

@@ -250,13 +250,13 @@ async fn a_refused_write_is_a_denial_like_one_that_comes_before_a_call() {
     assert_eq!(
         denials(&desk),
         [
-            "`make test` was refused a write: it was about to change build/x.o, and nobody allowed that"
+            "`make test` was denied a write: it was about to change build/x.o, which the user did not allow"
         ]
     );
     let told = desk.results(1).concat();
     assert!(
         told.contains("about to change build/x.o")
-            && told.contains("[the person said no: not there]"),
+            && told.contains("[the user said no: not there]"),
         "{told}"
     );
     assert_eq!(outcome.denied, ["bash {\"command\":\"make test\"}"]);
@@ -280,14 +280,12 @@ async fn where_nobody_is_there_a_write_is_refused_at_once_and_that_is_told() {
     let told = denials(&desk).concat();
     assert!(
         told.contains("build/x.o")
-            && told.contains("nobody is there to be asked")
+            && told.contains("no user can be asked")
             && told.contains("`--mode auto`"),
         "{told}"
     );
     assert!(
-        desk.results(1)
-            .concat()
-            .contains("nobody is there to be asked"),
+        desk.results(1).concat().contains("no user can be asked"),
         "{:?}",
         desk.results(1)
     );

@@ -105,10 +105,10 @@ async fn why_a_call_was_allowed_or_denied_stands_in_the_log_and_among_all_events
         ("allow", "mode ask allows it"),
         ("allow", "the rule `write_file(src/**)` allows it"),
         ("allow", "a rule for each command allows it"),
-        ("allow", "a person allowed it"),
-        ("allow", "a person allowed it"),
+        ("allow", "the user allowed it"),
+        ("allow", "the user allowed it"),
         ("allow", "the person allowed exactly this for this session"),
-        ("deny", "the person said no"),
+        ("deny", "the user said no"),
         ("deny", "the rule `delete_file` denies it"),
     ];
     check(&desk.events(), &expected);

@@ -86,7 +86,7 @@ async fn a_hook_before_a_call_holds_it_back_and_says_why() {
         )
     );
     assert!(
-        desk.results(1)[0].contains("a hook of the person's holds it back: not in src"),
+        desk.results(1)[0].contains("a hook of the user blocks it: not in src"),
         "{}",
         desk.results(1)[0]
     );
@@ -349,7 +349,7 @@ async fn the_end_of_a_session_waits_for_all_hooks_as_long_as_for_one() {
         .filter(|outcome| **outcome == HookOutcome::Cancelled)
         .count();
     assert!(n_cancelled >= 3, "{:?}", outcomes(&desk));
-    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("does not wait longer for hooks"));
+    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("post_tool_use hooks took too long"));
     assert!(desk.kinds().iter().any(says));
 }
 
@@ -593,7 +593,7 @@ async fn hooks_are_told_before_a_summary_is_made_and_hold_nothing_up() {
         "before, not after"
     );
     at(
-        &|kind| matches!(kind, Kind::Warning { message } if message.contains("(pre_compact) failed, which holds nothing back")),
+        &|kind| matches!(kind, Kind::Warning { message } if message.contains("(pre_compact) failed, which blocks nothing")),
     );
     // And where the window gets full by itself.
     let model = ScriptedModel::new()

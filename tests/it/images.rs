@@ -296,7 +296,10 @@ async fn an_image_that_the_person_names_is_part_of_their_message() {
 #[tokio::test]
 async fn an_image_that_cannot_be_shown_is_refused_before_anything_is_said() {
     let cases = [
-        ("what is @text.png?", "it is no image that a model reads"),
+        (
+            "what is @text.png?",
+            "it is not an image that a model can read",
+        ),
         (
             "what is @large.png?",
             "`@large.png` cannot be shown: it has 4194346 bytes, and an image that is shown has at most 4194304",
@@ -528,7 +531,7 @@ async fn a_hook_may_hold_back_what_would_be_shown_and_a_person_who_quits_says_no
     assert!(
         warnings(&desk)
             .concat()
-            .contains("a hook of the person's holds it back: not that one"),
+            .contains("a hook of the user blocks it: not that one"),
         "{:?}",
         warnings(&desk)
     );

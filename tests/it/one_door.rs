@@ -380,9 +380,7 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
     let held = run("touch later").await;
     assert!(
         held.status == CallStatus::Denied
-            && held
-                .text
-                .contains("a hook of the person's holds it back: not now"),
+            && held.text.contains("a hook of the user blocks it: not now"),
         "{}",
         held.text
     );

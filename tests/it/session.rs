@@ -975,7 +975,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
         call: "d".into(),
         name: "write_file".into(),
         decision: podbay::event::Decision::Deny,
-        reason: "the person said no".into(),
+        reason: "the user said no".into(),
     };
     let events = [
         message,
@@ -990,7 +990,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
             reason: None,
         },
         denied,
-        end(3, CallStatus::Denied, "Denied: the person said no."),
+        end(3, CallStatus::Denied, "Denied: the user said no."),
     ];
     for kind in events {
         log.append(&at("2026-11-21T10:00:02Z", kind))
@@ -1016,7 +1016,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
     -> write_file {}
        you denied it
        denied, 5 ms
-       Denied: the person said no.
+       Denied: the user said no.
     "#);
 }
 

@@ -960,12 +960,12 @@ fn more_tools_is_mentioned_only_if_there_are_more() {
     says(
         ToolSet::Full,
         &FindTools::default(),
-        "there are no tools besides those that you were told of",
+        "there are no other tools than those you have",
     );
     says(
         ToolSet::Full,
         &query("zeppelin"),
-        "there are none besides those",
+        "there are no others than those",
     );
     says(
         ToolSet::Full,

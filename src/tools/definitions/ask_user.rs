@@ -45,7 +45,7 @@ pub(super) fn tool() -> Tool {
                 return Err("`options` has one answer, which is no choice; give two or more, or none where any answer will do".to_owned());
             }
             if options.len() > MOST_OPTIONS {
-                return Err(format!("`options` has {} answers, and a person is asked with at most {MOST_OPTIONS}", options.len()));
+                return Err(format!("`options` has {} answers, and the user can be asked with at most {MOST_OPTIONS}", options.len()));
             }
             let options = options.iter().map(option).collect::<Result<_, _>>()?;
             Ok(Action::Host(HostCall::AskUser { question, options }))

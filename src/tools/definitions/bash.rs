@@ -70,7 +70,7 @@ pub(super) fn make(
     let most = u32::try_from(options.bash_timeout_max.get()).unwrap_or(u32::MAX);
     if background && timeout_seconds.is_some_and(|seconds| seconds > 0) {
         notes.push(
-            "timeout_seconds has no say in the background: it runs until it ends, or is ended"
+            "timeout_seconds is ignored in the background: the command runs until it ends or is stopped"
                 .to_owned(),
         );
     }

@@ -49,7 +49,7 @@ impl HookEnd {
         let ended = match output {
             Output::Command(ended) => ended,
             Output::Fault(fault) => return Self::NotRun(fault.to_string()),
-            _ => return Self::NotRun("the sandbox answered with something else".to_owned()),
+            _ => return Self::NotRun("the sandbox sent an unexpected answer".to_owned()),
         };
         match (&ended.limit, &ended.end) {
             (Some(Limit::Time { .. }), _) => Self::Late,
@@ -57,10 +57,10 @@ impl HookEnd {
             (_, End::Exited { code }) => Self::Exited(*code),
             (Some(limit), _) => Self::Killed(limit_message(*limit, ended.culprit.as_ref())),
             (None, End::Signaled { signal }) => {
-                Self::Killed(format!("it was ended by signal {signal}"))
+                Self::Killed(format!("it was killed by signal {signal}"))
             }
             (None, End::Running { .. }) => {
-                Self::NotRun("it was left running, which no hook is".to_owned())
+                Self::NotRun("a hook must not run in the background".to_owned())
             }
         }
     }
@@ -96,7 +96,7 @@ impl HookRun {
             HookEnd::Exited(code) => {
                 let said = self.said();
                 let why = if said.is_empty() {
-                    format!("it ended with exit code {code} and said nothing")
+                    format!("it ended with exit code {code} and without output")
                 } else {
                     said
                 };
@@ -104,7 +104,7 @@ impl HookRun {
             }
             HookEnd::Late => (
                 options.on_timeout == OnTimeout::Block,
-                "it did not end in its time".to_owned(),
+                "it timed out".to_owned(),
             ),
             HookEnd::Killed(why) => (options.block_on == BlockOn::Nonzero, why.clone()),
             HookEnd::NotRun(why) => (
@@ -171,9 +171,9 @@ mod tests {
         };
         assert_eq!(
             late.verdict("check", &passes, true),
-            HookVerdict::Fail("it did not end in its time".to_owned())
+            HookVerdict::Fail("it timed out".to_owned())
         );
-        let blocked = HookVerdict::Block("`scripts/check`: it did not end in its time".to_owned());
+        let blocked = HookVerdict::Block("`scripts/check`: it timed out".to_owned());
         assert_eq!(
             late.verdict("scripts/check", &HookOptions::default(), true),
             blocked
@@ -192,7 +192,7 @@ mod tests {
         let silent = ran(b"", b"").verdict("check", &HookOptions::default(), true);
         assert_eq!(
             silent,
-            HookVerdict::Block("`check`: it ended with exit code 1 and said nothing".to_owned())
+            HookVerdict::Block("`check`: it ended with exit code 1 and without output".to_owned())
         );
         assert_eq!(ran(&vec![b'x'; 9000], b"").said().len(), SAID);
     }

@@ -186,7 +186,7 @@ impl Pipeline {
                 self.not_run(
                     hook,
                     &told,
-                    "too many hooks of earlier calls have not ended",
+                    "too many hooks of earlier calls are still running",
                 );
                 continue;
             }
@@ -212,7 +212,7 @@ impl Pipeline {
                     }
                     // The next call reports it.
                     Err(error) => {
-                        tracing::debug!(error = %error, "the sandbox was lost under a hook");
+                        tracing::debug!(error = %error, "the sandbox was lost while a hook ran");
                     }
                 }
             });
@@ -240,7 +240,7 @@ impl Pipeline {
         self.hooks.end.cancel();
         if ended.is_err() {
             let message = format!(
-                "the session does not wait longer for hooks of its calls: {} (post_tool_use) had not ended and are stopped",
+                "post_tool_use hooks took too long and are stopped: {}",
                 behind.len()
             );
             (self.sink)(Kind::Warning { message }.into());
@@ -346,7 +346,7 @@ impl Pipeline {
                 action,
             }),
             Verdict::Deny { reason, .. } => Err(reason),
-            Verdict::Ask(_) => Err("a hook asks nobody".to_owned()),
+            Verdict::Ask(_) => Err("a hook cannot ask for permission".to_owned()),
         }
     }
 
@@ -438,7 +438,7 @@ impl HookContext {
         );
         if let Some(why) = why {
             let message = format!(
-                "the hook `{run}` ({}) failed, which holds nothing back: {why}",
+                "the hook `{run}` ({}) failed, which blocks nothing: {why}",
                 moment.as_str()
             );
             (self.sink)(Kind::Warning { message }.into());

@@ -130,7 +130,7 @@ fn a_program_that_waits_in_a_chat_is_answered_refused_or_given_up() {
     let told = model.requests()[1]["messages"].to_string();
     assert!(
         told.contains("`/bin/echo asked two` was not run")
-            && told.contains("[the person said no: not that one]"),
+            && told.contains("[the user said no: not that one]"),
         "{told}"
     );
     env.assert_no_container();

@@ -46,7 +46,7 @@ fn in_a_chat_that_is_unattended_nobody_is_asked_and_nothing_more_is_allowed() {
         );
         let told = model.requests().last().expect("requests")["messages"].to_string();
         assert_eq!(
-            told.contains("Nobody is there to answer."),
+            told.contains("No user can answer."),
             !is_asked,
             "{flags:?}: {told}"
         );

@@ -201,7 +201,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     assert_eq!(env.read("log"), "once\nsession\nsession\ngood\ngood\n");
     let told = model.requests().last().expect("requests")["messages"].to_string();
     assert!(
-        told.contains("the person said no: put it into notes.txt. It was not carried out"),
+        told.contains("the user said no: put it into notes.txt. It was not executed"),
         "{told}"
     );
     talk.leaves();

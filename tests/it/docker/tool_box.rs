@@ -125,7 +125,7 @@ fn a_run_uses_every_tool_once() {
     for line in finished {
         assert!(line.contains("\"status\":\"ok\""), "{line}");
     }
-    assert!(log.contains("Nobody is there to answer."));
+    assert!(log.contains("No user can answer."));
     env.assert_no_container();
 }
 

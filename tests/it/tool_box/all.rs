@@ -215,7 +215,7 @@ async fn a_rule_that_asks_is_named_where_nobody_is_there() {
         assert_eq!(finished.status, CallStatus::Denied);
         assert!(
             finished.text.contains(&format!(
-                "as the rule `{rule}` says, and nobody is there to give it"
+                "as the rule `{rule}` says, and no user can give it"
             )),
             "{}",
             finished.text
@@ -224,7 +224,7 @@ async fn a_rule_that_asks_is_named_where_nobody_is_there() {
             .call("write_file", json!({"path": "a", "content": "x"}))
             .await;
         assert!(
-            finished.text.contains("nobody is there to give it") && !finished.text.contains("rule"),
+            finished.text.contains("no user can give it") && !finished.text.contains("rule"),
             "{}",
             finished.text
         );
@@ -243,7 +243,7 @@ async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
         let finished = hand.call(tool, arguments).await;
         if finished.status == CallStatus::Denied {
             assert!(
-                finished.text.contains("nobody is there to give it"),
+                finished.text.contains("no user can give it"),
                 "{tool}: {}",
                 finished.text
             );

@@ -104,7 +104,7 @@ async fn where_nobody_is_there_a_question_is_not_waited_for() {
             json!({"question": "Which one?", "options": ["this", "that"]}),
         )
         .await;
-    assert!(text.starts_with("Nobody is there to answer."), "{text}");
+    assert!(text.starts_with("No user can answer."), "{text}");
     assert!(
         !hand
             .kinds()
@@ -143,7 +143,7 @@ async fn a_person_answers_and_a_cancelled_question_is_withdrawn() {
     let labelled = json!({"question": "Which one?", "options": [{"label": "red", "description": "like fire"}, "blue"]});
     assert_eq!(
         hand.ok("ask_user", labelled).await,
-        "The person answers: the blue one"
+        "The user answers: the blue one"
     );
     assert!(
         hand.kinds()
