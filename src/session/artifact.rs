@@ -17,37 +17,37 @@ use super::disk;
 use super::state;
 
 const ID_MAX: usize = 64;
-/// One page goes to a model or a screen; a single line may not make it endless.
+/// Most bytes of a page: it goes to a model or a screen, and a single line may be of any length.
 const PAGE_MAX: usize = 256 << 10;
 
-/// The outputs of one session that are too large to show whole.
+/// The large outputs of one session.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
     folder: PathBuf,
     max: u64,
 }
 
-/// An output that was kept.
+/// An output that was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub id: String,
-    /// Older ones that had to go to make room.
+    /// Older artifacts that were deleted to make room.
     pub dropped: Vec<String>,
 }
 
 /// Some lines of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Bytes that are not UTF-8 read as U+FFFD.
+    /// Bytes that are not UTF-8 are replaced by U+FFFD.
     pub text: String,
     /// The number of the first line, counted from 1.
     pub first: u64,
     pub n_lines: u64,
-    /// The line to go on from; `None` at the end.
+    /// The number of the next line; `None` at the end.
     pub next: Option<u64>,
-    /// Whether a line was too long to show whole.
+    /// Whether a line was truncated.
     pub cut: bool,
-    /// All of the artifact, in bytes.
+    /// Size of the whole artifact in bytes.
     pub bytes: u64,
 }
 
@@ -59,8 +59,8 @@ impl Artifacts {
         }
     }
 
-    /// Keeps an output under the name of its call, and drops the oldest ones where there is no room
-    /// for it.
+    /// Stores an output under a name made from its call's id; deletes the oldest artifacts where
+    /// there is no room for it.
     pub fn store(&self, call: &str, bytes: &[u8]) -> Result<Stored, Error> {
         if bytes.len() as u64 > self.max {
             return Err(Error::ArtifactTooLarge {
@@ -185,8 +185,8 @@ struct Kept {
     size: u64,
 }
 
-/// Makes a file name of a call's id, which the model server chose. The result has no path in it and
-/// is its own result again.
+/// Makes a file name of a call's id, which the model server chose. The result has no path in it,
+/// and cleaning it again changes nothing.
 fn clean(call: &str) -> String {
     let name: String = call
         .chars()
@@ -230,8 +230,8 @@ fn page(mut reader: impl BufRead, first: u64, limit: u64) -> io::Result<Page> {
             return Ok(page);
         }
         if bytes.last() != Some(&b'\n') && bytes.len() == room && !reader.fill_buf()?.is_empty() {
-            // The line is longer than what is left: it starts the next page, unless it is this
-            // page's only one.
+            // The line does not fit: it starts the next page, unless it is the only one of this
+            // page.
             if page.n_lines > 0 {
                 break;
             }

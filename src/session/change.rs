@@ -1,4 +1,4 @@
-//! What can be done to a session that lies still: copied, wound back, removed for its age.
+//! Operations on a session that is not running: fork, rewind, prune.
 
 use std::fs;
 use std::io;
@@ -22,8 +22,8 @@ use super::remove;
 use super::show;
 use super::state;
 
-/// Copies a session, with its artifacts, into a new one that goes on by itself. Records that this
-/// version does not know are copied too.
+/// Copies a session, with its artifacts, into a new independent one. Records of unknown types are
+/// copied too.
 pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     disk::own_file(&found.path)?;
     let records = read(&found.path)?;
@@ -66,7 +66,7 @@ pub fn fork(state: &State, found: &Found) -> Result<Found, Error> {
     }
     text.push('\n');
     copy_artifacts(state, &records.session, &session)?;
-    // Whole under its name, or not there at all.
+    // Atomic: the file appears complete or not at all.
     let temporary = tempfile::Builder::new()
         .prefix(".new-")
         .tempfile_in(state.sessions());
@@ -92,7 +92,7 @@ fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(),
     state::own(&to)?;
     for entry in entries {
         let name = entry.map_err(Error::io("read", &from))?.file_name();
-        // Dropped to make room in this very moment, or no artifact.
+        // It was deleted in this moment to make room, or is no artifact.
         let Ok(mut file) = disk::open_read(&from.join(&name)) else {
             continue;
         };
@@ -103,8 +103,8 @@ fn copy_artifacts(state: &State, from: &SessionId, to: &SessionId) -> Result<(),
     Ok(())
 }
 
-/// Takes back the last messages of the person with all that came of them; the log keeps them.
-/// Returns how many are left.
+/// Rewinds the user's last messages and all that followed them; the log keeps the records. Returns
+/// how many messages are left.
 pub fn rewind(state: &State, found: &Found, turns: u32, options: &Options) -> Result<usize, Error> {
     let (mut log, records, _) = Log::resume(state, &found.path, options)?;
     let there = Past::of(&records.events).history.n_turns();
@@ -120,12 +120,13 @@ pub fn rewind(state: &State, found: &Found, turns: u32, options: &Options) -> Re
     Ok(there - turns as usize)
 }
 
-/// Removes sessions that are older than the settings keep them, or more than they keep; those that
-/// somebody writes stay.
+/// Removes sessions that are older than the settings allow, or too many; a session that is being
+/// written stays.
 pub fn prune(state: &State, options: &Options, now: SystemTime) -> Result<Vec<SessionId>, Error> {
     let mut all: Vec<(SystemTime, Found)> = Vec::new();
     for found in find::files(state)? {
-        // By the file's time: that of its last record may come from a clock that was wrong.
+        // By the file's modification time: the last record's timestamp may come from a clock that
+        // was wrong.
         let written = fs::symlink_metadata(&found.path).and_then(|metadata| metadata.modified());
         all.extend(written.ok().map(|written| (written, found)));
     }

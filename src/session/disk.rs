@@ -8,14 +8,14 @@ use std::path::Path;
 
 use super::Error;
 
-/// A file as a log sees it; tests put a failing one in its place.
+/// A log file; tests replace it by one that fails.
 pub(super) trait Disk: Send {
-    /// Appends all of it or fails; after a failure some of it may be there.
+    /// Appends all bytes, or fails; after a failure some of them may be in the file.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// Waits until what was appended would survive a power cut.
+    /// Waits until the appended bytes are on disk (fdatasync).
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -33,7 +33,7 @@ impl Disk for File {
     }
 }
 
-/// Opens a file for appending, mode 0600, and never through a link.
+/// Opens a file for appending, mode 0600, without following symlinks.
 pub(super) fn open_append(path: &Path, new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
@@ -48,8 +48,8 @@ pub(super) fn open_append(path: &Path, new: bool) -> io::Result<File> {
     options.open(path).map_err(named)
 }
 
-/// Opens an existing file for reading, never through a link, and never one that is not a plain
-/// file: a pipe would wait forever.
+/// Opens an existing regular file for reading, without following symlinks; a FIFO would block
+/// forever.
 pub(super) fn open_read(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -77,7 +77,7 @@ pub(super) fn open_log(path: &Path) -> Result<File, Error> {
     })
 }
 
-/// Calls a link a link, where the kernel speaks of levels.
+/// Turns ELOOP into a message that names the symlink.
 fn named(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ELOOP) {
         io::Error::other("it is a symbolic link, and none is followed")
@@ -86,8 +86,8 @@ fn named(error: io::Error) -> io::Error {
     }
 }
 
-/// Refuses a file that another user owns or may write: what is in it could be whatever they like a
-/// model to read.
+/// Refuses a file that another user owns or may write: they could put anything into what a model
+/// reads.
 pub(super) fn own_file(path: &Path) -> Result<(), Error> {
     let facts = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
     if facts.is_symlink() {
@@ -116,12 +116,13 @@ pub(super) fn own_file(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns which process holds the lock on a file, as far as the kernel tells.
+/// Returns the process that holds the lock on a file, if the kernel tells.
 pub(super) fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| {
-        // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:123456 0 EOF`; who only waits has an arrow behind the number.
+        // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:123456 0 EOF`; a process that waits for the lock
+        // has `->` behind the number.
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, _, pid, place, ..] = words[..] else {
             return None;

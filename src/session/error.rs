@@ -1,7 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why something about the state folder or a session could not be done.
+/// Why an operation on the state folder or a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("find the state folder: none of PODBAY_HOME, XDG_STATE_HOME and HOME is set")]
@@ -10,7 +10,7 @@ pub enum Error {
     Unsafe { path: PathBuf, what: String },
     #[error("{action} `{}`", path.display())]
     Io {
-        /// What was being done, such as "open".
+        /// The action that failed, such as "open".
         action: &'static str,
         path: PathBuf,
         #[source]
@@ -24,7 +24,7 @@ pub enum Error {
     #[error("read `{}`: it holds no session{}", path.display(), problem.as_ref().map(|problem| format!(" (line {}: {})", problem.line, problem.what)).unwrap_or_default())]
     NoRecords {
         path: PathBuf,
-        /// The first thing in it that could not be read.
+        /// The first unreadable record.
         problem: Option<super::Problem>,
     },
     #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
@@ -63,18 +63,18 @@ pub enum Error {
     NameTaken {
         name: String,
         how: &'static str,
-        /// Whose it is.
+        /// The session that has the name.
         session: String,
     },
     #[error("find a session: there is none{}", without(passed_over))]
     NoSession {
-        /// What may be one and could not be read, each with the reason.
+        /// Logs that may be sessions and could not be read, each with the reason.
         passed_over: Vec<String>,
     },
     #[error("find a session of `{project}`: there is none{}", without(passed_over))]
     NoSessionHere {
         project: String,
-        /// What may be one and could not be read, each with the reason.
+        /// Logs that may be sessions and could not be read, each with the reason.
         passed_over: Vec<String>,
     },
     #[error("find the session `{wanted}`")]
@@ -92,7 +92,7 @@ pub enum Error {
     ArtifactTooLarge { size: u64, max: u64 },
 }
 
-/// Says what there is where there is no session.
+/// Lists the unreadable logs where no session was found.
 fn without(passed_over: &[String]) -> String {
     if passed_over.is_empty() {
         " yet".to_owned()
@@ -101,7 +101,7 @@ fn without(passed_over: &[String]) -> String {
     }
 }
 
-/// Names a few logs that were passed over, and how many more there are.
+/// Names the first few logs that were skipped, and how many more there are.
 pub fn few(passed_over: &[String]) -> String {
     const MOST: usize = 3;
     let named = passed_over
@@ -129,7 +129,8 @@ impl Error {
         }
     }
 
-    /// Returns whether what was asked for does not exist, so that asking otherwise is the remedy.
+    /// Returns whether the session or artifact does not exist, so that a corrected argument is the
+    /// remedy.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -145,7 +146,7 @@ impl Error {
         )
     }
 
-    /// Returns whether one session is what cannot be had, rather than the folder of them all.
+    /// Returns whether the error is about one session, not about the state folder.
     pub fn is_about_one(&self) -> bool {
         match self {
             Self::NoHome
@@ -174,11 +175,12 @@ impl Error {
         }
     }
 
-    /// Returns what to do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoHome => Some("set PODBAY_HOME to a folder of your own".to_owned()),
-            // Whatever PODBAY_HOME names by mistake, such as /etc/passwd: it is not to be moved.
+            // PODBAY_HOME may name any file by mistake, such as /etc/passwd: do not suggest to move
+            // it.
             Self::Unsafe { what, .. } if what == "no folder" => Some("set PODBAY_HOME to a folder of your own".to_owned()),
             Self::Unsafe { path, what } => {
                 let mut hint =

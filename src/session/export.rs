@@ -17,10 +17,11 @@ use super::words::contained;
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-/// Renders a session as Markdown, for people who read it elsewhere: what looks like a key is
-/// masked, and every text goes through `clean`.
+/// Renders a session as Markdown. What looks like a key is redacted, and every text goes through
+/// `clean`.
 pub fn markdown(records: &Records, clean: &dyn Fn(&str) -> String) -> String {
-    // Cleaned first: what a terminal obeys may stand between a key and the word that gives it away.
+    // Cleaned first: an escape sequence may stand between a key and the word by which it is
+    // recognized.
     let safe = |text: &str| mask(&clean(text)).into_owned();
     let mut out = format!("# Session {}\n", records.session);
     if let Some(header) = &records.header {
@@ -179,7 +180,7 @@ fn one<'a>(
     }
 }
 
-/// A fence is longer than every run of backticks in what it holds.
+/// The fence is longer than every run of backticks in the text.
 fn fenced(out: &mut String, language: &str, text: &str) {
     if text.trim().is_empty() {
         return;

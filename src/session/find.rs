@@ -15,15 +15,15 @@ use super::list::last;
 use super::log::hold;
 use super::name;
 
-/// A session that was looked for.
+/// The log of a session, and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub session: SessionId,
     pub path: PathBuf,
 }
 
-/// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one that
-/// was worked on last, in whatever project.
+/// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one used
+/// last, in any project.
 pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     if wanted == "last" {
         return last(state, |_| true).map(|summary| summary.found());
@@ -74,22 +74,22 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     }
 }
 
-/// Returns whether somebody writes this log now.
+/// Returns whether a process is writing this log.
 pub fn is_held(log: &Path) -> bool {
     let shared = disk::open_read(log).map(|file| file.try_lock_shared());
     matches!(shared, Ok(Err(TryLockError::WouldBlock)))
 }
 
-/// Removes a session: its log, what a repair kept of it, and its artifacts.
+/// Removes a session: its log, the backup of a repair, its name and its artifacts.
 pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
-    // Held until it is gone: what somebody writes is not taken from under them.
+    // The lock is held until the files are removed, so that no running session loses its log.
     let _held = match disk::open_read(&found.path) {
         Ok(file) => {
             hold(&file, &found.path)?;
             Some(file)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // A thing that is no log of ours can still be taken away.
+        // A file that is no log of ours can still be removed.
         Err(_) => None,
     };
     let gone = |result: io::Result<()>| match result {
@@ -110,14 +110,14 @@ pub(super) fn file_name(at: Timestamp, session: &SessionId) -> String {
     format!("{}_{session}.jsonl", at.strftime("%Y-%m-%d"))
 }
 
-/// Returns the session that a log's name tells.
+/// Returns the session's id in the name of its log.
 pub(super) fn session_of(path: &Path) -> Option<SessionId> {
     let (date, session) = path
         .file_name()?
         .to_str()?
         .strip_suffix(".jsonl")?
         .split_once('_')?;
-    // Of any year, also one before all others.
+    // Any year, also a negative one.
     let is_date = date
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -137,14 +137,13 @@ pub(super) fn files(state: &State) -> Result<Vec<Found>, Error> {
     Ok(all)
 }
 
-/// Returns ids that a slip of the fingers may have meant: one or two characters off, or with the
-/// words somewhere inside.
+/// Returns ids that may have been meant: one or two characters off, or with the text inside.
 fn near(wanted: &str, all: &[Found]) -> Vec<String> {
     let mut close: Vec<(usize, &str)> = all
         .iter()
         .map(|found| found.session.as_str())
         .filter_map(|id| {
-            // Of an abbreviation only as much of the id counts as was written.
+            // An abbreviation is compared with as many characters of the id as it has.
             let head = &id[..id.len().min(wanted.len())];
             let off = head
                 .bytes()

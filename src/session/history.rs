@@ -9,7 +9,7 @@ use podbay_llm::message::Message;
 
 use super::picture;
 
-/// Tools that change the file they name, by all the names that models give them.
+/// Tools that change the file they name, with all aliases.
 const WRITERS: [&str; 29] = [
     "write_file",
     "edit_file",
@@ -41,13 +41,13 @@ const WRITERS: [&str; 29] = [
     "mv",
     "mkdir",
 ];
-/// Tools that show the file they name, by all the names that models give them.
+/// Tools that show the file they name, with all aliases.
 const READERS: [&str; 4] = ["read_file", "FileRead", "view_file", "Read"];
 /// Most files that are remembered as read.
 const READ_MAX: usize = 100;
-/// How a path begins that names no file of the project.
+/// Prefix of a path that names an artifact instead of a file.
 const ARTIFACT: &str = "artifact:";
-/// How a line of a patch begins that names a file.
+/// Prefixes of lines in a patch that name a file.
 const PATCHED: [&str; 5] = [
     "*** Update File: ",
     "*** Add File: ",
@@ -57,16 +57,16 @@ const PATCHED: [&str; 5] = [
 ];
 const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 
-/// The messages of one conversation and what was done to them as a whole.
+/// The messages of one conversation, and the operations on it as a whole.
 ///
-/// The loop keeps one while it works, and [`super::Past`] makes one of a log: the same steps give
-/// the same messages, which is why a session that is resumed sends the bytes that it sent before.
+/// The agent loop keeps one while it works, and [`super::Past`] rebuilds one from a log: the same
+/// steps give the same messages, so that a resumed session sends the same bytes as before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     entries: Vec<Entry>,
-    /// How many messages there were when a request was sent, growing.
+    /// The number of messages at each request, ascending.
     asked: Vec<usize>,
-    /// How many messages at the beginning tell of the project: they stay.
+    /// How many messages at the beginning are context about the project; they are never removed.
     n_context: usize,
     said: Vec<String>,
     touched: Vec<String>,
@@ -76,7 +76,7 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     message: Message,
-    /// A person said it: a turn begins here.
+    /// A message of the user, which starts a turn.
     is_turn: bool,
 }
 
@@ -84,12 +84,12 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     Message(&'a Message),
-    /// All messages before were sent.
+    /// A request was sent with all messages before.
     Asked,
 }
 
 impl History {
-    /// Appends what the model is told of the project before anything else.
+    /// Appends context about the project, before any other message.
     pub fn tell(&mut self, text: &str) {
         if self.entries.len() == self.n_context {
             self.n_context += 1;
@@ -97,13 +97,13 @@ impl History {
         self.push(Message::user(text));
     }
 
-    /// Returns how many messages at the beginning tell of the project.
+    /// Returns how many messages at the beginning are context.
     pub fn n_context(&self) -> usize {
         self.n_context
     }
 
-    /// Returns how many messages there are from each possible cut on, the longest first: a cut
-    /// never parts a call from its result.
+    /// Returns the lengths of the tails that a compaction may keep, the longest first: a tail never
+    /// separates a call from its result.
     pub fn tails(&self) -> Vec<usize> {
         let is_cut =
             |entry: &Entry| entry.is_turn || matches!(entry.message, Message::Assistant { .. });
@@ -113,7 +113,7 @@ impl History {
             .collect()
     }
 
-    /// Appends what the person says.
+    /// Appends a message of the user.
     pub fn say(&mut self, text: &str) {
         self.said.push(text.to_owned());
         self.entries.push(Entry {
@@ -153,7 +153,7 @@ impl History {
         });
     }
 
-    /// Notes that all messages so far were sent.
+    /// Records that a request was sent with all messages so far.
     pub fn asked(&mut self) {
         if self.asked.last() != Some(&self.entries.len()) {
             self.asked.push(self.entries.len());
@@ -185,7 +185,7 @@ impl History {
         self.entries.is_empty()
     }
 
-    /// Returns all that the person said, also what no longer stands in the conversation.
+    /// Returns all messages of the user, also those that were compacted.
     pub fn said(&self) -> &[String] {
         &self.said
     }
@@ -200,8 +200,7 @@ impl History {
         self.read.iter().map(String::as_str)
     }
 
-    /// Returns whether the model is to speak next: something was said or came back that it has not
-    /// answered.
+    /// Returns whether the model speaks next: the last message is the user's or a tool result.
     pub fn is_open(&self) -> bool {
         matches!(
             self.entries.last().map(|entry| &entry.message),
@@ -214,11 +213,10 @@ impl History {
         )
     }
 
-    /// Puts short references in the place of long results.
+    /// Replaces long results by short references.
     pub fn evict(&mut self, evicted: &[Evicted]) {
         for short in evicted {
-            // Ids are unique among the messages of one conversation; where a log is damaged the
-            // latest one counts.
+            // Ids are unique in one conversation; in a damaged log the latest one counts.
             let found = self
                 .entries
                 .iter_mut()
@@ -231,11 +229,11 @@ impl History {
                 text.clone_from(&short.text);
             }
         }
-        // Whatever was sent differs now, so that all of it is sent anew.
+        // Messages that were sent have changed, so the server's cache is of no use.
         self.asked.clear();
     }
 
-    /// Leaves of each image the words about it; returns how many images there were.
+    /// Replaces each image by its description; returns how many there were.
     pub fn take_images_out(&mut self) -> usize {
         let mut n_images = 0;
         for Entry { message, .. } in &mut self.entries {
@@ -249,8 +247,8 @@ impl History {
         n_images
     }
 
-    /// Puts the bytes of images where a log only names them, and leaves the words where `load` has
-    /// none; returns how many that are.
+    /// Loads the images that a log only names; where `load` returns none, the description stays.
+    /// Returns how many those are.
     pub(super) fn load_images(&mut self, load: impl Fn(&str) -> Option<Message>) -> usize {
         let mut n_lost = 0;
         for Entry { message, .. } in &mut self.entries {
@@ -272,9 +270,9 @@ impl History {
         n_lost
     }
 
-    /// Puts a summary in the place of all messages but the first `head` and the last `tail`. A log
-    /// that somebody edited may part a call from its result, which no server takes: then the
-    /// summary stands for both.
+    /// Replaces all messages by a summary, but for the first `head` and the last `tail`. In an
+    /// edited log this may separate a call from its result, which no server accepts: then the
+    /// summary replaces both.
     pub fn compact(&mut self, summary: &str, head: usize, tail: usize) {
         let is_result = |at: usize| {
             self.entries
@@ -297,13 +295,12 @@ impl History {
         self.asked.clear();
     }
 
-    /// Returns how many turns can be taken back.
+    /// Returns how many turns can be rewound.
     pub fn n_turns(&self) -> usize {
         self.entries.iter().filter(|entry| entry.is_turn).count()
     }
 
-    /// Takes back the last messages of the person, with all that came of them; too many are all
-    /// there are.
+    /// Rewinds the user's last messages and all that followed them, at most all.
     pub fn rewind(&mut self, turns: usize) {
         let begins: Vec<usize> = (0..self.entries.len())
             .filter(|at| self.entries[*at].is_turn)
@@ -320,7 +317,7 @@ impl History {
         self.asked.retain(|n| *n <= at);
     }
 
-    /// Returns the call of this id that was made last.
+    /// Returns the last call with this id.
     pub fn call(&self, id: &str) -> Option<&ToolCall> {
         self.messages().rev().find_map(|message| match message {
             Message::Assistant { calls, .. } => calls.iter().find(|call| call.id == id),

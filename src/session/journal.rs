@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use super::disk;
 
-/// `events.jsonl`: what all sessions do, for whoever watches. Bounded, shared by all processes, and
-/// never a reason to fail.
+/// `events.jsonl`: the events of all sessions, for observers. Bounded, shared by all processes; its
+/// failures never end a run.
 pub(super) struct Journal {
     path: PathBuf,
     max: u64,
     file: Option<File>,
-    /// A line of ours may be torn; the next one then starts on a line of its own.
+    /// Our last line may be incomplete; the next one then starts with a newline.
     torn: bool,
 }
 
@@ -50,7 +50,7 @@ impl Journal {
     pub(super) fn append(&mut self, line: &str) {
         self.rotate();
         let Some(file) = &mut self.file else { return };
-        // One write per line: with O_APPEND, lines of several processes then do not mix.
+        // One write per line: with O_APPEND, lines of several processes do not mix.
         let joined;
         let bytes = if self.torn {
             joined = format!("\n{line}");
@@ -71,8 +71,8 @@ impl Journal {
         }
     }
 
-    /// Sets a full file aside. Of several processes that see it full, the one with the lock
-    /// renames; the rest find a new file.
+    /// Rotates a full file. Of several processes that find it full, the one with the lock renames
+    /// it; the others find a new file.
     fn rotate(&mut self) {
         let Some(file) = self.file.take_if(|file| {
             file.metadata()
@@ -96,7 +96,7 @@ impl Journal {
                 }
             }
         }
-        // The lock lives until the new name is there for all to see.
+        // The lock is held until the new name is visible.
         drop(file);
         self.open();
     }

@@ -25,55 +25,55 @@ use super::find;
 use super::name;
 use super::record;
 
-/// How much of a log's head and tail is read at first, and at most.
+/// How much of a log's head and tail is read at first, in bytes.
 const FIRST: u64 = 32 << 10;
-/// How much of a log is read at first where only its first line is wanted.
+/// How much of a log is read at first for its first line alone.
 const FIRST_LINE: u64 = 1 << 10;
 const MOST: u64 = 2 << 20;
 const TITLE_CHARS: usize = 120;
 
-/// The session of a project that was worked on last.
+/// The session of a project that was used last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latest {
     pub found: find::Found,
-    /// Logs that were written since and could not be read, each with the reason.
+    /// Logs that were written later and could not be read, each with the reason.
     pub passed_over: Vec<String>,
 }
 
-/// What there is, in order.
+/// A list of sessions, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub sessions: Vec<Summary>,
-    /// Logs of the same days that hold no session which can be read, each with the reason.
+    /// Logs of the same days that cannot be read, each with the reason.
     pub passed_over: Vec<String>,
 }
 
-/// A session in a few words.
+/// A short description of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// As the log's name tells, by which it is found; in a copy that somebody made by hand the
-    /// first line names another one.
+    /// The id in the log's name, by which it is found; the first line of a hand-made copy names
+    /// another one.
     pub session: SessionId,
     pub started: Timestamp,
     pub project: String,
     pub mode: String,
-    /// What a person called it.
+    /// The name that the user gave it.
     pub name: Option<String>,
     /// The first line of the task, else of the first message.
     pub title: String,
-    /// `None`: it is still running, or it was cut short.
+    /// `None` if it is still running, or was killed.
     pub status: Option<RunStatus>,
-    /// `None` where counting would mean reading all of a long log.
+    /// `None` where counting would mean reading a long log whole.
     pub turns: Option<u32>,
     pub tool_calls: Option<u32>,
     pub path: PathBuf,
-    /// It was copied from another session, and nobody has gone on with it.
+    /// Whether it was copied from another session and not continued since.
     #[serde(skip)]
     pub is_copy: bool,
 }
 
 impl Summary {
-    /// Returns where it is.
+    /// Returns its log.
     pub fn found(&self) -> find::Found {
         find::Found {
             session: self.session.clone(),
@@ -82,10 +82,10 @@ impl Summary {
     }
 }
 
-/// Returns so many sessions, the newest first, and says of files that hold none why they do not.
+/// Returns at most `most` sessions, the newest first, and unreadable logs with the reason.
 ///
-/// Logs are read day by day, as their names tell: their first lines to put them in order, and head
-/// and tail of those alone that are returned.
+/// Logs are read day by day, by the date in their names: first lines to sort them, then head and
+/// tail of those that are returned.
 pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
     let day = |path: &Path| {
         path.file_name()
@@ -132,7 +132,7 @@ pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
     Ok(listed)
 }
 
-/// Returns what a log's first line says.
+/// Returns the header of a log.
 fn begin(path: &Path) -> io::Result<Option<Header>> {
     let mut file = disk::open_read(path)?;
     let length = file.metadata()?.len();
@@ -145,18 +145,17 @@ fn begin(path: &Path) -> io::Result<Option<Header>> {
     Ok(head.and_then(|head| head.first().and_then(Header::of)))
 }
 
-/// Returns the sessions as they were worked on, the last one first: by their files, since clocks
-/// that jump make the records' own times worthless. A clock that was set back between two sessions
-/// puts the newer one behind; `--resume ID` names it. Only as many are read as are taken.
+/// Returns the sessions, those used last first. Sorted by file modification time, since records of
+/// jumping clocks cannot be compared. After a clock was set back, the newer session may come
+/// second; `--resume ID` names it. Logs are read lazily.
 pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
     Ok(as_written(state)?
         .into_iter()
         .filter_map(|path| summarize(&path).ok().flatten()))
 }
 
-/// Finds the session of a project that was worked on last, and says of the logs that were written
-/// since and hold no session that can be read why they do not: one of them may be the one that is
-/// meant.
+/// Finds the session of a project that was used last, and the unreadable logs written later, each
+/// with the reason: one of them may be the wanted one.
 pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
     match last_of(state, |summary| summary.project == project)? {
         (Some(found), passed_over) => Ok(Latest {
@@ -170,7 +169,7 @@ pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
     }
 }
 
-/// Finds the last session of this kind in whatever project.
+/// Finds the last session that matches, in any project.
 pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary, Error> {
     match last_of(state, wanted)? {
         (Some(summary), _) => Ok(summary),
@@ -178,7 +177,7 @@ pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary,
     }
 }
 
-/// Returns the last session of this kind, and what was written since and cannot be read.
+/// Returns the last session that matches, and the unreadable logs written later.
 fn last_of(
     state: &State,
     wanted: impl Fn(&Summary) -> bool,
@@ -197,7 +196,7 @@ fn last_of(
     Ok((None, passed_over))
 }
 
-/// Returns all logs, the one that was written last first.
+/// Returns all logs, those written last first.
 fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
     let written = |found: &find::Found| {
         fs::symlink_metadata(&found.path)
@@ -212,7 +211,7 @@ fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
     Ok(all.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Says of a log in which no session begins why.
+/// Says why a log has no header.
 fn without_beginning(path: &Path) -> String {
     let read = || {
         let mut file = disk::open_read(path)?;
@@ -254,7 +253,7 @@ fn without_beginning(path: &Path) -> String {
     }
 }
 
-/// Returns a session in a few words; `None` where its file holds none.
+/// Returns a short description of a session; `None` if its file holds none.
 pub fn summary(found: &find::Found) -> Option<Summary> {
     summarize(&found.path).ok().flatten()
 }
@@ -286,7 +285,7 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
         )?;
         tail.unwrap_or_default()
     };
-    // A message or a resumption behind the last end means that the session went on from there.
+    // A message or a resumption after the last end means that the session was continued.
     let ended = tail
         .iter()
         .rposition(|event| matches!(event.kind, Kind::RunFinished { .. }));
@@ -333,7 +332,7 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
     }))
 }
 
-/// Reads more and more, until it is enough or all.
+/// Reads more and more of the file until `enough` returns a result, or all is read.
 fn grow(
     first: u64,
     length: u64,

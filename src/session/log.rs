@@ -24,22 +24,22 @@ use super::read;
 use super::repair_tail;
 use super::state;
 
-/// What may wait in memory while the disk refuses it.
+/// Most bytes of records that wait in memory while the disk fails.
 const PENDING_MAX: usize = 16 << 20;
 
 /// The log of one session, open for appending.
 ///
-/// A disk that is full or broken never ends a run: what cannot be written waits in memory, whole,
-/// and goes first with the next append.
+/// A full or broken disk never ends a run: records that cannot be written wait in memory and are
+/// written first at the next append.
 pub struct Log {
     path: PathBuf,
     session: SessionId,
     disk: Box<dyn Disk>,
-    /// Up to here the file holds whole records.
+    /// The length of the file up to the last whole record.
     good: u64,
     pending: VecDeque<String>,
     pending_bytes: usize,
-    /// The last of what waits is an answer that goes with the next record.
+    /// The last pending record is an answer that is written with the next one.
     holds_answer: bool,
     lost: u64,
     told: bool,
@@ -49,8 +49,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a new log, whose first record is `header`. A secret must be named here to be hidden in
-    /// that record, too.
+    /// Creates a log, whose first record is `header`. `secrets` are redacted in that record too.
     pub fn create(
         state: &State,
         header: &Event,
@@ -86,24 +85,24 @@ impl Log {
         Ok(log)
     }
 
-    /// Opens an existing log to go on with it: reads it, repairs its end, and appends from there.
+    /// Opens an existing log: reads it, repairs its end, and appends from there.
     ///
-    /// A log that another user owns or may write, one of a newer format and one that another
-    /// process writes are refused before anything is touched.
+    /// A log that another user owns or may write, one of a newer format, and one that another
+    /// process writes are refused before anything is changed.
     pub fn resume(
         state: &State,
         path: &Path,
         options: &Options,
     ) -> Result<(Self, Records, Option<Repair>), Error> {
         disk::own_file(path)?;
-        // Reading comes first: a log of a newer format is refused before anything of it is touched.
+        // Read first: a log of a newer format is refused before anything is changed.
         let length = std::fs::symlink_metadata(path)
             .map_err(Error::io("look at", path))?
             .len();
         let records = read(path)?;
         let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
         hold(&file, path)?;
-        // What the other one wrote until now belongs to it too.
+        // Records that another process wrote meanwhile belong to it too.
         let records = if file.metadata().is_ok_and(|now| now.len() == length) {
             records
         } else {
@@ -153,39 +152,38 @@ impl Log {
         &self.session
     }
 
-    /// Names a value that no record may hold; it is written as `***`.
+    /// Redacts a value in all records from now on; it is written as `***`.
     pub fn hide(&mut self, secret: Secret) {
-        // A secret of a few characters would blot out ordinary text and hides nothing worth it.
+        // A shorter secret would match ordinary text.
         if secret.expose().len() >= 6 {
             self.secrets.push(secret);
         }
     }
 
-    /// Returns how many records wait for a disk that takes them.
+    /// Returns how many records wait to be written.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Returns whether the last record is an answer that waits for the next one.
+    /// Returns whether the last pending record is an answer that waits for the next one.
     pub fn holds_answer(&self) -> bool {
         self.holds_answer
     }
 
-    /// Appends one event, if it is durable.
+    /// Appends an event, if it is durable.
     ///
-    /// An answer without a call goes out with the record behind it, in one piece: that one says
-    /// what became of it, and a process that is killed between the two would leave an answer of
-    /// which nobody knows whether it was the last.
+    /// An answer without calls is written together with the next record, in one write: that record
+    /// says what it led to, and a process killed between the two would leave an answer of which it
+    /// is unknown whether it was the last.
     ///
-    /// An error is worth one warning and nothing more: it is returned once per trouble, and the log
-    /// goes on trying. `Ok` does not mean that the record is written; [`Log::pending`] says what is
-    /// not.
+    /// An error is returned once per failure of the disk and deserves a warning; the log keeps
+    /// retrying. `Ok` does not mean that the record is written: see [`Log::pending`].
     pub fn append(&mut self, event: &Event) -> Result<(), Error> {
         if !event.durable() {
             return Ok(());
         }
         let line = self.line(event);
-        // The shared journal is a convenience: what it lacks, the session's own log has.
+        // The shared journal is a convenience: the session's own log is complete.
         self.journal.append(&line);
         let mut newly_lost = false;
         let is_full = self.pending_bytes + line.len() > PENDING_MAX;
@@ -207,7 +205,7 @@ impl Log {
                 Kind::AssistantMessage {
                     calls, interrupted, ..
                 } => calls.is_empty() && !interrupted,
-                // It may come from anywhere, and says nothing of the answer.
+                // A warning may come from anywhere, and says nothing about the answer.
                 Kind::Warning { .. } => self.holds_answer,
                 _ => false,
             };
@@ -226,8 +224,7 @@ impl Log {
         flushed
     }
 
-    /// Writes what waits, and waits until all of it would survive a power cut. Called at the end of
-    /// each turn.
+    /// Writes the pending records and waits until they are on disk. Called at the end of each turn.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.journal.sync();
@@ -244,8 +241,8 @@ impl Log {
         self.holds_answer = false;
         while let Some(line) = self.pending.front() {
             if let Err(source) = self.disk.append(line.as_bytes()) {
-                // Half a record must not stay: the next one would be fused to it. Where even this
-                // fails, reading copes.
+                // A partial record must not stay: the next one would be fused to it. If even this
+                // fails, the reader copes.
                 let _ = self.disk.truncate(self.good);
                 let told = std::mem::replace(&mut self.told, true);
                 return if told {
@@ -297,8 +294,7 @@ impl Drop for Log {
     }
 }
 
-/// Sees to it that one process alone appends. Where the file system knows no locks, it goes
-/// without.
+/// Locks the file, so that one process alone appends. Does nothing on a file system without locks.
 pub(super) fn hold(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Busy {
@@ -324,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk of so many bytes; what does not fit is written in part, as a real one does.
+    /// A disk of limited size; a record that does not fit is written in part, as on a real one.
     struct Small {
         bytes: Arc<Mutex<Vec<u8>>>,
         room: Arc<Mutex<usize>>,
@@ -513,7 +509,7 @@ mod tests {
         assert_eq!((n_lines(&full), full.log.holds_answer()), (1, true));
         full.say("what became of it").expect("written");
         assert_eq!((n_lines(&full), full.log.holds_answer()), (4, false));
-        // Both or none: what fits of the two is taken back.
+        // Written both or not at all: a partial write is rolled back.
         full.log.append(&answer(&[])).expect("held");
         full.set_room(
             full.bytes

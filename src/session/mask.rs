@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-/// What known kinds of keys begin with, and how many characters must follow at least.
+/// Prefixes of known kinds of keys, and the least number of characters that must follow.
 const PREFIXES: [(&str, usize); 18] = [
     ("sk-", 16),
     ("rk_live_", 16),
@@ -21,7 +21,7 @@ const PREFIXES: [(&str, usize); 18] = [
     ("pypi-", 30),
     ("eyJ", 40),
 ];
-/// What stands before a secret in files and headers, in lower case; the secret is the next word.
+/// Words before a secret in files and headers, in lower case; the secret is the next word.
 const NAMES: [&str; 9] = [
     "api_key",
     "api-key",
@@ -37,9 +37,9 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const MASK: &str = "***";
 
-/// Returns a text with what looks like a key replaced by `***`.
+/// Replaces what looks like a key by `***`.
 ///
-/// A guess, made for texts that leave the machine: it knows the common forms and no others.
+/// A heuristic for texts that leave the machine: it knows the common forms and no others.
 pub(super) fn mask(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -61,13 +61,13 @@ pub(super) fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns where a secret lies whose sign begins here.
+/// Returns the range of a secret whose prefix or name begins here.
 fn secret(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
     if let Some(block) = private_key(rest) {
         return Some((at, at + block));
     }
-    // Signs begin words: `task-list` holds no key.
+    // Prefixes match only at the start of a word: `task-list` holds no key.
     if text[..at].ends_with(is_key) {
         return None;
     }
@@ -96,7 +96,7 @@ fn secret(text: &str, at: usize) -> Option<(usize, usize)> {
         })
         .unwrap_or(value.len());
     let from = at + name.len() + between;
-    // What names a variable or a type is no secret.
+    // A variable's name or a type is no secret.
     let is_secret = length >= 8
         && !value.starts_with(['$', '<', '{'])
         && value[..length].contains(|c: char| c.is_ascii_digit());

@@ -1,10 +1,9 @@
-//! What a session leaves on disk: its events as JSON lines, the large outputs beside them, and the
-//! folder that holds both.
+//! A session on disk: its events as JSON lines, its artifacts, and the state folder that holds
+//! both.
 //!
-//! Nothing here decides what is worth an event (`tools` and `agent` do) or locks a project
-//! (`sandbox` does), and what it renders as text is not yet safe for a terminal (`ui::text` is). A
-//! log is only ever appended to. It may end anywhere, in the middle of a character if need be, so
-//! reading gives what is whole and says what was not.
+//! `tools` and `agent` decide what is an event, `sandbox` locks the project, and `ui::text` makes
+//! rendered text safe for a terminal. A log is append-only. It may end anywhere, even within a
+//! character, so reading returns what is whole and reports what is damaged.
 //!
 //! Start with [`Log`], then [`read`].
 
@@ -71,6 +70,6 @@ pub use show::raw;
 pub use show::show;
 pub use state::State;
 
-/// The log's format; it rises only when an older Podbay would misread a newer log. New kinds and
-/// new fields do not count.
+/// Version of the log's format; it is raised only when an older Podbay would misread a newer log.
+/// New event types and new fields do not count.
 pub const VERSION: u32 = 2;

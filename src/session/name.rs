@@ -1,4 +1,4 @@
-//! Names that people give to sessions. They stand beside the logs, which only grow.
+//! Names of sessions. Each is a file beside its log, since logs only grow.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use super::State;
 use super::disk;
 use super::find;
 
-/// Characters of a name.
+/// Most characters of a name.
 const MAX: usize = 60;
 
-/// Gives a session a name, by which it is found as by its id; an empty one takes the name away.
+/// Names a session, so that it is found by its name as by its id; an empty name removes it.
 pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     let name = name.trim();
     let path = path(&found.path);
@@ -38,8 +38,7 @@ pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     temporary.map_err(Error::io("write", &path))
 }
 
-/// Refuses a name by which another session is found already, or that would stand before another
-/// one's id.
+/// Refuses a name that another session has, or that is the beginning of another one's id.
 fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     for other in find::files(state)?
         .into_iter()
@@ -61,7 +60,7 @@ fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the name of the session whose log this is, if it has one.
+/// Returns the name of the session with this log, if it has one.
 pub(super) fn of(log: &Path) -> Option<String> {
     let mut name = String::new();
     disk::open_read(&path(log))
@@ -69,12 +68,12 @@ pub(super) fn of(log: &Path) -> Option<String> {
         .take(4 * MAX as u64)
         .read_to_string(&mut name)
         .ok()?;
-    // An editor ends what a person wrote by hand with a newline.
+    // An editor ends a file with a newline.
     let name = name.trim();
     (!name.is_empty() && check(name).is_ok()).then(|| name.to_owned())
 }
 
-/// Returns where the name of a session stands.
+/// Returns the path of a session's name.
 pub(super) fn path(log: &Path) -> PathBuf {
     log.with_extension("name")
 }

@@ -15,66 +15,65 @@ use super::picture;
 use super::replay::Replay;
 use podbay_wire::Memo;
 
-/// What the model reads of a call that had begun when the log ended.
+/// The model's result of a call that had started when the log ended.
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
                            was not carried out again. Look at what it may have changed before you go on.";
-/// What the model reads of a call that had not begun.
+/// The model's result of a call that had not started.
 pub(super) const NOT_BEGUN: &str =
     "This call was not carried out: Podbay was stopped before it began.";
 
-/// What a log says of its conversation: enough to go on with it as if nothing had happened.
+/// A conversation as its log tells it: enough to resume it.
 ///
-/// Only messages are taken from a log. What a person allowed in it counts for nothing, and nothing
-/// in it is carried out.
+/// Only messages are read from a log. Permissions granted in it do not count, and nothing in it is
+/// executed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
-    /// What every request began with, `None` where the log does not say: it is older, or ended
-    /// before.
+    /// The fixed prefix of every request; `None` where the log does not have it: it is older, or
+    /// ended before.
     pub beginning: Option<Beginning>,
     pub history: History,
-    /// Calls at the end that have no result.
+    /// Calls at the end without a result.
     pub open: Vec<Open>,
-    /// How the last run ended, `None` where it did not come to an end.
+    /// How the last run ended; `None` if it did not end.
     pub status: Option<RunStatus>,
-    /// The task that the session began with, or got when it was resumed and that has not become a
+    /// The task that the session began with, or got when it was resumed, as long as it is not a
     /// message yet.
     pub task: Option<String>,
-    /// Answers were held to a schema although tools were told by the server's own means.
+    /// Whether answers were constrained to a schema although tools were passed natively.
     pub is_held: bool,
-    /// Tools were told by a schema before they were told by text.
+    /// Whether tools were passed by a schema before they were passed as text.
     pub was_held: bool,
-    /// What the next answer is read with, where the last one was not all.
+    /// The state of parsing the next answer, where the last one was incomplete.
     pub open_answer: OpenAnswer,
-    /// What the last task came to, until another one begins or it goes on.
+    /// How the last task ended, until another one starts or it is continued.
     pub ended: Option<TaskEnd>,
-    /// The run that came to it has said so.
+    /// Whether the run of that task reported its end.
     pub is_told: bool,
-    /// The server turned out to read no images.
+    /// Whether the server turned out not to read images.
     pub is_blind: bool,
-    /// Images of the last message that the log ends before: the model has not seen them.
+    /// Images of the last message that come after the end of the log: the model has not seen them.
     pub n_unshown: u32,
-    /// How full the window was found to be.
+    /// How full the context window was.
     pub fullness: Fullness,
-    /// Arguments of the calls that made the model's list of tasks what it is, in order.
+    /// Arguments of the calls that made the task list, in order.
     pub tasks: Vec<String>,
-    /// What the model knows of files, in the order in which it came to know it.
+    /// What the model knows of files, in order.
     pub seen: Vec<Memo>,
-    /// Records of kinds that this version does not know.
+    /// Number of records of unknown types.
     pub n_unknown: usize,
 }
 
-/// What was known of how full the model's window is, since room was made last.
+/// How full the context window was, since the last compaction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fullness {
-    /// What the server counted for the last answer, where nothing that it counted was written
-    /// otherwise since.
+    /// The server's count for the last answer, if nothing counted has changed since.
     pub counted: Option<Usage>,
-    /// The threshold that was warned of, in percent.
+    /// The threshold of the last warning, in percent.
     pub warned: u8,
     pub has_checkpoint: bool,
 }
 
-/// The fixed part of a conversation.
+/// The fixed prefix of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beginning {
     pub system: String,
@@ -88,7 +87,7 @@ pub struct Beginning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     pub call: ToolCall,
-    /// Whether it may have done something.
+    /// Whether it may have had effects.
     pub begun: bool,
 }
 
@@ -109,20 +108,20 @@ impl Open {
 }
 
 impl Past {
-    /// Returns what the last task came to, where its last answer ended it and the run was stopped
-    /// before it had said so.
+    /// Returns how the last task ended, if its last answer ended it and the run was stopped before
+    /// it reported the end.
     pub fn settled(&self) -> Option<&TaskEnd> {
         self.ended
             .as_ref()
             .filter(|ended| ended.is_settled() && !self.is_told)
     }
 
-    /// Returns whether the model is to speak next in a task that is not done.
+    /// Returns whether the model speaks next in a task that is not done.
     pub fn is_open(&self) -> bool {
         self.history.is_open() && !self.is_completed()
     }
 
-    /// Returns whether the last task is done, and whoever asked for it knows.
+    /// Returns whether the last task is done and its end was reported.
     pub fn is_done(&self) -> bool {
         let has_none = self.history.said().is_empty() && self.task.is_none();
         let was_ended = self.status == Some(RunStatus::Completed) && !self.is_open();
@@ -135,7 +134,7 @@ impl Past {
             .is_some_and(|ended| ended.status == RunStatus::Completed)
     }
 
-    /// Goes through the events of a log.
+    /// Replays the events of a log.
     pub fn of(events: &[Event]) -> Self {
         let mut replay = Replay::default();
         for event in events {
@@ -144,8 +143,8 @@ impl Past {
         replay.end()
     }
 
-    /// Puts the bytes of images where the log only names them; returns how many could not be had,
-    /// of which the words are left.
+    /// Loads the images that the log only names; returns how many are missing, of which the
+    /// description stays.
     pub fn load_images(&mut self, artifacts: &Artifacts) -> usize {
         self.history
             .load_images(|name| picture::load(artifacts, name))
@@ -361,8 +360,8 @@ mod tests {
             ]
         };
         assert!(past(one(RunStatus::Completed)).settled().is_some());
-        // Taken back to where a limit had ended the first task, it goes on; to where it was done,
-        // it is done, and was told.
+        // Rewound to where a limit had ended the first task, it is open; to where it was done, it
+        // is done and reported.
         let back_to = |status| {
             past(
                 [
@@ -379,7 +378,7 @@ mod tests {
             (None, false, Some(RunStatus::Limit))
         );
         assert_eq!((done.settled(), done.is_done()), (None, true));
-        // A chat that is left without a word ends no task.
+        // A chat that is left without a message ends no task.
         let usage = Usage::default();
         let left = Kind::RunFinished {
             status: RunStatus::Completed,
@@ -398,7 +397,7 @@ mod tests {
             task: None,
         };
         assert!(!past([one(RunStatus::Limit), vec![chat, left]].concat()).is_done());
-        // In a damaged log: behind a call, behind a question, and behind nothing.
+        // In a damaged log: after a call, after a question, and after nothing.
         let end = || ended_as(RunStatus::Completed);
         assert_eq!(
             past(vec![

@@ -6,23 +6,22 @@ use super::Artifacts;
 use podbay_llm::message::Message;
 use podbay_wire::ImageKind;
 
-/// Stands at the beginning of an image's address until its bytes are there.
+/// Prefix of an image's URL until its bytes are loaded.
 const NAMED: &str = "artifact:";
-/// Largest image; none that was shown is larger.
+/// Most bytes of an image; none that was shown is larger.
 const MAX_IMAGE: u64 = 8 << 20;
 
-/// Returns what stands for an image's address in a conversation as a log tells it.
+/// Returns the placeholder URL of an image in a replayed conversation.
 pub(super) fn name(artifact: &str, media_type: &str) -> String {
     format!("{NAMED}{artifact},{media_type}")
 }
 
-/// Returns whether the bytes are still to come.
+/// Returns whether the bytes are not loaded yet.
 pub(super) fn is_named(url: &str) -> bool {
     url.starts_with(NAMED)
 }
 
-/// Returns the image that is named so; `None` where its artifact is gone, or where somebody wrote
-/// something else into the log.
+/// Loads the image; `None` if its artifact is gone, or the log was edited.
 pub(super) fn load(artifacts: &Artifacts, name: &str) -> Option<Message> {
     let (id, media_type) = name.strip_prefix(NAMED)?.split_once(',')?;
     let kind = ImageKind::of(media_type)?;

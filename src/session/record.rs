@@ -15,22 +15,22 @@ use super::VERSION;
 use super::disk;
 use super::find;
 
-/// No record of ours comes near; what is longer is no record.
+/// Most bytes of a line; our records are much shorter.
 const LINE_MAX: u64 = 64 << 20;
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records {
     pub session: SessionId,
-    /// `None` where the first record is damaged; the rest is still worth reading.
+    /// `None` if the first record is damaged; the rest can still be read.
     pub header: Option<Header>,
-    /// All whole records in order, the header's own among them.
+    /// All whole records in order, the header's included.
     pub events: Vec<Event>,
     /// What could not be read.
     pub problems: Vec<Problem>,
 }
 
-/// What the first record of a log says.
+/// The first record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub at: Timestamp,
@@ -65,22 +65,21 @@ impl Header {
     }
 }
 
-/// Something in a log that is no record.
+/// A line, or a part of one, that is no record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Counted from 1.
     pub line: u64,
     pub what: String,
-    /// It is a record of a kind that is known and does not read; it is among the events, as one of
-    /// an unknown kind.
+    /// Whether it is a record of a known type that could not be parsed; it is among the events, as
+    /// one of an unknown type.
     pub is_unread: bool,
 }
 
 /// Reads a log, however it ended.
 ///
-/// A torn last line, blocks of zero bytes, records fused to one line and records of a kind that is
-/// not known are all survived; only a file without any record, and one of a newer format, is an
-/// error.
+/// An incomplete last line, blocks of zero bytes, records fused to one line and records of unknown
+/// types are tolerated; only a file without any record, and one of a newer format, is an error.
 pub fn read(path: &Path) -> Result<Records, Error> {
     let file = disk::open_log(path)?;
     let mut events = Vec::new();
@@ -143,13 +142,13 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     }
 }
 
-/// What a line, or a part of one, turned out to be.
+/// A part of a line.
 pub(super) enum Piece {
     Record(Value),
     Damage(String),
 }
 
-/// Goes through a log line by line, in bounded memory.
+/// Reads a log line by line, in bounded memory.
 pub(super) fn scan(
     mut reader: impl BufRead,
     mut found: impl FnMut(u64, Piece),
@@ -170,7 +169,7 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// Takes a line apart: no record where it is blank, one as a rule, several where writes were fused.
+/// Splits a line: no record if it is blank, usually one, several where writes were fused.
 pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
     let mut rest = line;
     let mut skipped = false;
@@ -203,8 +202,7 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
                     };
                     found(Piece::Damage(what.to_owned()));
                 }
-                // A torn record may have a whole one right behind it: every record of ours begins
-                // with its type.
+                // A torn record may be followed by a whole one: every record begins with its type.
                 skipped = true;
                 let start = br#"{"type":""#;
                 match rest[1..]
@@ -219,8 +217,8 @@ pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
     }
 }
 
-/// Makes an event of a record. One that has a time but does not read otherwise is kept as unknown,
-/// and said.
+/// Parses a record. One that has a timestamp but does not parse otherwise is kept as unknown, and
+/// reported.
 pub(super) fn to_event(value: Value) -> (Option<Event>, Option<String>) {
     let at = value
         .get("at")

@@ -13,19 +13,18 @@ use super::disk;
 use super::record::Piece;
 use super::record::pieces;
 
-/// What was wrong with the end of a log, and put right.
+/// A repair of the end of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The last line has a whole record and lacked its newline.
     Ended,
-    /// The last record was torn; it was cut off and kept aside.
+    /// The last record was incomplete; it was moved to a backup.
     Cut { bytes: u64, kept: PathBuf },
 }
 
-/// Makes sure that a log ends with a whole line, so that an append cannot be fused to what was
-/// there.
+/// Makes sure that a log ends with a newline, so that an append cannot be fused to the last line.
 ///
-/// What is cut off is kept in a file beside it, `….jsonl.bak`.
+/// The removed bytes are kept in a file beside it, `….jsonl.bak`.
 pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -42,8 +41,7 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
         is_worth_reading |= matches!(piece, Piece::Record(_));
     });
     if is_worth_reading {
-        // Whatever else stands there is passed over by readers; cutting it off would take the
-        // record along.
+        // Readers skip the damaged part of the line; removing it would remove the record too.
         file.seek(SeekFrom::End(0))
             .and_then(|_| file.write_all(b"\n"))
             .map_err(Error::io("repair", path))?;
@@ -68,7 +66,7 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     }))
 }
 
-/// Returns what stands behind the last newline, and where it starts.
+/// Returns what follows the last newline, and its offset.
 fn last_line(file: &mut (impl Read + Seek)) -> io::Result<(u64, Vec<u8>)> {
     const BLOCK: u64 = 64 << 10;
     let mut start = file.seek(SeekFrom::End(0))?;

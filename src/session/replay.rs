@@ -1,4 +1,4 @@
-//! Goes through the events of a log and keeps what they say of its conversation.
+//! Replays the events of a log and rebuilds the conversation.
 
 use super::past::Beginning;
 use super::past::Fullness;
@@ -16,10 +16,10 @@ use podbay_event::ToolCall;
 use podbay_event::ToolMode;
 use podbay_llm::message::Message;
 
-/// Stands where a damaged log lacks what came between two answers.
+/// Stands where a damaged log lacks the messages between two answers.
 pub(super) const MISSING: &str = "(a message is missing here)";
 
-/// The tool whose calls make a list that the session keeps.
+/// The tool whose calls make the session's task list.
 const TASKS: &str = "task_list";
 
 /// A call of the last answer.
@@ -41,29 +41,28 @@ impl Asked {
 #[derive(Default)]
 pub(super) struct Replay {
     past: Past,
-    /// The calls of the last answer, until each has its result: in the conversation results stand
-    /// in the order of the calls.
+    /// The calls of the last answer, until each has its result: results are in the order of the
+    /// calls.
     calls: Vec<Asked>,
-    /// A call that may change the list of tasks, and its arguments, until it has ended.
+    /// A call that may change the task list, and its arguments, until it has ended.
     listing: Option<(String, String)>,
-    /// What there was before each message of the person.
+    /// The state before each message of the user, for rewinding.
     before: Vec<Before>,
-    /// The last answer came to its end and made no call.
+    /// Whether the last answer is complete and has no calls.
     is_answered: bool,
 }
 
 struct Before {
-    /// Changes of the list of tasks.
+    /// Length of `Past::tasks`.
     n_tasks: usize,
-    /// Things to remember of files.
+    /// Length of `Past::seen`.
     n_seen: usize,
-    /// What the task before it came to.
+    /// How the task before ended.
     ended: Option<TaskEnd>,
 }
 
 impl Replay {
-    /// Returns what there is when nothing more comes: calls of the last answer without a result are
-    /// open.
+    /// Ends the replay: calls of the last answer without a result are open.
     pub(super) fn end(self) -> Past {
         let open = self
             .calls
@@ -74,13 +73,13 @@ impl Replay {
         Past { open, ..self.past }
     }
 
-    /// Takes what happened next.
+    /// Replays the next event.
     pub(super) fn take(&mut self, kind: &Kind) {
         match kind {
             Kind::SessionStarted { task, .. } => self.past.task.clone_from(task),
             Kind::SessionResumed { task, .. } => {
                 self.past.status = None;
-                // Whoever went on was told.
+                // A session that was continued has shown them.
                 self.past.n_unshown = 0;
                 if task.is_some() {
                     self.past.task.clone_from(task);
@@ -101,10 +100,10 @@ impl Replay {
                 if let Some(before) = self.before.drain(left..).next() {
                     self.past.tasks.truncate(before.n_tasks);
                     self.past.seen.truncate(before.n_seen);
-                    // Whoever said something behind it knew of it.
+                    // The user's next message shows that the end was reported.
                     (self.past.ended, self.past.is_told) = (before.ended, true);
                 }
-                // What an older log says nothing of has its answer.
+                // Older logs do not say it; their last answer does.
                 let status = self
                     .past
                     .ended
@@ -128,10 +127,10 @@ impl Replay {
                     folded: *folded,
                 });
                 self.past.fullness.counted = None;
-                // What is told by a schema anyway need not be held to one.
+                // Tools passed by a schema constrain answers anyway.
                 self.past.is_held &= *mode == ToolMode::Native;
             }
-            // Only the reading changes, unless a new beginning follows.
+            // Only the parsing changes, unless a new prefix follows.
             Kind::ToolModeChanged { from, to, .. } => {
                 self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained);
                 self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
@@ -142,12 +141,12 @@ impl Replay {
                 self.give_up();
                 self.past.history.tell(text);
             }
-            // Behind the end of a task both are about what the person does themselves, such as
-            // taking it back: they know what it came to.
+            // After the end of a task, both come from the user's own actions, such as rewinding:
+            // the user knows how it ended.
             Kind::NoteAdded { text } => {
                 self.past.is_told |= self.past.ended.is_some();
                 self.give_up();
-                // It stands for an image whose bytes could not be kept.
+                // This note replaces an image that could not be stored.
                 self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
                 self.past.history.push(Message::user(text));
             }
@@ -190,8 +189,7 @@ impl Replay {
                 self.past.history.asked();
             }
             Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
-            // One that stands there again says nothing new, and in a damaged log it may stand where
-            // no answer ended anything.
+            // A repeated record is redundant, and in a damaged log it may follow no answer at all.
             Kind::TaskEnded(ended)
                 if self.past.ended.is_none() && (self.is_answered || !ended.is_settled()) =>
             {
@@ -212,8 +210,7 @@ impl Replay {
                 if !interrupted {
                     self.close_answer(text, calls, *cut);
                 }
-                // What says nothing does not stand in the conversation, so that nobody could tell
-                // where it was counted.
+                // An empty answer is not in the conversation, so its position would be unknown.
                 if !interrupted && (!text.is_empty() || !calls.is_empty()) {
                     self.past.fullness.counted = Some(*usage);
                 }
@@ -276,8 +273,8 @@ impl Replay {
             Kind::RunFinished {
                 status, response, ..
             } => {
-                // One that was stopped, or failed, while it came to its end has not said it; a chat
-                // in which nothing was said is about no task.
+                // A task that was stopped, or failed, while it ended has not reported its end; a
+                // chat without a message has no task.
                 let is_its_end =
                     |ended: &TaskEnd| ended.status == *status && ended.response == *response;
                 match &self.past.ended {
@@ -295,7 +292,7 @@ impl Replay {
 
     fn answer(&mut self, text: &str, thinking: &str, calls: &[ToolCall], raw: Option<&String>) {
         self.give_up();
-        // An answer that came is one to a request, whether an older log says so or not.
+        // An answer follows a request, whether an older log records it or not.
         self.past.history.asked();
         if text.is_empty() && calls.is_empty() {
             return;
@@ -319,12 +316,12 @@ impl Replay {
             .collect();
     }
 
-    /// Takes an answer for one to what was asked; what is open after it stands in a record of its
-    /// own, unless the log ends before that.
+    /// Assumes that the answer responds to the last message; what is still open has its own record,
+    /// unless the log ends before it.
     fn close_answer(&mut self, text: &str, calls: &[ToolCall], is_cut: bool) {
         let open = &mut self.past.open_answer;
         if is_cut && calls.is_empty() {
-            // One that was cut before it came to a call is no answer to a question yet.
+            // An answer that was cut off before a call does not respond to a question yet.
             if !text.is_empty() {
                 open.pieces.push(text.to_owned());
             }
@@ -335,8 +332,8 @@ impl Replay {
         }
     }
 
-    /// Puts the results of the last answer into the conversation; where one is missing although
-    /// something follows, that is said.
+    /// Adds the results of the last answer to the conversation; a missing one is marked if
+    /// something follows.
     fn give_up(&mut self) {
         for Asked {
             call,

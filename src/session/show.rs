@@ -26,12 +26,12 @@ use super::Records;
 use super::disk;
 use super::record;
 
-/// Lines of a result or a command that are shown; the log has them all.
+/// Most lines of a result or a command that are shown; the log has all.
 const LINES_MAX: usize = 12;
 
-/// Renders a session as plain text: who said what, what was called and how it ended.
+/// Renders a session as plain text: messages, calls and how they ended.
 ///
-/// The text is as the model and the tools wrote it; clean it before a terminal sees it.
+/// The text is not sanitised; clean it before it reaches a terminal.
 pub fn show(records: &Records) -> String {
     let mut text = String::new();
     let unended = unended(&records.events);
@@ -48,7 +48,7 @@ pub fn show(records: &Records) -> String {
     text
 }
 
-/// Writes the whole records of a log as they are, one line each, and returns how many.
+/// Writes the whole records of a log unchanged, one line each; returns how many.
 pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
     let file = disk::open_log(path)?;
     let mut n_records = 0;
@@ -69,8 +69,8 @@ pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-/// Returns where calls begin that never end. Some servers give every call the same id, so an end
-/// belongs to the latest beginning.
+/// Returns the starts of calls that never end. Some servers give every call the same id, so an end
+/// belongs to the latest start.
 fn unended(events: &[Event]) -> HashSet<usize> {
     let mut open: HashMap<&str, usize> = HashMap::new();
     let mut unended = HashSet::new();
@@ -87,12 +87,11 @@ fn unended(events: &[Event]) -> HashSet<usize> {
     unended
 }
 
-/// Calls on their way. A call is shown with its end, since calls that run side by side end in any
-/// order.
+/// Calls in progress. A call is shown at its end, since parallel calls end in any order.
 #[derive(Default)]
 struct Calls<'a> {
-    /// The model's own calls by their ids: one that was refused never began, and its arguments
-    /// stand nowhere else.
+    /// The model's calls by their ids: a call that was refused never started, so its arguments are
+    /// nowhere else.
     asked: HashMap<&'a str, &'a ToolCall>,
     open: Vec<Open<'a>>,
 }
@@ -100,22 +99,22 @@ struct Calls<'a> {
 #[derive(Default)]
 struct Open<'a> {
     call: &'a str,
-    /// What was decided, in words.
+    /// The decision, as text.
     decided: String,
-    /// What the person answered, in words.
+    /// The user's answer, as text.
     answered: String,
-    /// What a program of it waits for.
+    /// What a program of it asks permission for.
     wanted: Option<String>,
-    /// What was denied to it in its middle.
+    /// What it was denied while it ran.
     refused: Vec<&'a str>,
     began: Option<(&'a str, &'a str)>,
-    /// What it started, in words.
+    /// The programs it started, as text.
     ran: String,
 }
 
 impl<'a> Calls<'a> {
-    /// Takes an event that belongs to a call; returns whether it was one. `is_last` says that the
-    /// call which begins here never ends.
+    /// Handles an event of a call; returns whether it was one. `is_last` says that the call which
+    /// starts here never ends.
     fn take(&mut self, text: &mut String, kind: &'a Kind, is_last: bool) -> bool {
         match kind {
             Kind::AssistantMessage { calls, .. } => {
@@ -175,7 +174,7 @@ impl<'a> Calls<'a> {
                     .take()
                     .map(|wanted| format!("{wanted}: "))
                     .unwrap_or_default();
-                // A call may be asked about again in its middle.
+                // A call may be asked about again while it runs.
                 writeln!(open.answered, "   {wanted}you {answer}{reason}").expect(TAKES_ALL);
             }
             Kind::CallStarted {
@@ -213,7 +212,7 @@ impl<'a> Calls<'a> {
                     .map_or("", |call| call.arguments.as_str());
                 let (name, arguments) = open.began.unwrap_or((name, asked));
                 head(text, name, arguments);
-                // What was decided is told by the result: the model had to read it too.
+                // The decision is part of the result, which the model reads too.
                 text.push_str(&open.answered);
                 if let Some(wanted) = &open.wanted {
                     writeln!(text, "   {wanted}: not answered").expect(TAKES_ALL);
@@ -266,7 +265,7 @@ impl<'a> Calls<'a> {
         at.map_or_else(Open::default, |at| self.open.remove(at))
     }
 
-    /// Shows what is known of calls that neither began nor ended.
+    /// Shows calls that neither started nor ended.
     fn give_up(&mut self, text: &mut String) {
         for open in self.open.drain(..).filter(|open| open.began.is_none()) {
             text.push_str(&open.decided);
@@ -275,7 +274,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Says which programs ran, one on a line.
+/// Lists the programs that ran, one on a line.
 fn ran(programs: &[Program], n_more: u64) -> String {
     let mut text = String::new();
     for program in programs.iter().take(LINES_MAX) {
@@ -306,7 +305,7 @@ fn ran(programs: &[Program], n_more: u64) -> String {
     text
 }
 
-/// Returns a word so that it cannot be taken for several.
+/// Quotes a word, so that it cannot be taken for several.
 fn quoted(word: &str) -> String {
     let is_plain =
         !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"'));
@@ -499,7 +498,7 @@ fn one(text: &mut String, event: &Event) {
         Kind::ImagesTakenOut { .. } => {
             text.push_str("(the images were taken out of the conversation)\n");
         }
-        // One that passed is in its own records; what it did is shown by what came of it.
+        // A hook that passed is visible by its effects.
         Kind::HookEnded {
             moment,
             run,
@@ -532,7 +531,7 @@ fn one(text: &mut String, event: &Event) {
         Kind::ModeChanged { mode } => {
             writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL);
         }
-        // A warning that stands beside it says it.
+        // A warning beside it says the same.
         Kind::DenialsEscalated { .. }
         | Kind::PromptBegun { .. }
         | Kind::HookEnded { .. }
@@ -610,7 +609,7 @@ fn limit_word(limit: LimitKind) -> &'static str {
     }
 }
 
-/// Returns how many there are of something.
+/// Returns a count with its noun.
 pub(super) fn n(what: &str, count: usize) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

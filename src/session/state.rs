@@ -12,15 +12,14 @@ use podbay_event::SessionId;
 
 use super::Error;
 
-/// The folder outside of every project where Podbay keeps what must last; all of it is the owner's
-/// alone.
+/// The state folder, outside of every project; all of it belongs to the user alone.
 #[derive(Clone, Debug)]
 pub struct State {
     root: PathBuf,
 }
 
 impl State {
-    /// Its parts, each a folder of the same owner.
+    /// Its subfolders.
     pub const FOLDERS: [&str; 11] = [
         "sessions",
         "answers",
@@ -35,15 +34,15 @@ impl State {
         "trust",
     ];
 
-    /// Finds the folder by the environment and opens it.
+    /// Finds the folder by environment variables and opens it.
     ///
     /// `PODBAY_HOME`, else `$XDG_STATE_HOME/podbay`, else `~/.local/state/podbay`. `HOME` is only
-    /// ever read from the environment: a static binary must not ask the system's user database.
+    /// read from the environment: a static binary must not query the user database.
     pub fn from_env(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         Self::open(&Self::find(var)?)
     }
 
-    /// Finds the folder by the environment and leaves it as it is; it may not be there.
+    /// Finds the folder by environment variables without creating it.
     pub fn find(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
         let var = |name: &str| {
             var(name)
@@ -62,10 +61,10 @@ impl State {
         std::path::absolute(&root).map_err(Error::io("find", &root))
     }
 
-    /// Opens the folder, making it and its parts where they are missing.
+    /// Opens the folder, creating it and its subfolders where they are missing.
     ///
-    /// A folder that is a link, or another user's, is refused: what is written there would be
-    /// readable, or writable, by whoever put it there.
+    /// A symlink, or another user's folder, is refused: its owner could read or change what is
+    /// written there.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let root = std::path::absolute(root).map_err(Error::io("find", root))?;
         own(&root)?;
@@ -95,37 +94,37 @@ impl State {
         self.root.join("models")
     }
 
-    /// Of which engines it was said that they have holes.
+    /// Engines about whose known vulnerabilities the user was warned.
     pub fn engines(&self) -> PathBuf {
         self.root.join("engines")
     }
 
-    /// Which images were looked at and found good.
+    /// Images that were checked.
     pub fn images(&self) -> PathBuf {
         self.root.join("images")
     }
 
-    /// Which settings of projects were trusted.
+    /// Project settings that the user trusts.
     pub fn trust(&self) -> PathBuf {
         self.root.join("trust")
     }
 
-    /// What was allowed for good in projects.
+    /// Answers stored for projects.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
     }
 
-    /// Repositories that sessions made, which are not to be in their projects.
+    /// Repositories that sessions created, which are moved out of their projects.
     pub fn aside(&self) -> PathBuf {
         self.root.join("aside")
     }
 
-    /// What the sandboxes of projects covered last.
+    /// The files that were masked in each project's last sandbox.
     pub fn covers(&self) -> PathBuf {
         self.root.join("covers")
     }
 
-    /// Sockets and other things that end with a run.
+    /// Sockets and other files that are removed at the end of a run.
     pub fn run(&self) -> PathBuf {
         self.root.join("run")
     }
@@ -135,10 +134,10 @@ impl State {
     }
 }
 
-/// Makes a folder of mode 0700, or checks that the one there is ours.
+/// Creates a folder of mode 0700, or checks that the existing one is ours.
 pub(super) fn own(path: &Path) -> Result<(), Error> {
     match DirBuilder::new().mode(0o700).recursive(true).create(path) {
-        // A dangling link and a file come as `AlreadyExists`; what they are is said below.
+        // A dangling symlink and a file give `AlreadyExists`; the check below says what they are.
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(Error::io("make the folder", path)(error)),

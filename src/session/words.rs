@@ -1,14 +1,13 @@
-//! A message's words within a page of Markdown: they stay as they are to read, and make nothing
-//! that belongs to the page.
+//! A message's text within a page of Markdown: it stays readable, and cannot add to the page's
+//! structure.
 
-/// How many levels deeper the headings of a message are than as they were written: those of the
-/// page are above all of them.
+/// How many levels a message's headings are moved down, below those of the page.
 const DEEPER: usize = 3;
-/// The deepest heading there is.
+/// The deepest heading level of Markdown.
 const DEEPEST: usize = 6;
 
-/// Returns the words of a message so that none of them makes a heading of the page, and no block of
-/// code or of markup that begins in them goes on behind them.
+/// Returns a message's text without headings of the page's levels; code blocks and HTML that start
+/// in it also end in it.
 pub(super) fn contained(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut open: Option<Fence> = None;
@@ -16,8 +15,7 @@ pub(super) fn contained(text: &str) -> String {
     for line in text.split('\n') {
         let line = line.trim_end_matches('\r');
         let indent = line.len() - line.trim_start_matches(' ').len();
-        // In a list the block ends with the item that it stands in; elsewhere it would go on, so
-        // its end is written.
+        // In a list, the block ends with its item; elsewhere it must be closed.
         if let Some(fence) = open.take_if(|fence| indent < fence.indent && !line.trim().is_empty())
         {
             out.push_str(&fence.end());
@@ -45,14 +43,14 @@ pub(super) fn contained(text: &str) -> String {
     out
 }
 
-/// Writes a line outside of every block of code.
+/// Writes a line outside of a code block.
 fn plain(out: &mut String, line: &str, indent: usize, is_behind_words: bool) {
     let words = line[indent..].trim_end();
     let n_marks = words.bytes().take_while(|byte| *byte == b'#').count();
     let is_heading = indent < 4
         && (1..=DEEPEST).contains(&n_marks)
         && !words[n_marks..].starts_with(|c: char| !c.is_whitespace());
-    // A line of these below some words makes them a heading.
+    // Such a line below a paragraph makes it a heading.
     let is_rule = is_behind_words
         && ["=", "-"].iter().any(|mark| {
             !words.is_empty()
@@ -69,8 +67,7 @@ fn plain(out: &mut String, line: &str, indent: usize, is_behind_words: bool) {
     without_markup(out, &line[indent..]);
 }
 
-/// Writes a line with the beginning of every mark of a page escaped; what stands between backticks
-/// is none.
+/// Writes a line with HTML tags escaped, except in code spans.
 fn without_markup(out: &mut String, line: &str) {
     let mut rest = line;
     while let Some(at) = rest.find(['<', '`']) {
@@ -96,8 +93,8 @@ fn without_markup(out: &mut String, line: &str) {
     out.push_str(rest);
 }
 
-/// Returns the length of the code that begins with so many backticks: it ends with as many, where
-/// the line has them.
+/// Returns the length of a code span that begins with so many backticks, if the line has the
+/// closing ones.
 fn code(text: &str, n_ticks: usize) -> Option<usize> {
     let mut at = n_ticks;
     loop {
@@ -110,7 +107,7 @@ fn code(text: &str, n_ticks: usize) -> Option<usize> {
     }
 }
 
-/// A block of code that is open.
+/// An open code block.
 struct Fence {
     mark: char,
     n_marks: usize,
