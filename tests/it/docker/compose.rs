@@ -27,6 +27,7 @@ use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::mounts::Mounted;
 use super::signal_all;
 use super::test_box::TestBox;
 use super::test_box::build_image;
@@ -341,9 +342,19 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
     };
     compose.script(&model);
     compose.env.write("README.md", "# Notes\n");
+    // Another file system in the project: nothing that is written there is a change of the project.
+    compose.env.write("disk/beneath", "of the project\n");
+    let mounted =
+        is_root("a mount in the project").then(|| Mounted::over(compose.env.path("disk")));
     run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
 
     let result = run(&mut compose.task("write two lines")).expect(0).json();
+    let warnings = result["warnings"].to_string();
+    let told = model.requests()[0]["messages"].to_string();
+    let mount = "disk is mounted in the project from elsewhere";
+    for text in [&warnings, &told] {
+        assert_eq!(text.contains(mount), mounted.is_some(), "{text}");
+    }
     assert_eq!(
         (&result["status"], &result["response"]),
         (&json!("completed"), &json!("It is done."))
@@ -404,6 +415,7 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
 
     run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
     assert_eq!(compose.left(), "");
+    drop(mounted);
 }
 
 /// Asks for the guest's first word as a command may try it: directly, and over a connection of a

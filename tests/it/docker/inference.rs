@@ -47,9 +47,11 @@ pub(super) async fn complete(serving: &Serving) -> Value {
     let settings = serving.endpoint.settings(Duration::from_secs(5), None);
     let client = http::client(&settings).expect("a client");
     let schema = json!({"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"], "additionalProperties": false});
+    // The grammar lets the model write some twenty blanks between any two words.
     let body = json!({
         "model": serving.model,
-        "max_tokens": 40,
+        "max_tokens": 200,
+        "temperature": 0,
         "messages": [{"role": "user", "content": QUESTION}],
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}},
     });

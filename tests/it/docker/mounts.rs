@@ -248,10 +248,10 @@ fn a_link_in_the_project_leads_nowhere_outside() {
 }
 
 /// Another file system in a folder of the project.
-struct Mounted(PathBuf);
+pub(super) struct Mounted(PathBuf);
 
 impl Mounted {
-    fn over(path: PathBuf) -> Self {
+    pub(super) fn over(path: PathBuf) -> Self {
         let done = Command::new("mount")
             .args(["-t", "tmpfs", "none"])
             .arg(&path)
