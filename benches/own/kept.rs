@@ -21,8 +21,8 @@ use podbay::wire::keep::GitAnswer;
 use podbay::wire::keep::GitOrder;
 use podbay::wire::keep::GitSource;
 use podbay::wire::keep::Identity;
-use podbay::wire::keep::Outside;
-use podbay::wire::keep::Person;
+use podbay::wire::keep::OutsideRepositories;
+use podbay::wire::keep::UserGitSettings;
 
 use super::Outcome;
 use super::table::Table;
@@ -57,7 +57,15 @@ fn snapshots(table: &mut Table) -> Outcome<()> {
     let (mut ours, mut peer) = (Times::default(), Times::default());
     for round in 0..ROUNDS {
         let state = new_folder(place.path(), &format!("first-{round}"))?;
-        ours.add(|| undo::begin(&opened, &keep::Folder::open(&state)?, "bench", 1, "first"))?;
+        ours.add(|| {
+            undo::begin(
+                &opened,
+                &keep::StateFolder::open(&state)?,
+                "bench",
+                1,
+                "first",
+            )
+        })?;
         let git_dir = place.path().join(format!("git-{round}"));
         run_git(&git_dir, &project, &["init", "-q"])?;
         peer.add(|| run_git(&git_dir, &project, &["add", "-A"]))?;
@@ -71,7 +79,7 @@ fn snapshots(table: &mut Table) -> Outcome<()> {
     bar(table, &ours, 1000);
 
     let state = new_folder(place.path(), "later")?;
-    let state = keep::Folder::open(&state)?;
+    let state = keep::StateFolder::open(&state)?;
     undo::begin(&opened, &state, "bench", 1, "first")?;
     let git_dir = place.path().join("git-0");
     let (mut ours, mut peer) = (Times::default(), Times::default());
@@ -234,9 +242,9 @@ impl Beside {
             email: "bench@localhost".to_owned(),
         });
         let (id, sources) = ("bench".to_owned(), vec![self.source.clone()]);
-        let person = Person {
+        let person = UserGitSettings {
             identity,
-            ..Person::default()
+            ..UserGitSettings::default()
         };
         GitOrder::Prepare {
             id,
@@ -245,7 +253,7 @@ impl Beside {
             person,
             review: None,
             place: BytesPath::default(),
-            outside: Outside::default(),
+            outside: OutsideRepositories::default(),
         }
     }
 
@@ -267,13 +275,13 @@ impl Beside {
     }
 
     fn carry_out(&self, project: &Path, order: &GitOrder) -> Outcome<GitAnswer> {
-        let folders = git::Folders {
+        let folders = git::KeeperFolders {
             project,
             state: &self.state,
             aside: &self.aside,
             scratch: &self.scratch,
         };
-        Ok(git::carry_out(&folders, order)?)
+        Ok(git::execute(&folders, order)?)
     }
 }
 

@@ -72,11 +72,11 @@ fn measure(place: &Path, n_files: usize, n_changed: usize) -> Outcome<(Times, Ti
     let at = |name: &str| place.join(name);
     let open = |name: &str| keep::Project::open(&at(name));
     let (project, copy, upper) = (open("project")?, open("copy")?, open("upper")?);
-    let state = keep::Folder::open(&at("state"))?;
-    let seen = review::Seen {
+    let state = keep::StateFolder::open(&at("state"))?;
+    let seen = review::SessionView {
         copy: Some(&copy),
         upper: Some(&upper),
-        ..review::Seen::default()
+        ..review::SessionView::default()
     };
     let ask = |order: &ReviewOrder| review::order(&project, seen, &state, order);
     let (git_dir, name) = (at("git"), || "s".to_owned());

@@ -31,9 +31,9 @@ use podbay_sandbox::Socket;
 use podbay_sandbox::Spec;
 use podbay_session::State;
 use podbay_wire::ExecGate;
-use podbay_wire::keep::Person;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
+use podbay_wire::keep::UserGitSettings;
 
 /// What every use of a project stands on: what is worked on, the settings, the engine.
 pub(super) struct Bench {
@@ -473,7 +473,7 @@ impl Bench {
 }
 
 /// Returns what the person's own settings of git say of a session.
-fn own_settings() -> Person {
+fn own_settings() -> UserGitSettings {
     let var = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())

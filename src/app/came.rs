@@ -130,12 +130,12 @@ impl Came {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::Left;
+    use podbay_wire::keep::ChangeKind;
+    use podbay_wire::keep::LeftPath;
     use podbay_wire::keep::LeftReason;
     use podbay_wire::keep::PathChange;
     use podbay_wire::keep::ReviewedPath;
     use podbay_wire::keep::ReviewedTurn;
-    use podbay_wire::keep::What;
 
     fn came(turn: ReviewedTurn) -> Came {
         Came::new(
@@ -160,7 +160,7 @@ mod tests {
         let mut turn = ReviewedTurn::default();
         let change = |path: &str| PathChange {
             path: path.into(),
-            what: What::Modified,
+            what: ChangeKind::Modified,
             entry: EntryType::File,
             mode: None,
             n_bytes: Some(1),
@@ -178,11 +178,11 @@ mod tests {
             came(turn.clone()).summary().as_deref(),
             Some("3 files, +12 −4")
         );
-        turn.applied.conflicts.add(Left {
+        turn.applied.conflicts.add(LeftPath {
             path: "d".into(),
             reason: LeftReason::ChangedSince,
         });
-        turn.applied.refused.add(Left {
+        turn.applied.refused.add(LeftPath {
             path: ".envrc".into(),
             reason: LeftReason::MayRun {
                 why: "a shell runs it".to_owned(),

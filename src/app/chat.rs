@@ -29,7 +29,7 @@ use podbay_sandbox::EndedTurn;
 use podbay_tools::Later;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
 
@@ -68,7 +68,7 @@ pub struct Said {
     /// It was broken off, and what it had changed is dropped.
     pub is_dropped: bool,
     /// What it left that may run on the person's machine later; `None`: nobody looked.
-    may_run: Option<Named<MayRun>>,
+    may_run: Option<NamedList<MayRun>>,
     /// There may be others, of which nobody knows.
     is_cut: bool,
     pub status: RunStatus,
@@ -199,7 +199,7 @@ impl Chat {
         // Where that is never known it is no news, and documented.
         said.may_run = said
             .may_run
-            .or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
+            .or_else(|| (!self.seat.sandbox.has_turns()).then(NamedList::default));
         self.named.extend(
             said.may_run
                 .iter()
@@ -410,14 +410,14 @@ impl Chat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::When;
+    use podbay_wire::keep::RunTrigger;
 
     #[test]
     fn what_is_only_counted_of_what_may_run_is_said_after_a_message_too() {
         let of = |n: usize| MayRun {
             path: format!("{n}.mk").as_str().into(),
             why: "a build runs what it says".to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         };
         let said = |n: usize| {
             let may_run = Some((0..n).map(of).collect());

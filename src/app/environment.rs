@@ -26,9 +26,9 @@ use podbay_sandbox as sandbox;
 use podbay_sandbox::Environment;
 use podbay_sandbox::Sandbox;
 use podbay_sandbox::Socket;
-use podbay_wire::keep::Review;
-use podbay_wire::keep::WaitingName;
-use podbay_wire::keep::WaitingRepository;
+use podbay_wire::keep::PendingRef;
+use podbay_wire::keep::PendingRepository;
+use podbay_wire::keep::PendingReview;
 
 /// How long a sandbox that somebody else keeps may take to say what it is like.
 const ANSWER: Seconds = Seconds::new(2);
@@ -77,9 +77,9 @@ pub struct WaitingBranch {
 
 impl Waiting {
     /// `None`: nothing was done with git.
-    fn of(review: &Review) -> Option<Self> {
-        let of = |one: &WaitingRepository| -> Vec<WaitingBranch> {
-            let branch = |waiting: &WaitingName| WaitingBranch {
+    fn of(review: &PendingReview) -> Option<Self> {
+        let of = |one: &PendingRepository| -> Vec<WaitingBranch> {
+            let branch = |waiting: &PendingRef| WaitingBranch {
                 repository: one.path.to_string(),
                 name: waiting.name.to_string(),
                 old: waiting.old.clone(),

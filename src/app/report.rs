@@ -12,14 +12,14 @@ use podbay_event::SessionId;
 use podbay_event::Usage;
 use podbay_sandbox::git;
 use podbay_tools::FileChangeKind;
+use podbay_wire::keep::ChangeKind;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PathChange;
-use podbay_wire::keep::Pending;
+use podbay_wire::keep::PendingChanges;
 use podbay_wire::keep::TurnEnded;
-use podbay_wire::keep::What;
 
 /// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts
 /// depend on them.
@@ -55,7 +55,7 @@ pub struct Report {
     pub duration_ms: u64,
     /// What waits, for people; scripts ask for the review.
     #[serde(skip)]
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingChanges>,
 }
 
 /// What of a session's git is the person's now, in all repositories of the project together.
@@ -127,7 +127,7 @@ const REVIEW_DIFF: &str = "podbay review diff";
 
 /// Returns what may run on the person's machine in words, each file with the reason; `shown` is the
 /// command that shows those, too, that are only counted.
-pub fn may_run_words(may_run: &Named<MayRun>, shown: &str) -> Vec<String> {
+pub fn may_run_words(may_run: &NamedList<MayRun>, shown: &str) -> Vec<String> {
     let mut words: Vec<String> = may_run
         .first
         .iter()
@@ -175,7 +175,7 @@ impl Report {
     }
 
     /// Takes what was held back.
-    pub(super) fn take_review(&mut self, pending: Pending) {
+    pub(super) fn take_review(&mut self, pending: PendingChanges) {
         self.changes = Changes::default();
         if pending.is_empty() {
             return;
@@ -267,20 +267,24 @@ impl Report {
             match &change.what {
                 // Folders that were made or went are not named, and the file that was in the place
                 // of one is gone.
-                What::Type { before }
+                ChangeKind::Type { before }
                     if change.entry == EntryType::Folder && *before != EntryType::Folder =>
                 {
                     changes.deleted.push(path);
                 }
-                What::Mode if change.entry == EntryType::Folder => changes.modified.push(path),
+                ChangeKind::Mode if change.entry == EntryType::Folder => {
+                    changes.modified.push(path)
+                }
                 _ if change.entry == EntryType::Folder => {}
-                What::Type {
+                ChangeKind::Type {
                     before: EntryType::Folder,
                 }
-                | What::Created => changes.created.push(path),
-                What::Deleted => changes.deleted.push(path),
-                What::Modified | What::Mode | What::Type { .. } => changes.modified.push(path),
-                What::Renamed { from } => {
+                | ChangeKind::Created => changes.created.push(path),
+                ChangeKind::Deleted => changes.deleted.push(path),
+                ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type { .. } => {
+                    changes.modified.push(path)
+                }
+                ChangeKind::Renamed { from } => {
                     changes.deleted.push(from.to_string());
                     changes.created.push(path);
                 }
@@ -301,7 +305,7 @@ impl Report {
         }
     }
 
-    fn take_may_run(&mut self, may_run: &Named<MayRun>, shown: &str) {
+    fn take_may_run(&mut self, may_run: &NamedList<MayRun>, shown: &str) {
         self.may_run = may_run_words(may_run, shown);
     }
 
@@ -431,7 +435,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::When;
+    use podbay_wire::keep::RunTrigger;
 
     #[test]
     fn a_key_that_the_model_repeats_is_not_in_the_report() {
@@ -496,7 +500,7 @@ mod tests {
 
     #[test]
     fn a_file_in_whose_place_a_folder_is_counts_as_deleted_and_the_other_way_round_as_made() {
-        let change = |path: &str, what: What, entry: EntryType| PathChange {
+        let change = |path: &str, what: ChangeKind, entry: EntryType| PathChange {
             path: path.into(),
             what,
             entry,
@@ -507,29 +511,29 @@ mod tests {
         let paths = [
             change(
                 "file to folder",
-                What::Type {
+                ChangeKind::Type {
                     before: EntryType::File,
                 },
                 EntryType::Folder,
             ),
-            change("file to folder/in", What::Created, EntryType::File),
+            change("file to folder/in", ChangeKind::Created, EntryType::File),
             change(
                 "folder to file",
-                What::Type {
+                ChangeKind::Type {
                     before: EntryType::Folder,
                 },
                 EntryType::File,
             ),
             change(
                 "file to link",
-                What::Type {
+                ChangeKind::Type {
                     before: EntryType::File,
                 },
                 EntryType::Link,
             ),
-            change("folder", What::Created, EntryType::Folder),
-            change(".", What::Mode, EntryType::Folder),
-            change("opened", What::Mode, EntryType::Folder),
+            change("folder", ChangeKind::Created, EntryType::Folder),
+            change(".", ChangeKind::Mode, EntryType::Folder),
+            change("opened", ChangeKind::Mode, EntryType::Folder),
         ];
         let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
         report.take_paths(paths.iter(), 7, "podbay undo diff");
@@ -554,10 +558,10 @@ mod tests {
         let one = MayRun {
             path: "Makefile".into(),
             why: "make runs it".to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         };
         report.take_may_run(
-            &Named {
+            &NamedList {
                 n: 64,
                 first: vec![one],
             },
@@ -571,7 +575,7 @@ mod tests {
             ]
         );
         report.take_may_run(
-            &Named {
+            &NamedList {
                 n: 63,
                 first: Vec::new(),
             },
@@ -581,7 +585,7 @@ mod tests {
             report.may_run,
             ["63 files that are not named here: `podbay undo diff` shows all that changed"]
         );
-        report.take_may_run(&Named::default(), UNDO_DIFF);
+        report.take_may_run(&NamedList::default(), UNDO_DIFF);
         assert!(report.may_run.is_empty());
     }
     #[test]
@@ -590,10 +594,10 @@ mod tests {
         let of = |path: &str| MayRun {
             path: path.into(),
             why: "something runs it".to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         };
         report.take_may_run(&[of("Makefile")].into_iter().collect(), UNDO_DIFF);
-        report.take_committed(&git::Ended::holding(Named {
+        report.take_committed(&git::Ended::holding(NamedList {
             n: 5,
             first: vec![of("Makefile"), of("deep/Makefile")],
         }));

@@ -24,14 +24,14 @@ use podbay_sandbox::Lock;
 use podbay_sandbox::Spec;
 use podbay_sandbox::git;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
+use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::LeftReason;
-use podbay_wire::keep::Pending;
-use podbay_wire::keep::Review;
+use podbay_wire::keep::PendingChanges;
+use podbay_wire::keep::PendingGit;
+use podbay_wire::keep::PendingReview;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewApplied;
 use podbay_wire::keep::ReviewOrder;
-use podbay_wire::keep::WaitingGit;
 
 /// What a person wants of reviews. An id may be the beginning of one; without one there must be
 /// only one review.
@@ -216,7 +216,7 @@ fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
 }
 
 /// Returns what of a review is not in; `None`: nobody can tell.
-async fn waiting(place: &Place, id: String, front: &Front) -> Option<Pending> {
+async fn waiting(place: &Place, id: String, front: &Front) -> Option<PendingChanges> {
     match review(
         place,
         ReviewWish::Diff {
@@ -235,7 +235,7 @@ async fn waiting(place: &Place, id: String, front: &Front) -> Option<Pending> {
 }
 
 /// Whether something was left only because it may run on the person's machine.
-pub fn waits_to_be_run(applied: &Applied) -> bool {
+pub fn waits_to_be_run(applied: &ApplyOutcome) -> bool {
     applied
         .refused
         .first
@@ -366,7 +366,7 @@ async fn carry_out(
     {
         let ended = taking.take_over(bench, &spec, held, cancel).await?;
         if ended.is_settled() {
-            done.git = WaitingGit::default();
+            done.git = PendingGit::default();
         } else {
             ended.remove_taken(&mut done.git);
         }
@@ -455,8 +455,8 @@ async fn list(
                 .iter()
                 .any(|review| review.name == session.as_str())
             {
-                let (name, git) = (session.to_string(), WaitingGit::default());
-                reviews.add(Review {
+                let (name, git) = (session.to_string(), PendingGit::default());
+                reviews.add(PendingReview {
                     name,
                     words: String::new(),
                     at: 0,
@@ -479,7 +479,7 @@ pub(super) async fn all_waiting(
     bench: &Bench,
     front: &Front,
     cancel: &CancellationToken,
-) -> Result<Vec<Review>, Error> {
+) -> Result<Vec<PendingReview>, Error> {
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
     let image = bench
         .config

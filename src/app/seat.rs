@@ -20,7 +20,7 @@ use podbay_sandbox::Sandbox;
 use podbay_sandbox::git;
 use podbay_wire::BytesPath;
 use podbay_wire::below;
-use podbay_wire::keep::Pending;
+use podbay_wire::keep::PendingChanges;
 
 /// How long the end of a turn may take once somebody has ended the run; whoever sends a signal
 /// waits ten seconds before they kill.
@@ -29,7 +29,7 @@ const LAST_GRACE: Duration = Duration::from_secs(5);
 /// What is left of a conversation when its box has ended.
 pub(super) struct Closed {
     /// What waits to be accepted, where changes are held back.
-    pub(super) reviewed: Option<Result<Pending, sandbox::Error>>,
+    pub(super) reviewed: Option<Result<PendingChanges, sandbox::Error>>,
     /// What came in at the end, where turns go into the project.
     pub(super) came: Option<HeldTurn>,
     /// What became of the session's git.

@@ -16,7 +16,7 @@ use podbay_event::ProgressSink;
 use podbay_sandbox as sandbox;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
-use podbay_wire::keep::Undone;
+use podbay_wire::keep::UndoOutcome;
 
 /// Names that the model is told at the most.
 const MOST_TOLD: usize = 50;
@@ -84,7 +84,7 @@ pub(super) fn finished(answer: UndoAnswer) -> Result<UndoAnswer, Error> {
 
 /// Returns what the model should know of what the person took back or brought back; `None`: nothing
 /// was changed by it.
-pub(super) fn for_model(undone: &Undone) -> Option<String> {
+pub(super) fn for_model(undone: &UndoOutcome) -> Option<String> {
     let mut paths: Vec<String> = undone
         .turns
         .iter()

@@ -17,17 +17,17 @@ use super::run::listen;
 use super::setup::Setup;
 use super::undo::applied;
 use podbay_app as app;
+use podbay_app::ChangeKind;
 use podbay_app::Commits;
 use podbay_app::GitEnded;
 use podbay_app::Interrupt;
-use podbay_app::Pending;
+use podbay_app::PendingChanges;
+use podbay_app::PendingGit;
 use podbay_app::ReviewAnswer;
 use podbay_app::ReviewApplied;
 use podbay_app::ReviewDifference;
 use podbay_app::ReviewWish;
 use podbay_app::Reviewed;
-use podbay_app::WaitingGit;
-use podbay_app::What;
 use podbay_app::exit_code;
 use podbay_ui as ui;
 use podbay_ui::Keyboard;
@@ -273,7 +273,7 @@ fn in_already(name: &str, is_taken_back: bool, has_redo: bool) -> String {
     format!("all of review {name} was brought in {since}; what was left of it is removed\n")
 }
 
-fn list(reviews: &app::Named<app::Review>) -> String {
+fn list(reviews: &app::NamedList<app::PendingReview>) -> String {
     let mut words = String::new();
     for review in &reviews.first {
         let state = match review.n_changes {
@@ -319,7 +319,7 @@ fn indented(lines: &str) -> String {
 }
 
 /// Says what of a session's git waits with a review.
-fn commits(git: &WaitingGit) -> String {
+fn commits(git: &PendingGit) -> String {
     git.lines()
         .iter()
         .map(|line| format!("{}\n", text::line(line)))
@@ -327,7 +327,7 @@ fn commits(git: &WaitingGit) -> String {
 }
 
 /// The same for a summary of the review of this name.
-fn first_commits(git: &WaitingGit, name: &str) -> String {
+fn first_commits(git: &PendingGit, name: &str) -> String {
     let lines = git.first_lines(&format!("podbay review diff {name}"));
     lines
         .iter()
@@ -444,7 +444,7 @@ fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
 }
 
 /// Sums up what a run left to be accepted.
-pub(super) fn summary(id: &str, pending: &Pending) -> String {
+pub(super) fn summary(id: &str, pending: &PendingChanges) -> String {
     let shown = &pending.changes.first;
     let mut words = if pending.changes.is_empty() {
         "no path changed; what was done with git is not in your project yet:\n".to_owned()
@@ -463,19 +463,19 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
     };
     for path in shown.iter().take(MOST_SHOWN) {
         let sign = match &path.change.what {
-            What::Created => "new     ",
-            What::Modified => "changed ",
-            What::Deleted => "deleted ",
-            What::Mode => "mode    ",
-            What::Type { .. } => "type    ",
-            What::Renamed { .. } => "renamed ",
+            ChangeKind::Created => "new     ",
+            ChangeKind::Modified => "changed ",
+            ChangeKind::Deleted => "deleted ",
+            ChangeKind::Mode => "mode    ",
+            ChangeKind::Type { .. } => "type    ",
+            ChangeKind::Renamed { .. } => "renamed ",
         };
         let lines = path
             .lines
             .map(|lines| format!("  +{} -{}", lines.n_added, lines.n_removed))
             .unwrap_or_default();
         let from = match &path.change.what {
-            What::Renamed { from } => format!("{from} -> "),
+            ChangeKind::Renamed { from } => format!("{from} -> "),
             _ => String::new(),
         };
         let slash = if path.change.entry == app::EntryType::Folder {
@@ -577,9 +577,9 @@ mod tests {
     #[test]
     fn what_is_not_shown_is_said_with_what_shows_it() {
         let review = serde_json::json!({ "name": "id", "words": "", "at": 0, "n_changes": 9, "git": { "repositories": [] } });
-        let review: app::Review = serde_json::from_value(review).expect("a review");
+        let review: app::PendingReview = serde_json::from_value(review).expect("a review");
         let words = |n_cut, n_left_out| {
-            let (text, pending) = (String::new(), Pending::default());
+            let (text, pending) = (String::new(), PendingChanges::default());
             not_shown(
                 "id",
                 &ReviewDifference {
@@ -617,7 +617,7 @@ mod tests {
             path("new", "created".into(), "folder"),
             path("e/in", "created".into(), "file"),
         ];
-        let mut pending = Pending::default();
+        let mut pending = PendingChanges::default();
         (pending.changes.n, pending.changes.first) = (3, first);
         let words = summary("id", &pending);
         assert!(

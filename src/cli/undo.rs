@@ -170,7 +170,7 @@ fn turns(n: u64) -> String {
     format!("{n} {}", if n == 1 { "turn" } else { "turns" })
 }
 
-fn heading(turn: &app::TurnTaken) -> String {
+fn heading(turn: &app::TurnSummary) -> String {
     format!(
         "turn {} (session {}): {}",
         turn.turn,
@@ -179,7 +179,7 @@ fn heading(turn: &app::TurnTaken) -> String {
     )
 }
 
-fn list(all: &app::Turns) -> String {
+fn list(all: &app::TurnList) -> String {
     let mut words = String::new();
     for turn in &all.turns.first {
         let state = match turn.state {
@@ -259,7 +259,7 @@ const RESUME: &str = "podbay undo resume";
 /// Adds what became of each path; returns whether nothing was left as it is.
 ///
 /// `again`: the command that goes on where it stopped.
-pub(super) fn applied(words: &mut String, applied: &app::Applied, again: &str) -> bool {
+pub(super) fn applied(words: &mut String, applied: &app::ApplyOutcome, again: &str) -> bool {
     for path in &applied.changed.first {
         let merged = if applied.merged.first.contains(path) {
             " (lines of both sides put together)"
@@ -322,10 +322,10 @@ mod tests {
         let mut words = String::new();
         assert!(applied(
             &mut words,
-            &app::Applied {
+            &app::ApplyOutcome {
                 changed,
                 removed,
-                ..app::Applied::default()
+                ..app::ApplyOutcome::default()
             },
             RESUME
         ));
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_difference_shows_what_a_terminal_would_obey() {
-        let turn = app::TurnTaken {
+        let turn = app::TurnSummary {
             turn: 1,
             session: "s".to_owned(),
             n_turn: 1,

@@ -1,5 +1,5 @@
 use super::Kind;
-use podbay_wire::keep::shortened;
+use podbay_wire::keep::ellipsize;
 
 /// How many branches are said that were there before, and how many names that are new: the first
 /// are what a person has to know of.
@@ -40,7 +40,7 @@ fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
         .iter()
         .take(most_moved)
         .chain(new.iter().take(most_new))
-        .map(|words| shortened(words, MOST_CHARS))
+        .map(|words| ellipsize(words, MOST_CHARS))
         .collect();
     let n_more = (branches.len() - lines.len()) as u64 + u64::from(*n_more);
     if n_more > 0 {
@@ -61,7 +61,7 @@ fn words(kind: &Kind, most_moved: usize, most_new: usize) -> Option<String> {
     }
     besides.extend(
         head.as_ref()
-            .map(|head| format!("on {} now", shortened(head, MOST_CHARS))),
+            .map(|head| format!("on {} now", ellipsize(head, MOST_CHARS))),
     );
     if *staged {
         besides.push("what is staged".to_owned());

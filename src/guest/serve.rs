@@ -38,7 +38,7 @@ use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
 use podbay_wire::frame;
-use podbay_wire::keep::Find;
+use podbay_wire::keep::FindOrder;
 use podbay_wire::message::DiskLimits;
 use podbay_wire::message::GuestHello;
 use podbay_wire::message::HostHello;
@@ -160,7 +160,7 @@ async fn talk<R: AsyncRead + Unpin>(
     }
 }
 
-fn greet(first: ToGuest, own_build: String) -> Result<(DiskLimits, Option<Find>), Error> {
+fn greet(first: ToGuest, own_build: String) -> Result<(DiskLimits, Option<FindOrder>), Error> {
     match first {
         ToGuest::Hello(HostHello {
             protocol,

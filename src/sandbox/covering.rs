@@ -41,9 +41,9 @@ use podbay_engine::ContainerId;
 use podbay_engine::Engine;
 use podbay_engine::Labels;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
-use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
+use podbay_wire::keep::ObeyedPaths;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewOrder;
 use podbay_wire::keep::TurnAnswer;
@@ -66,7 +66,7 @@ pub(super) struct Searched {
 
 /// What a session's boxes have to cover, and the keeper, once there is one.
 pub(super) struct Covering {
-    find: Find,
+    find: FindOrder,
     record: Record,
     purpose: Purpose,
     state: Mutex<State>,
@@ -101,7 +101,7 @@ struct Asked<'a> {
     labels: &'a Labels,
     git: Option<&'a SessionGit>,
     within: Duration,
-    find: &'a Find,
+    find: &'a FindOrder,
     cancel: &'a CancellationToken,
 }
 
@@ -121,7 +121,7 @@ struct Looked {
 
 impl Looked {
     /// Adds what no box and no keeper sees.
-    fn of(spec: &Spec, mut found: Found) -> Self {
+    fn of(spec: &Spec, mut found: FindResult) -> Self {
         let outside = outside(
             &spec.project,
             found.repositories.iter().map(BytesPath::as_bytes),
@@ -130,10 +130,10 @@ impl Looked {
             std::mem::take(&mut found.auto_run),
             std::mem::take(&mut found.unread),
         );
-        let mut obeyed = Obeyed {
+        let mut obeyed = ObeyedPaths {
             paths,
             unread,
-            ..Obeyed::default()
+            ..ObeyedPaths::default()
         };
         outside.add_to(&mut obeyed);
         (found.auto_run, found.unread) = (obeyed.paths, obeyed.unread);
@@ -175,7 +175,7 @@ impl Covering {
         project: &Project,
         purpose: Purpose,
     ) -> Self {
-        let find = Find {
+        let find = FindOrder {
             place: BytesPath::from(project.path()),
             ..options.find()
         };
@@ -307,7 +307,7 @@ impl Covering {
         };
         let found = keeper
             .find(
-                Find {
+                FindOrder {
                     in_project: true,
                     ..self.knowing(covers)
                 },
@@ -374,7 +374,7 @@ impl Covering {
         let known = self.state.lock().await.covers.clone().unwrap_or_default();
         let mut keeper = Keeper::start(engine, spec, labels, Purpose::Look, within, cancel).await?;
         let budget_ms = SEARCH.as_millis() as u64;
-        let find = Find {
+        let find = FindOrder {
             budget_ms,
             ignored_ms: budget_ms,
             ..self.knowing(&known)
@@ -429,8 +429,8 @@ impl Covering {
         std::mem::take(&mut self.state.lock().await.news)
     }
 
-    fn knowing(&self, covers: &Covers) -> Find {
-        Find {
+    fn knowing(&self, covers: &Covers) -> FindOrder {
+        FindOrder {
             known: covers.known(),
             ..self.find.clone()
         }
@@ -776,7 +776,7 @@ fn unsettled(uncovered: Option<Error>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::Secret;
+    use podbay_wire::keep::SecretPath;
 
     #[test]
     fn what_the_session_took_away_is_told_from_what_the_person_did() {
@@ -787,14 +787,14 @@ mod tests {
         let covers = |paths: &[&str]| {
             let secrets = paths
                 .iter()
-                .map(|&path| Secret {
+                .map(|&path| SecretPath {
                     path: BytesPath::from(path),
                     is_folder: false,
                 })
                 .collect();
-            Covers::of(&Found {
+            Covers::of(&FindResult {
                 secrets,
-                ..Found::default()
+                ..FindResult::default()
             })
             .0
         };

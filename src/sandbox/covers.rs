@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use super::Project;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
-use podbay_wire::keep::Known;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
+use podbay_wire::keep::KnownProtected;
 
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;
@@ -48,7 +48,7 @@ pub struct Covers {
 
 impl Covers {
     /// Returns what is to be covered, and what a person should know of what cannot be.
-    pub(super) fn of(found: &Found) -> (Self, Vec<String>) {
+    pub(super) fn of(found: &FindResult) -> (Self, Vec<String>) {
         let mut unnamed = Vec::new();
         let mut texts = |paths: Vec<&BytesPath>| -> Vec<String> {
             let mut texts = Vec::new();
@@ -128,14 +128,14 @@ impl Covers {
     }
 
     /// Returns it as what is known from before.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> KnownProtected {
         let paths = |texts: &[String]| {
             texts
                 .iter()
                 .map(|text| BytesPath::from_bytes(text.as_bytes()))
                 .collect()
         };
-        Known {
+        KnownProtected {
             hidden: paths(&self.hidden),
             read_only: paths(&self.read_only),
         }
@@ -319,7 +319,7 @@ impl Record {
 
     /// Returns whether all of the project was looked through for what is remembered, by the same
     /// patterns.
-    pub(super) fn is_whole(&self, find: &Find) -> bool {
+    pub(super) fn is_whole(&self, find: &FindOrder) -> bool {
         self.written().is_some_and(|written| {
             written.is_whole && written.auto_run == find.auto_run && written.reveal == find.reveal
         })
@@ -338,7 +338,7 @@ impl Record {
     /// Remembers what a box covers; where that fails the next one starts a little later.
     ///
     /// `is_whole`: whether all of the project was looked through for it.
-    pub(super) fn write(&self, covers: &Covers, find: &Find, is_whole: bool) {
+    pub(super) fn write(&self, covers: &Covers, find: &FindOrder, is_whole: bool) {
         let is_whole = is_whole || self.is_whole(find);
         let (auto_run, reveal) = (find.auto_run.clone(), find.reveal.clone());
         let written = Written {
@@ -363,13 +363,13 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podbay_wire::keep::Secret;
+    use podbay_wire::keep::SecretPath;
 
-    fn found(secrets: &[&str], auto_run: &[&str]) -> Found {
-        Found {
+    fn found(secrets: &[&str], auto_run: &[&str]) -> FindResult {
+        FindResult {
             secrets: secrets
                 .iter()
-                .map(|path| Secret {
+                .map(|path| SecretPath {
                     path: BytesPath::from_bytes(*path),
                     is_folder: false,
                 })
@@ -379,7 +379,7 @@ mod tests {
                 .map(|path| BytesPath::from_bytes(*path))
                 .collect(),
             is_whole: true,
-            ..Found::default()
+            ..FindResult::default()
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
             &["shared/.env", "shared.env"],
             &["shared/.vscode", ".github"],
         );
-        found.secrets.push(Secret {
+        found.secrets.push(SecretPath {
             path: BytesPath::from_bytes("shared"),
             is_folder: true,
         });
@@ -441,7 +441,7 @@ mod tests {
             .map(|number| format!("{number:02}/.vscode"))
             .collect();
         let mut found = found(&[], &many.iter().map(String::as_str).collect::<Vec<_>>());
-        found.secrets.push(Secret {
+        found.secrets.push(SecretPath {
             path: BytesPath::from_bytes(b".env.\xff"),
             is_folder: false,
         });
@@ -469,10 +469,10 @@ mod tests {
         );
     }
 
-    fn by(auto_run: &[&str]) -> Find {
-        Find {
+    fn by(auto_run: &[&str]) -> FindOrder {
+        FindOrder {
             auto_run: auto_run.iter().map(|&pattern| pattern.to_owned()).collect(),
-            ..Find::default()
+            ..FindOrder::default()
         }
     }
 
@@ -532,7 +532,7 @@ mod tests {
         record.write(&covers, &by(&[".envrc"]), false);
         assert!(record.is_whole(&by(&[".envrc"])) && !record.is_whole(&by(&[".envrc", ".vscode"])));
         assert!(
-            !record.is_whole(&Find {
+            !record.is_whole(&FindOrder {
                 reveal: vec![".env".to_owned()],
                 ..by(&[".envrc"])
             }),

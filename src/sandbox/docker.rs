@@ -18,8 +18,8 @@ use podbay_engine::Mount;
 use podbay_event::InstanceId;
 use podbay_guest as guest;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::message::DiskLimits;
 use podbay_wire::message::Facts;
 
@@ -41,7 +41,7 @@ pub(super) struct Running {
     /// Whether removing the container is ours to do.
     pub(super) owned: bool,
     /// What its guest found in the project before anything could run there, if it was to look.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FindResult>,
 }
 
 /// Makes a container whose PID 1 is the guest, and waits for its first word and for what it finds.
@@ -49,7 +49,7 @@ pub(super) async fn start(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,
-    find: &Find,
+    find: &FindOrder,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
@@ -181,7 +181,7 @@ async fn run(
     engine: &Engine,
     spec: &Spec,
     id: &ContainerId,
-    find: &Find,
+    find: &FindOrder,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
@@ -252,7 +252,7 @@ pub(super) async fn greet(
     stream: Attached,
     owned: bool,
     disk: DiskLimits,
-    find: Option<Find>,
+    find: Option<FindOrder>,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
 use podbay_guest::names_that_run::READ_ONLY;
-use podbay_wire::keep::Find;
+use podbay_wire::keep::FindOrder;
 use podbay_wire::message::DiskLimits;
 
 /// How boxes are made: the section `[sandbox]`.
@@ -88,17 +88,17 @@ const FOR_IGNORED: u64 = 5;
 
 impl Options {
     /// Returns what the keeper is to look for.
-    pub(super) fn find(&self) -> Find {
+    pub(super) fn find(&self) -> FindOrder {
         let budget_ms = self
             .look_ms
             .min(self.start_timeout.get().saturating_mul(500));
         let (reveal, auto_run) = (self.reveal.clone(), self.auto_run.clone());
-        Find {
+        FindOrder {
             reveal,
             auto_run,
             budget_ms,
             ignored_ms: budget_ms / FOR_IGNORED,
-            ..Find::default()
+            ..FindOrder::default()
         }
     }
 

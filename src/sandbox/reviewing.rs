@@ -15,11 +15,11 @@ use super::review::remove_review;
 use super::turns::with_causes;
 use podbay_event::SessionId;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Pending;
+use podbay_wire::keep::PendingChanges;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewBegan;
 use podbay_wire::keep::ReviewOrder;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
 impl Sandbox {
     /// Keeps how the project is, beside whatever comes next; only a call that may change something
@@ -73,7 +73,7 @@ impl Sandbox {
     ///
     /// A person who does not want to wait leaves it to be found later.
     #[boxed]
-    pub async fn end_review(&self) -> Option<Result<Pending, Error>> {
+    pub async fn end_review(&self) -> Option<Result<PendingChanges, Error>> {
         if self.is_by_turn() {
             return None;
         }
@@ -93,7 +93,7 @@ impl Sandbox {
                 }
                 Ok(pending)
             }
-            Ok(_) => Ok(Pending::default()),
+            Ok(_) => Ok(PendingChanges::default()),
             Err(error) if self.inner.base.is_in_vain() => {
                 tracing::debug!(%error, "a review that never began is removed");
                 self.remove_empty(session, cancel).await;
@@ -207,7 +207,7 @@ fn told(began: &ReviewBegan) -> Option<String> {
         .passed_over
         .first
         .iter()
-        .any(|over| over.why == Unkept::StoreFull);
+        .any(|over| over.why == UncapturedReason::StoreFull);
     let room = if is_full {
         "; there is more room when other reviews are brought in or discarded (`podbay review list`)"
     } else {

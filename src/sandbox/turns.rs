@@ -448,12 +448,12 @@ pub(super) fn may_change(call: &Call) -> bool {
 mod tests {
     use super::*;
     use podbay_wire::keep::MayRun;
-    use podbay_wire::keep::Named;
-    use podbay_wire::keep::When;
+    use podbay_wire::keep::NamedList;
+    use podbay_wire::keep::RunTrigger;
 
     #[test]
     fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {
-        let (passed_over, may_run) = (Named::default(), Named::default());
+        let (passed_over, may_run) = (NamedList::default(), NamedList::default());
         let began = TurnBegan {
             turn: 1,
             n_files: 1,
@@ -466,7 +466,7 @@ mod tests {
         let may_run = (0..25).map(|n| MayRun {
             path: format!("{n}/Makefile\u{202e}").as_str().into(),
             why: "a build runs it".to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         });
         let words = told(&TurnBegan {
             may_run: may_run.collect(),

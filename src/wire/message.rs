@@ -1,7 +1,7 @@
 //! What one frame holds, in either direction.
 //!
 //! Both ends send `Hello` at once and wait for the other's. A host that asks for a look in its
-//! hello gets `Found` next, before anything else happens. After that it sends calls, each with an
+//! hello gets `FindResult` next, before anything else happens. After that it sends calls, each with an
 //! id of its own; the guest answers each with chunks and exactly one `Done`. Bytes of a call flow
 //! under credit: a sender may have at most
 //! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and
@@ -18,8 +18,8 @@ use super::AskedProgram;
 use super::BytesPath;
 use super::Call;
 use super::Output;
-use super::keep::Find;
-use super::keep::Found;
+use super::keep::FindOrder;
+use super::keep::FindResult;
 
 /// Bytes a sender may have under way per call and direction before it needs credit.
 pub const WINDOW: u32 = 256 * 1024;
@@ -90,7 +90,7 @@ pub enum ToGuest {
 pub enum ToHost {
     Hello(GuestHello),
     /// What the look through the project found that the host's hello asked for.
-    Found(Found),
+    Found(FindResult),
     Chunk {
         id: CallId,
         stream: Stream,
@@ -126,7 +126,7 @@ pub struct HostHello {
     /// What to look for in the project, asked of the first guest of a box: nothing has run there
     /// yet, so its word is good.
     #[serde(default)]
-    pub find: Option<Find>,
+    pub find: Option<FindOrder>,
 }
 
 /// What a session's commands may take of the disk that the project lies on; 0 is no limit.

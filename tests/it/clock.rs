@@ -41,7 +41,7 @@ const READERS: &[(&str, usize, &str)] = &[
         "the session's start, for a box in the place of this one",
     ),
     (
-        "guest/keep/git/leftover.rs",
+        "guest/keep/git/import_marker.rs",
         1,
         "the age of a lock that a killed import left; waited for is a bound, and the lock must still be the same file",
     ),

@@ -20,10 +20,10 @@ use podbay::wire::MAX_QUESTIONS;
 use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
 use podbay::wire::frame;
-use podbay::wire::keep::Find;
-use podbay::wire::keep::Found;
+use podbay::wire::keep::FindOrder;
+use podbay::wire::keep::FindResult;
 use podbay::wire::keep::MOST_HIDDEN;
-use podbay::wire::keep::Secret;
+use podbay::wire::keep::SecretPath;
 use podbay::wire::message::Data;
 use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Facts;
@@ -182,9 +182,9 @@ async fn a_hello_must_come_in_time_and_match() {
 
 #[tokio::test]
 async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
-    let find = Find {
+    let find = FindOrder {
         budget_ms: 1,
-        ..Find::default()
+        ..FindOrder::default()
     };
     let looking = async |said: &[ToHost]| {
         let (ours, mut evil) = pair();
@@ -205,14 +205,14 @@ async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
         .await;
         connected.map(|(_, _, found)| found)
     };
-    let secret = |path: &str| Secret {
+    let secret = |path: &str| SecretPath {
         path: BytesPath::from_bytes(path),
         is_folder: false,
     };
-    let found = Found {
+    let found = FindResult {
         secrets: vec![secret(".env")],
         is_whole: true,
-        ..Found::default()
+        ..FindResult::default()
     };
     assert_eq!(
         looking(&[ToHost::Found(found.clone())])
@@ -220,13 +220,13 @@ async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
             .expect("looked"),
         Some(found.clone())
     );
-    let many = Found {
+    let many = FindResult {
         secrets: vec![secret("a"); MOST_HIDDEN + 1],
-        ..Found::default()
+        ..FindResult::default()
     };
-    let long = Found {
+    let long = FindResult {
         auto_run: vec![BytesPath::from_bytes(vec![b'a'; 5000])],
-        ..Found::default()
+        ..FindResult::default()
     };
     for (said, words) in [
         (ToHost::Found(many), "more was found"),

@@ -1,54 +1,54 @@
-//! How paths of the project are brought from one state to another.
+//! Changes paths of the project from one state to another.
 //!
-//! What is to be done is written down first, then done path by path, each in one step of the file
-//! system: whenever it is killed, each file is the old one or the new one. Begun again, it goes
-//! through all of it once more, and what is done already is found to be. A path that is in neither
-//! state was changed by somebody else and is left alone.
+//! A journal of all changes is written first. Then they are made path by path, each in one step of
+//! the file system: after a kill at any moment, each file is either the old or the new one. A
+//! restart goes through the whole journal again and skips what is done. A path that is in neither
+//! state was changed by another program and is left alone.
 //!
-//! The order makes room before anything is put there: first files go, then folders, the deepest
-//! first; then folders come, then files, the outermost first. Where one turns into the other, what
-//! comes is made ready beside it, and the two change places in one step. Modes of folders are set
-//! last, since one of them may forbid to change what is in it.
+//! The order makes room before anything is added: first files are removed, then folders, the
+//! deepest first; then folders are made, then files, the outermost first. Where a file replaces a
+//! folder or the reverse, the new entry is made ready beside it and exchanged with it in one step.
+//! Modes of folders are set last, since a new mode may forbid changes in the folder.
 
-mod ready;
-mod run;
-mod turn;
+mod exchange;
+mod execution;
+mod type_changes;
 
-use self::run::Run;
-use self::run::Stop;
+use self::execution::Execution;
+use self::execution::StopReason;
 use super::Error;
 use super::Store;
 use super::compare::Change;
-use super::folder::Folder;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::look::Look;
-use super::look::Name;
+use super::path_entry::NameCheck;
+use super::path_entry::PathEntry;
 use super::plan::Outcome;
 use super::plan::Request;
 use super::plan::is_done;
-use super::plan::open;
-use super::plan::plan_of;
+use super::plan::make_plan;
+use super::plan::open_folders;
 use super::plan::token;
-use super::plan::wanted;
+use super::plan::wanted_changes;
 use super::project::Project;
+use super::state_folder::StateFolder;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
+use podbay_wire::keep::ApplyOutcome;
 
-/// Where more files are changed than this, they are not flushed one by one: the journal is there
-/// until all of them are.
+/// With more changed files than this, files are not flushed one by one: the journal is kept until
+/// all of them are on the disk.
 const MANY: usize = 256;
 
-/// Brings paths from one state to another. `done` is called when all of it is done, before that is
-/// forgotten: where it fails, or somebody is killed before, [`resume`] calls it again.
+/// Changes paths from one state to another. `done` is called when all of it is done and before the
+/// journal is removed; if it fails, or the process is killed before, [`resume`] calls it again.
 pub fn apply(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: &mut Store,
     request: &Request<'_>,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
-) -> Result<Applied, Error> {
-    let wanted = wanted(store, request)?;
+) -> Result<ApplyOutcome, Error> {
+    let wanted = wanted_changes(store, request)?;
     apply_wanted(
         project,
         state,
@@ -60,25 +60,26 @@ pub fn apply(
     )
 }
 
-/// The same for some of the changes between the two states; `found` says what became of the others.
+/// Applies some of the changes between the two states; `found` holds the outcome of the others.
 pub(super) fn apply_wanted(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: &mut Store,
     request: &Request<'_>,
     wanted: Vec<Change>,
     found: Outcome,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
-) -> Result<Applied, Error> {
+) -> Result<ApplyOutcome, Error> {
     if Journal::is_there(state)? {
         return Err(Error::Unfinished);
     }
     let mut look = Journal::look(token(request), request.purpose.clone());
-    let opened = open(project, &wanted, |opened| {
+    let opened = open_folders(project, &wanted, |opened| {
         look.opened.clone_from(opened);
         look.save(state)
     });
-    let planned = opened.and_then(|opened| plan_of(project, store, request, wanted, found, opened));
+    let planned =
+        opened.and_then(|opened| make_plan(project, store, request, wanted, found, opened));
     let saved = planned.and_then(|journal| journal.save(state).map(|()| journal));
     let journal = match saved {
         Ok(journal) => journal,
@@ -90,15 +91,18 @@ pub(super) fn apply_wanted(
     finish((project, request.copy), state, store, &journal, false, done)
 }
 
-/// Forgets an application that has only opened folders, and gives them their modes back.
-fn close_again(project: &Project, state: &Folder, look: &Journal) -> Result<(), Error> {
-    Run::new((project, None), None, look).close_folders(false);
+/// Removes a journal that has only opened folders, and restores the modes of those.
+fn close_again(project: &Project, state: &StateFolder, look: &Journal) -> Result<(), Error> {
+    Execution::new((project, None), None, look).close_folders(false);
     Journal::clear(state)
 }
 
-/// Gives up what was interrupted before anything was done for it, and returns what it was for: it
-/// can begin anew.
-pub(super) fn not_begun(project: &Project, state: &Folder) -> Result<Option<Purpose>, Error> {
+/// Drops an interrupted application of which nothing was done yet, and returns its purpose: it can
+/// be started again.
+pub(super) fn discard_unstarted(
+    project: &Project,
+    state: &StateFolder,
+) -> Result<Option<Purpose>, Error> {
     let Some(journal) = Journal::load(state)?.filter(|journal| journal.is_look) else {
         return Ok(None);
     };
@@ -106,15 +110,15 @@ pub(super) fn not_begun(project: &Project, state: &Folder) -> Result<Option<Purp
     Ok(Some(journal.purpose))
 }
 
-/// Finishes what was interrupted, if anything was. Beside the project: what the session of that
-/// review worked on, where it is at hand.
+/// Finishes an interrupted application, if there is one. `copy` is the session's copy of the
+/// project for a review, where it is available.
 pub fn resume(
     (project, copy): (&Project, Option<&Project>),
-    state: &Folder,
+    state: &StateFolder,
     store: &Store,
     done: impl FnOnce(&Journal, &Outcome) -> Result<(), Error>,
-) -> Result<Option<(Purpose, Applied)>, Error> {
-    not_begun(project, state)?;
+) -> Result<Option<(Purpose, ApplyOutcome)>, Error> {
+    discard_unstarted(project, state)?;
     let Some(journal) = Journal::load(state)? else {
         return Ok(None);
     };
@@ -129,28 +133,28 @@ pub fn resume(
     Ok(Some((journal.purpose, applied)))
 }
 
-/// Whether something was interrupted.
-pub fn is_unfinished(state: &Folder) -> Result<bool, Error> {
+/// Whether an application was interrupted.
+pub fn is_unfinished(state: &StateFolder) -> Result<bool, Error> {
     Journal::is_there(state)
 }
 
-/// Gives up what was interrupted: what is done stays done. What lies beside its place is settled,
-/// and folders get their modes back. `told` is called with what it was for and the paths that are
-/// not known to be done, before that is forgotten.
+/// Gives up an interrupted application: what is done stays done. Temporary files are settled and
+/// folders get their modes back. `told` is called with its purpose and the paths that are not known
+/// to be done, before the journal is removed.
 pub fn abandon(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     told: impl FnOnce(&Purpose, Vec<BytesPath>) -> Result<(), Error>,
 ) -> Result<bool, Error> {
     let _lock = state.lock()?;
-    clear_up(project, state)?;
+    clean_up(project, state)?;
     let journal = match Journal::load(state) {
-        // Nobody can tell what it was to be.
+        // An unreadable journal does not say what it was for.
         Err(Error::Unreadable { .. }) => None,
         other => other?,
     };
     if let Some(journal) = &journal {
-        Run::new((project, None), None, journal).clear_up();
+        Execution::new((project, None), None, journal).clear_up();
         if !journal.is_look {
             told(&journal.purpose, journal.open_paths())?;
         }
@@ -160,12 +164,12 @@ pub fn abandon(
     Ok(is_there)
 }
 
-/// Clears up what an application left in the project over which a turn began.
-pub(super) fn clear_up(project: &Project, state: &Folder) -> Result<(), Error> {
+/// Removes what an application left in the project that a later turn put aside.
+pub(super) fn clean_up(project: &Project, state: &StateFolder) -> Result<(), Error> {
     match Journal::load_aside(state) {
         Ok(None) => return Ok(()),
-        Ok(Some(journal)) => Run::new((project, None), None, &journal).clear_up(),
-        // Nobody can tell what it left.
+        Ok(Some(journal)) => Execution::new((project, None), None, &journal).clear_up(),
+        // An unreadable journal does not say what was left.
         Err(Error::Unreadable { .. }) => {}
         Err(error) => return Err(error),
     }
@@ -174,13 +178,13 @@ pub(super) fn clear_up(project: &Project, state: &Folder) -> Result<(), Error> {
 
 fn finish(
     (project, copy): (&Project, Option<&Project>),
-    state: &Folder,
+    state: &StateFolder,
     store: &Store,
     journal: &Journal,
     is_resumed: bool,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
-) -> Result<Applied, Error> {
-    let mut run = Run::new((project, copy), Some(store), journal);
+) -> Result<ApplyOutcome, Error> {
+    let mut run = Execution::new((project, copy), Some(store), journal);
     run.open_folders();
     if is_resumed {
         run.settle();
@@ -189,20 +193,20 @@ fn finish(
     run.close_folders(all.is_ok());
     let mut outcome = run.outcome;
     match all {
-        Err(Stop::Full(errno)) => {
+        Err(StopReason::Full(errno)) => {
             outcome.applied.stopped = Some(errno.desc().to_owned());
-            // The journal has the rest.
+            // The journal has the others.
             let is_in = |change: &&Change| {
-                let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+                let here = PathEntry::at(project, change.path.as_bytes(), NameCheck::Plain);
                 here.is_ok_and(|look| {
                     is_done(change, look.found.node().as_ref())
                         || journal.is_after(change, &look.found)
                 })
             };
-            tell(&mut outcome, journal.changes.iter().filter(is_in));
+            record_changes(&mut outcome, journal.changes.iter().filter(is_in));
             return Ok(outcome.applied);
         }
-        Err(Stop::Failed(error)) => return Err(error),
+        Err(StopReason::Failed(error)) => return Err(error),
         Ok(()) => {}
     }
     if journal.changes.len() > MANY
@@ -215,16 +219,16 @@ fn finish(
     Ok(outcome.applied)
 }
 
-/// Says what was changed.
-fn tell<'c>(outcome: &mut Outcome, changes: impl Iterator<Item = &'c Change> + Clone) {
+/// Adds the changed paths to the outcome.
+fn record_changes<'c>(outcome: &mut Outcome, changes: impl Iterator<Item = &'c Change> + Clone) {
     let removed = changes.clone().filter(|change| change.after.is_none());
     outcome.applied.removed = removed.map(|change| change.path.clone()).collect();
     outcome.applied.changed = changes.map(|change| change.path.clone()).collect();
 }
 
 #[cfg(test)]
-mod any;
+mod crash_tests;
 #[cfg(test)]
-mod killed;
+mod random_state_tests;
 #[cfg(test)]
 mod tests;

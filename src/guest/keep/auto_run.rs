@@ -1,16 +1,16 @@
-//! Which files of a project may run on the person's machine later, and whether by themselves: by
-//! their names, by the person's settings, and by what is in the project itself and leads programs
-//! to them.
+//! Which files of a project may run on the user's machine later, and whether they run without being
+//! asked for: by name, by the user's settings, and by files of the project that lead programs to
+//! them. This only advises.
 
-mod foremost;
-mod leads;
-mod wholes;
+mod ranking;
+mod references;
+mod whole_folders;
 
 use ignore::gitignore::Gitignore;
 
-pub(super) use self::foremost::Foremost;
-use self::leads::Leads;
-pub(super) use self::wholes::Wholes;
+pub(super) use self::ranking::Ranking;
+use self::references::References;
+pub(super) use self::whole_folders::WholeFolders;
 use super::Error;
 use super::Node;
 use super::Project;
@@ -23,36 +23,36 @@ use crate::names_that_run::names_that_run;
 use crate::root::as_path;
 use crate::root::join;
 use podbay_wire::BytesPath;
+use podbay_wire::keep::ChangeKind;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PathChange;
-use podbay_wire::keep::What;
-use podbay_wire::keep::When;
+use podbay_wire::keep::RunTrigger;
 
-/// What is said of a file that the person's own settings name; the host adds to them what it read
-/// around the project.
+/// The reason that is shown for a file that the user's own settings name. The host adds to those
+/// what it read around the project.
 const BY_SETTING: &str = "the setting `sandbox.auto_run` names it, or git's settings of a repository around the project do";
 
-/// What counts beside the names that are known.
+/// What decides besides the built-in names.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known<'a> {
-    /// Patterns of the person's.
+pub(super) struct AutoRunSources<'a> {
+    /// The user's patterns.
     pub(super) patterns: &'a [String],
-    /// Where the project's folder is on the person's machine; empty: nobody knows.
+    /// Path of the project's folder on the user's machine; empty: unknown.
     pub(super) place: &'a [u8],
-    /// What git obeys in the project by settings that are not in it.
+    /// Paths of the project that git obeys because of settings outside of it.
     pub(super) obeyed: &'a [BytesPath],
 }
 
-/// That a program obeys a file: which one, in words, and when.
+/// The program that runs or obeys a file, for messages, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Runs {
+pub(super) struct RunReason {
     pub(super) why: String,
-    pub(super) when: When,
+    pub(super) when: RunTrigger,
 }
 
-impl Runs {
+impl RunReason {
     fn by(group: &Group) -> Self {
         Self {
             why: group.why(),
@@ -63,7 +63,7 @@ impl Runs {
     fn by_itself(why: &str) -> Self {
         Self {
             why: why.to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         }
     }
 
@@ -76,17 +76,17 @@ impl Runs {
     }
 }
 
-/// A path that changed, as far as it counts here.
+/// A changed path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Changed<'a> {
+pub(super) struct ChangedPath<'a> {
     pub(super) path: &'a BytesPath,
     /// What is there now; `None`: nothing.
     entry: Option<EntryType>,
-    /// Nothing like it was there before.
+    /// Whether no entry of this type was there before.
     is_new: bool,
 }
 
-impl<'a> From<&'a Change> for Changed<'a> {
+impl<'a> From<&'a Change> for ChangedPath<'a> {
     fn from(change: &'a Change) -> Self {
         let entry = change.after.as_ref().map(Node::entry_type);
         Self {
@@ -97,12 +97,12 @@ impl<'a> From<&'a Change> for Changed<'a> {
     }
 }
 
-impl<'a> From<&'a PathChange> for Changed<'a> {
+impl<'a> From<&'a PathChange> for ChangedPath<'a> {
     fn from(change: &'a PathChange) -> Self {
-        let entry = (change.what != What::Deleted).then_some(change.entry);
+        let entry = (change.what != ChangeKind::Deleted).then_some(change.entry);
         let is_new = matches!(
             change.what,
-            What::Created | What::Renamed { .. } | What::Type { .. }
+            ChangeKind::Created | ChangeKind::Renamed { .. } | ChangeKind::Type { .. }
         );
         Self {
             path: &change.path,
@@ -112,17 +112,20 @@ impl<'a> From<&'a PathChange> for Changed<'a> {
     }
 }
 
-/// Knows what may run on the person's machine later.
+/// Decides which files may run on the user's machine later.
 #[derive(Debug)]
 pub(super) struct AutoRun {
     by_setting: Gitignore,
-    leads: Leads,
+    leads: References,
 }
 
 impl AutoRun {
-    /// Looks through the project for what leads programs to its files.
-    pub(super) fn of(project: &git::Folder, known: Known<'_>) -> Result<Self, Error> {
-        // When those run, the table says.
+    /// Searches the project for what leads programs to its files.
+    pub(super) fn of(
+        project: &git::UntrustedFolder,
+        known: AutoRunSources<'_>,
+    ) -> Result<Self, Error> {
+        // The built-in table says when those run.
         let own: Vec<String> = known
             .patterns
             .iter()
@@ -135,40 +138,43 @@ impl AutoRun {
         };
         let by_name = Self {
             by_setting: patterns(&own).map_err(refused)?,
-            leads: Leads::default(),
+            leads: References::default(),
         };
-        let leads = Leads::of(project, known.place, known.obeyed, |link| {
+        let leads = References::of(project, known.place, known.obeyed, |link| {
             by_name.runs_at(link)
         });
         Ok(Self { leads, ..by_name })
     }
 
-    /// The same by the project's folder.
-    pub(super) fn in_project(project: &Project, known: Known<'_>) -> Result<Self, Error> {
+    /// Does the same for an opened project folder.
+    pub(super) fn in_project(project: &Project, known: AutoRunSources<'_>) -> Result<Self, Error> {
         let failed = |source| Error::Project {
             doing: "look through",
             path: BytesPath::from("."),
             source,
         };
-        Self::of(&git::Folder::of(project.list(b"").map_err(failed)?), known)
+        Self::of(
+            &git::UntrustedFolder::of(project.list(b"").map_err(failed)?),
+            known,
+        )
     }
 
-    /// Knows the names alone.
+    /// Decides by name alone.
     pub(super) fn by_name() -> Self {
         Self {
             by_setting: Gitignore::empty(),
-            leads: Leads::default(),
+            leads: References::default(),
         }
     }
 
-    /// Whether git may be led to more than is known.
+    /// Whether git may be led to more files than are known.
     pub(super) fn is_cut(&self) -> bool {
         self.leads.is_cut
     }
 
-    /// Returns which program obeys what a change leaves there, and whether by itself, if one does.
-    /// What comes as a whole, [`Wholes`] know.
-    pub(super) fn runs(&self, change: Changed<'_>) -> Option<Runs> {
+    /// Returns which program runs what a change leaves there, and when. New folders that are
+    /// applied as a whole are judged by [`WholeFolders`].
+    pub(super) fn runs(&self, change: ChangedPath<'_>) -> Option<RunReason> {
         match change.entry? {
             EntryType::Folder => None,
             EntryType::Link => self.runs_at(change.path),
@@ -176,24 +182,24 @@ impl AutoRun {
         }
     }
 
-    /// The same for what has this path and is no link.
-    pub(super) fn runs_as_file(&self, path: &BytesPath) -> Option<Runs> {
+    /// Does the same for a path that is no link.
+    pub(super) fn runs_as_file(&self, path: &BytesPath) -> Option<RunReason> {
         self.runs_there(path, false)
     }
 
-    /// The same for what has this path, of which nothing else is known: it may be a link, and what
-    /// that leads to counts by the link's name.
-    pub(super) fn runs_at(&self, path: &BytesPath) -> Option<Runs> {
+    /// Does the same for a path of unknown type: it may be a link, whose target is judged by the
+    /// link's name.
+    pub(super) fn runs_at(&self, path: &BytesPath) -> Option<RunReason> {
         let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
         let all = [
-            names_that_run(&within).map(Runs::by),
+            names_that_run(&within).map(RunReason::by),
             self.runs_there(path, true),
             self.leads.below(path.as_bytes()),
         ];
         sooner(all)
     }
 
-    fn runs_there(&self, path: &BytesPath, may_be_folder: bool) -> Option<Runs> {
+    fn runs_there(&self, path: &BytesPath, may_be_folder: bool) -> Option<RunReason> {
         let full = [b"/", path.as_bytes()].concat();
         let is_set = {
             let as_file = self
@@ -207,20 +213,20 @@ impl AutoRun {
                         .is_ignore()
         };
         let all = [
-            names_that_run(path).map(Runs::by),
-            is_set.then(|| Runs::by_itself(BY_SETTING)),
+            names_that_run(path).map(RunReason::by),
+            is_set.then(|| RunReason::by_itself(BY_SETTING)),
             self.leads.to(path.as_bytes()),
         ];
         sooner(all)
     }
 
-    /// Names all that may run of what changed; what comes as a whole once.
+    /// Names all changed files that may run; a whole folder once.
     pub(super) fn named<'a>(
         &self,
-        changes: impl Iterator<Item = Changed<'a>> + Clone,
-    ) -> Named<MayRun> {
-        let wholes = Wholes::of(self, changes.clone());
-        let mut foremost = Foremost::default();
+        changes: impl Iterator<Item = ChangedPath<'a>> + Clone,
+    ) -> NamedList<MayRun> {
+        let wholes = WholeFolders::of(self, changes.clone());
+        let mut foremost = Ranking::default();
         for change in changes {
             match wholes.with(change.path) {
                 Some((folder, runs)) if folder == change.path => {
@@ -238,11 +244,11 @@ impl AutoRun {
     }
 }
 
-/// Returns the first that runs by itself, else the first.
-fn sooner(all: [Option<Runs>; 3]) -> Option<Runs> {
+/// Returns the first that runs without being asked for, else the first.
+fn sooner(all: [Option<RunReason>; 3]) -> Option<RunReason> {
     let mut found = None;
     for runs in all.into_iter().flatten() {
-        if runs.when == When::ByItself {
+        if runs.when == RunTrigger::ByItself {
             return Some(runs);
         }
         found = found.or(Some(runs));

@@ -1,9 +1,9 @@
-//! Which content a file had when it was last read, so that it need not be read again.
+//! Cache of file contents by metadata, so that unchanged files need not be read again.
 //!
-//! A file counts as unchanged if size, times and inode are as they were. The time of its last
-//! change (ctime), which nobody can set, must moreover lie well before it was read: clocks of file
-//! systems tick slowly, and a file can be changed twice in a tick. This is git's rule about racy
-//! entries; such files are just not entered.
+//! A file counts as unchanged if size, times and inode are as they were. Its change time (ctime),
+//! which no program can set, must also be well before the time of reading: clocks of file systems
+//! are coarse, and a file can be changed twice in a tick. This is git's rule about racy entries;
+//! such files are not entered.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::Error;
-use super::binary::put_bytes;
-use super::binary::take;
-use super::binary::take_bytes;
-use super::folder::Folder;
+use super::encoding::put_bytes;
+use super::encoding::take;
+use super::encoding::take_bytes;
 use super::object::ObjectId;
 use super::read::Stamp;
 use super::read::stamp;
+use super::state_folder::StateFolder;
 
 /// Longer than the tick of any file system: FAT counts in two seconds.
 const TICK: Duration = Duration::from_secs(2);
@@ -30,26 +30,26 @@ const STAMP: usize = size_of::<Stamp>();
 
 /// A file's content as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct CachedFile {
     pub(super) name: Vec<u8>,
     pub(super) stamp: Stamp,
     pub(super) object: ObjectId,
 }
 
-/// By folder; within one sorted by name.
+/// By folder; sorted by name within one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Cache(pub(super) HashMap<Vec<u8>, Vec<Known>>);
+pub(super) struct Cache(pub(super) HashMap<Vec<u8>, Vec<CachedFile>>);
 
 impl Cache {
-    /// Reads the cache; one that is missing or broken knows nothing.
-    pub(super) fn load(folder: &Folder, name: &str) -> Result<Self, Error> {
+    /// Reads the cache; a missing or broken one is empty.
+    pub(super) fn load(folder: &StateFolder, name: &str) -> Result<Self, Error> {
         Ok(folder
             .read(name)?
             .and_then(|bytes| Self::decode(&bytes))
             .unwrap_or_default())
     }
 
-    pub(super) fn save(&self, folder: &Folder, name: &str) -> Result<(), Error> {
+    pub(super) fn save(&self, folder: &StateFolder, name: &str) -> Result<(), Error> {
         folder.replace_unflushed(name, &self.encode())
     }
 
@@ -95,7 +95,7 @@ impl Cache {
                 for number in &mut numbers {
                     *number = i64::from_le_bytes(take(&mut bytes)?);
                 }
-                files.push(Known {
+                files.push(CachedFile {
                     name,
                     stamp: numbers,
                     object: ObjectId::from_bytes(take(&mut bytes)?),
@@ -107,8 +107,8 @@ impl Cache {
     }
 }
 
-/// The last moment at which a file may have changed for what is read from now on to be entered, in
-/// seconds and nanoseconds.
+/// Returns the last change time, in seconds and nanoseconds, at which a file that is read from now
+/// on may be entered.
 pub(super) fn settled_before(now: SystemTime) -> (i64, i64) {
     let since = now
         .duration_since(UNIX_EPOCH)
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn what_was_saved_is_loaded_and_what_is_broken_knows_nothing() {
         let state = tempfile::tempdir().expect("a folder");
-        let folder = Folder::open(state.path()).expect("opens");
+        let folder = StateFolder::open(state.path()).expect("opens");
         assert_eq!(
             Cache::load(&folder, "cache").expect("loads"),
             Cache::default()
         );
-        let known = |name: &[u8]| Known {
+        let known = |name: &[u8]| CachedFile {
             name: name.to_vec(),
             stamp: [1, -2, 3, 4, 5, 6],
             object: ObjectId::of(name),

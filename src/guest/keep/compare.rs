@@ -16,11 +16,11 @@ use super::tree::OWN;
 use super::tree::Tree;
 use crate::root::join;
 use podbay_wire::BytesPath;
+use podbay_wire::keep::ChangeKind;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::ModeChange;
 use podbay_wire::keep::PathChange;
-use podbay_wire::keep::Unkept;
-use podbay_wire::keep::What;
+use podbay_wire::keep::UncapturedReason;
 
 /// A path that differs between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Change {
     pub after: Option<Node>,
 }
 
-/// Returns what differs, sorted by path: a folder stands before what is in it.
+/// Returns the differences, sorted by path: a folder comes before its contents.
 pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec<Change>, Error> {
     let mut changes = BTreeMap::new();
     let mut folders = VecDeque::from([(Vec::new(), Some(*before), Some(*after))]);
@@ -42,13 +42,13 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
             id.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, &id))
         };
         for (name, before, after) in side_by_side(read(before)?, read(after)?) {
-            // A snapshot without the project's own folder says nothing of it.
+            // A snapshot without an entry for the project's own folder says nothing about it.
             if name == OWN && (before.is_none() || after.is_none()) {
                 continue;
             }
             let path = join(&path, &name);
             let (one, other) = (tree_of(before.as_ref()), tree_of(after.as_ref()));
-            // What is in a folder that cannot be read now is unknown, not gone.
+            // The contents of a folder that cannot be read now are unknown, not removed.
             let is_unknown = [&before, &after]
                 .into_iter()
                 .any(|node| hides_a_folder(node.as_ref()));
@@ -70,8 +70,8 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
     Ok(changes.into_values().collect())
 }
 
-/// The same without the mode of the project's own folder, which what a session worked on has of its
-/// own.
+/// Compares without the mode of the project's own folder, since a session's copy has a mode of its
+/// own there.
 pub(super) fn compare_content(
     store: &Store,
     before: &ObjectId,
@@ -82,9 +82,9 @@ pub(super) fn compare_content(
     Ok(changes)
 }
 
-/// Adds what the second state holds in folders that could not be read in the first: what stands
-/// there is unknown, and not gone.
-pub(super) fn look_behind(store: &Store, changes: &mut Vec<Change>) -> Result<(), Error> {
+/// Adds what the second state holds in folders that could not be read in the first: what exists
+/// there is unknown, not removed.
+pub(super) fn add_behind_unreadable(store: &Store, changes: &mut Vec<Change>) -> Result<(), Error> {
     let hidden = changes
         .iter()
         .filter(|change| hides_a_folder(change.before.as_ref()));
@@ -115,9 +115,9 @@ pub(super) fn look_behind(store: &Store, changes: &mut Vec<Change>) -> Result<()
     Ok(())
 }
 
-/// Returns the changes as they are told, files of one content that vanished and appeared put
-/// together as renamed ones.
-pub fn told(changes: &[Change]) -> Vec<PathChange> {
+/// Returns the changes for an answer; files of the same content that were removed and added become
+/// renames.
+pub fn path_changes(changes: &[Change]) -> Vec<PathChange> {
     let mut gone: HashMap<ObjectId, VecDeque<usize>> = HashMap::new();
     for (at, change) in changes.iter().enumerate() {
         if let (
@@ -145,29 +145,31 @@ pub fn told(changes: &[Change]) -> Vec<PathChange> {
         .iter()
         .enumerate()
         .filter(|(at, _)| !moved.contains(at));
-    told.map(|(at, change)| tell(change, origins.get(&at).map(|from| &changes[*from])))
+    told.map(|(at, change)| path_change(change, origins.get(&at).map(|from| &changes[*from])))
         .collect()
 }
 
-fn tell(change: &Change, origin: Option<&Change>) -> PathChange {
+fn path_change(change: &Change, origin: Option<&Change>) -> PathChange {
     let before = origin.map_or(change.before.as_ref(), |origin| origin.before.as_ref());
     let after = change.after.as_ref();
     let what = match (before, after) {
-        _ if let Some(origin) = origin => What::Renamed {
+        _ if let Some(origin) = origin => ChangeKind::Renamed {
             from: origin.path.clone(),
         },
-        (None, _) => What::Created,
-        (_, None) => What::Deleted,
-        (Some(before), Some(after)) if before.entry_type() != after.entry_type() => What::Type {
-            before: before.entry_type(),
-        },
+        (None, _) => ChangeKind::Created,
+        (_, None) => ChangeKind::Deleted,
+        (Some(before), Some(after)) if before.entry_type() != after.entry_type() => {
+            ChangeKind::Type {
+                before: before.entry_type(),
+            }
+        }
         (Some(Node::File { object, .. }), Some(Node::File { object: other, .. }))
             if object == other =>
         {
-            What::Mode
+            ChangeKind::Mode
         }
-        (Some(Node::Folder { .. }), Some(_)) => What::Mode,
-        (Some(_), Some(_)) => What::Modified,
+        (Some(Node::Folder { .. }), Some(_)) => ChangeKind::Mode,
+        (Some(_), Some(_)) => ChangeKind::Modified,
     };
     let mode = match (before, after) {
         (Some(before), Some(after))
@@ -200,7 +202,7 @@ fn tell(change: &Change, origin: Option<&Change>) -> PathChange {
     }
 }
 
-/// Returns the entries of both trees by name.
+/// Pairs the entries of both trees by name.
 fn side_by_side(
     before: Tree,
     after: Tree,
@@ -234,7 +236,7 @@ fn hides_a_folder(node: Option<&Node>) -> bool {
     matches!(
         node,
         Some(Node::Unkept {
-            why: Unkept::Unreadable | Unkept::OtherFileSystem,
+            why: UncapturedReason::Unreadable | UncapturedReason::OtherFileSystem,
             ..
         })
     )
@@ -245,9 +247,9 @@ mod tests {
     use super::*;
     use crate::keep::testing::Scene;
 
-    /// What changed, each as one line.
+    /// Returns the changes, one line each.
     fn lines(scene: &Scene, before: &ObjectId, after: &ObjectId) -> Vec<String> {
-        let changes = told(&compare(&scene.store(), before, after).expect("compares"));
+        let changes = path_changes(&compare(&scene.store(), before, after).expect("compares"));
         let line = |change: PathChange| {
             let mode = change.mode.map_or(String::new(), |mode| {
                 format!(" {:o}>{:o}", mode.before, mode.after)

@@ -5,13 +5,13 @@ use flate2::FlushCompress;
 use flate2::FlushDecompress;
 use flate2::Status;
 
-/// Contents below this are not worth the time.
+/// Smaller contents are not compressed.
 const LEAST: usize = 64;
 
-/// Of a large content this much is tried first: pictures and archives do not get smaller.
+/// How much of a large content is compressed as a trial: pictures and archives do not get smaller.
 const SAMPLE: usize = 64 * 1024;
 
-/// A compressor that is used for one content after the other: setting one up takes longer than most
+/// A compressor that is reused for many contents: setting one up takes longer than compressing most
 /// files.
 pub(super) struct Deflate {
     compress: Compress,
@@ -28,7 +28,7 @@ impl Default for Deflate {
 }
 
 impl Deflate {
-    /// Returns the content made smaller; `None` where it would not be by much.
+    /// Returns the compressed content; `None` if that saves too little.
     pub(super) fn shrink(&mut self, content: &[u8]) -> Option<&[u8]> {
         if content.len() < LEAST || content.len() > 4 * SAMPLE && !self.run(&content[..SAMPLE]) {
             return None;
@@ -39,8 +39,8 @@ impl Deflate {
     fn run(&mut self, content: &[u8]) -> bool {
         self.compress.reset();
         self.out.clear();
-        // Room for whatever it makes of it: the fastest level of zlib-rs 0.6.8 panics where its
-        // output does not fit.
+        // Enough for any output: the fastest level of zlib-rs 0.6.8 panics where its output does
+        // not fit.
         self.out.reserve(content.len() + content.len() / 8 + 1024);
         let status = self
             .compress
@@ -50,7 +50,7 @@ impl Deflate {
     }
 }
 
-/// Returns the content, if the bytes are one of that length.
+/// Decompresses; `None` if the bytes are not a content of that length.
 pub(super) fn grow(stored: &[u8], n_bytes: usize) -> Option<Vec<u8>> {
     let mut content = Vec::with_capacity(n_bytes);
     let status =

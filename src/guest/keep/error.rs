@@ -4,8 +4,8 @@ use super::object::ObjectId;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// What keeps snapshots from being taken, read or applied as a whole. What concerns one path alone
-/// is in the answer instead.
+/// Errors that keep a whole snapshot from being taken, read or applied. Errors of a single path are
+/// part of the answer instead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {doing} `{path}` of the project")]

@@ -1,9 +1,9 @@
-//! Finds what a box must not be able to read, or not to change.
+//! Finds what must be hidden from a sandbox, or read-only in it.
 //!
-//! What was covered before stays so where it is still there: commands can write ignore files, and
-//! more files than can be looked at. Looked at from inside of a box that hides something already,
-//! what is hidden counts as found where its name alone makes it worth a look: nobody can see there
-//! what is in it.
+//! What was protected before stays protected as long as it exists: commands can write ignore files,
+//! and more files than can be examined. When the search runs where something is masked already, a
+//! masked file counts as found if its name alone calls for a look, since its content cannot be read
+//! there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,10 +45,10 @@ use crate::tools::walk::Walk;
 use crate::tools::walk::list;
 use podbay_wire::BytesPath;
 use podbay_wire::SecretName;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::keep::MOST_HIDDEN;
-use podbay_wire::keep::Secret;
+use podbay_wire::keep::SecretPath;
 use podbay_wire::secret_path;
 
 mod ignored;
@@ -56,19 +56,19 @@ mod moved;
 
 pub(super) use moved::find_in_copy;
 
-/// What of a file is looked through for a private key; longer ones hold other things.
+/// Most bytes of a file that is searched for a private key; longer files hold other things.
 const MOST_KEY: u64 = 64 << 10;
 
-/// The words that all forms of private keys in PEM have, and those of age.
+/// Words in every PEM private key, and in those of age.
 const KEYS: [&[u8]; 2] = [b"PRIVATE KEY", b"AGE-SECRET-KEY-"];
 
-/// Looks through the project for as long as it may; `covered` are the places in it where something
-/// of their own is mounted.
+/// Searches the project within a time limit; `covered` are the paths in it that are masked by
+/// mounts.
 pub(crate) fn find(
     workspace: &Path,
-    find: &Find,
+    find: &FindOrder,
     covered: &BTreeSet<BytesPath>,
-) -> io::Result<Found> {
+) -> io::Result<FindResult> {
     let folder = OwnedFd::from(File::open(workspace)?);
     let base = Beneath::new(folder);
     let cancelled = AtomicBool::new(false);
@@ -107,10 +107,10 @@ pub(crate) fn find(
         Duration::from_millis(find.ignored_ms),
     );
     parts.extend(deep.parts);
-    let mut found = Found {
+    let mut found = FindResult {
         is_whole: is_whole && deep.is_whole,
         n_unreadable: walked.n_unreadable,
-        ..Found::default()
+        ..FindResult::default()
     };
     let mut revealed = BTreeSet::new();
     for part in parts {
@@ -129,7 +129,7 @@ pub(crate) fn find(
         };
     let hidden = known(&find.known.hidden, &|entry| finder.is_secret_still(entry));
     let read_only = known(&find.known.read_only, &|entry| entry.kind != Kind::Link);
-    found.secrets.extend(hidden.iter().map(|path| Secret {
+    found.secrets.extend(hidden.iter().map(|path| SecretPath {
         path: path.clone(),
         is_folder: workspace.join(as_path(path.as_bytes())).is_dir(),
     }));
@@ -138,20 +138,20 @@ pub(crate) fn find(
     found.repositories.extend(repositories);
     found.auto_run.extend(auto_run);
     found.n_left_out =
-        bound(&mut found.secrets, &hidden) + bound(&mut found.repositories, &read_only);
-    // Git itself runs what is in there, whatever that folder is called.
-    if let Ok(project) = git::Folder::open(workspace) {
-        let obeyed = git::obeyed(&project, found.repositories.iter(), find.place.as_bytes());
+        truncate(&mut found.secrets, &hidden) + truncate(&mut found.repositories, &read_only);
+    // Git itself runs what is in there, whatever the folder is called.
+    if let Ok(project) = git::UntrustedFolder::open(workspace) {
+        let obeyed = git::obeyed_paths(&project, found.repositories.iter(), find.place.as_bytes());
         found.auto_run.extend(obeyed.paths);
         found.unread = obeyed.unread;
     }
-    found.n_left_out += bound(&mut found.auto_run, &read_only);
+    found.n_left_out += truncate(&mut found.auto_run, &read_only);
     Ok(found)
 }
 
-/// Sorts a list and keeps what there is room for: first what is known, then the shortest paths,
-/// since what stands near the top matters most.
-fn bound<T: Ord + HasPath>(list: &mut Vec<T>, known: &BTreeSet<BytesPath>) -> u32 {
+/// Sorts a list and truncates it: known entries stay first, then those with the shortest paths,
+/// since entries near the top matter most.
+fn truncate<T: Ord + HasPath>(list: &mut Vec<T>, known: &BTreeSet<BytesPath>) -> u32 {
     list.sort();
     list.dedup_by(|one, other| one.path() == other.path());
     let n_over = list.len().saturating_sub(MOST_HIDDEN);
@@ -182,7 +182,7 @@ impl HasPath for BytesPath {
     }
 }
 
-impl HasPath for Secret {
+impl HasPath for SecretPath {
     fn path(&self) -> &BytesPath {
         &self.path
     }
@@ -193,8 +193,7 @@ pub(super) fn patterns(lines: &[String]) -> io::Result<Gitignore> {
     for line in lines {
         builder.add_line(None, line).map_err(io::Error::other)?;
     }
-    // `.ENV` is `.env` on a file system that folds case, and what a person wrote by hand means
-    // both.
+    // `.ENV` is `.env` on a file system that folds case, and a pattern of the user means both.
     builder.case_insensitive(true).map_err(io::Error::other)?;
     builder.build().map_err(io::Error::other)
 }
@@ -208,25 +207,25 @@ struct Finder<'a> {
 }
 
 #[derive(Default)]
-struct Part {
-    secrets: Vec<Secret>,
+struct PartialResult {
+    secrets: Vec<SecretPath>,
     auto_run: Vec<BytesPath>,
     repositories: Vec<BytesPath>,
-    /// What links lead to that the person reveals.
+    /// Targets of links that the user reveals.
     revealed: Vec<BytesPath>,
-    /// Folders within those that are ignored.
+    /// Ignored folders inside of others.
     ignored: Vec<Vec<u8>>,
 }
 
 impl Visitor for Finder<'_> {
-    type State = Part;
+    type State = PartialResult;
 
-    /// Names decide before the rules do: a secret is nearly always ignored.
+    /// Names decide before the ignore rules do: a secret is nearly always ignored.
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {
         (secret_path(entry.full).is_some() || self.is_auto_run(entry)).then_some(true)
     }
 
-    fn visit(&self, part: &mut Part, entry: &Entry<'_>) {
+    fn visit(&self, part: &mut PartialResult, entry: &Entry<'_>) {
         if self.is_auto_run(entry) {
             part.auto_run
                 .extend(self.place(entry).map(|place| place.path));
@@ -242,15 +241,15 @@ impl Visitor for Finder<'_> {
         }
     }
 
-    /// What is hidden as a whole need not be walked; what is read-only may hold secrets
+    /// A hidden folder need not be searched; a read-only one may hold secrets
     /// (`.cargo/credentials.toml`).
     fn enters(&self, folder: &Entry<'_>) -> bool {
         !self.is_secret(folder)
     }
 
-    /// Looks at the names in a folder that is ignored, and for more than repositories no deeper:
-    /// what builds and package managers leave there is much.
-    fn pass_over(&self, part: &mut Part, entry: &Entry<'_>, _why: SkipReason) {
+    /// Looks at the names at the top of an ignored folder. Deeper only repositories are searched
+    /// for, since builds and package managers leave much there.
+    fn pass_over(&self, part: &mut PartialResult, entry: &Entry<'_>, _why: SkipReason) {
         if entry.kind != Kind::Folder || self.stop.is_set() {
             return;
         }
@@ -280,7 +279,7 @@ impl Visitor for Finder<'_> {
         }
     }
 
-    fn repository(&self, part: &mut Part, entry: &Entry<'_>) {
+    fn repository(&self, part: &mut PartialResult, entry: &Entry<'_>) {
         if entry.path() != b".git" && matches!(entry.kind, Kind::File | Kind::Folder) {
             part.repositories.push(BytesPath::from_bytes(entry.path()));
             part.secrets.extend(self.settings(entry));
@@ -293,9 +292,8 @@ impl Finder<'_> {
         entry.kind != Kind::Other && matches(&self.auto_run, entry)
     }
 
-    /// Returns a repository's file of settings, in which addresses of remotes stand with what gets
-    /// in there.
-    fn settings(&self, repository: &Entry<'_>) -> Option<Secret> {
+    /// Returns a repository's config file, whose remote addresses may hold credentials.
+    fn settings(&self, repository: &Entry<'_>) -> Option<SecretPath> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let folder = openat(repository.folder, repository.name, flags, Mode::empty()).ok()?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -303,7 +301,7 @@ impl Finder<'_> {
         let full = [repository.full, b"/config"].concat();
         let is_hidden = file_type(&fstat(&file).ok()?) == SFlag::S_IFREG
             && !self.reveal.matched(as_path(&full), false).is_ignore();
-        is_hidden.then(|| Secret {
+        is_hidden.then(|| SecretPath {
             path: BytesPath::from_bytes([repository.path(), b"/config"].concat()),
             is_folder: false,
         })
@@ -319,8 +317,8 @@ impl Finder<'_> {
         by_name && !matches(&self.reveal, entry)
     }
 
-    /// Returns whether what was hidden stays so: until the person reveals it, or puts something in
-    /// its place that is no key.
+    /// Returns whether a hidden path stays hidden: until the user reveals it, or replaces it with
+    /// something that is no key.
     fn is_secret_still(&self, entry: &Entry<'_>) -> bool {
         let is_no_key = secret_path(entry.full) == Some(SecretName::IfKey)
             && entry.kind == Kind::File
@@ -328,30 +326,30 @@ impl Finder<'_> {
         entry.kind != Kind::Link && !is_no_key && !matches(&self.reveal, entry)
     }
 
-    /// Returns what must be covered, which is not the link itself but what it leads to: the mount
-    /// would be there anyway.
-    fn place(&self, entry: &Entry<'_>) -> Option<Secret> {
+    /// Returns what must be masked: not a link itself but its target, where the mount would be
+    /// anyway.
+    fn place(&self, entry: &Entry<'_>) -> Option<SecretPath> {
         if entry.kind != Kind::Link {
-            return Some(Secret {
+            return Some(SecretPath {
                 path: BytesPath::from_bytes(entry.path()),
                 is_folder: entry.kind == Kind::Folder,
             });
         }
         let real = fs::canonicalize(self.workspace.join(as_path(entry.path()))).ok()?;
         let is_folder = real.is_dir();
-        // What lies outside is not in the box, or belongs to the image.
+        // What lies outside is not in the sandbox, or belongs to the image.
         let path = real
             .strip_prefix(fs::canonicalize(self.workspace).ok()?)
             .ok()?
             .to_owned();
-        (!path.as_os_str().is_empty()).then(|| Secret {
+        (!path.as_os_str().is_empty()).then(|| SecretPath {
             path: BytesPath::from(path),
             is_folder,
         })
     }
 
-    /// Returns whether a private key is in a file; a file that cannot be read cannot be read in the
-    /// box either.
+    /// Returns whether a file holds a private key; a file that cannot be read here cannot be read
+    /// in the sandbox either.
     fn holds_key(&self, entry: &Entry<'_>) -> bool {
         let Some(place) = self.place(entry) else {
             return false;
@@ -377,21 +375,21 @@ impl Finder<'_> {
                 let read = File::from(fd).take(MOST_KEY).read_to_end(&mut bytes);
                 read.is_ok() && holds_key(&bytes)
             }
-            // The null device, which hides it.
+            // The null device that masks it.
             Ok(SFlag::S_IFCHR) => self.covered.contains(&place.path),
             _ => false,
         }
     }
 }
 
-/// Returns whether a private key stands at the beginning of a content.
+/// Returns whether a content starts with a private key.
 pub(in crate::keep) fn holds_key(content: &[u8]) -> bool {
     let beginning = &content[..content.len().min(MOST_KEY as usize)];
     KEYS.iter()
         .any(|key| memchr::memmem::find(beginning, key).is_some())
 }
 
-/// Returns whether something still stands where it was covered before, and is still to be.
+/// Returns whether a protected entry still exists and is still to be protected.
 fn is_there(base: &Beneath, path: &BytesPath, is_wanted: &dyn Fn(&Entry<'_>) -> bool) -> bool {
     let (parent, name) = split(path.as_bytes());
     let Ok(folder) = base.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse) else {
@@ -403,7 +401,7 @@ fn is_there(base: &Beneath, path: &BytesPath, is_wanted: &dyn Fn(&Entry<'_>) -> 
     let kind = match file_type(&facts) {
         SFlag::S_IFDIR => Kind::Folder,
         SFlag::S_IFLNK => Kind::Link,
-        // What hides a file is a device.
+        // A masked file appears as a device.
         _ => Kind::File,
     };
     let full = [b"/", path.as_bytes()].concat();

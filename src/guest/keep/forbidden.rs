@@ -1,49 +1,49 @@
-//! What is never brought into a project, whoever asks.
+//! Changes that are never made in a project, whatever was asked for.
 
 use std::collections::BTreeSet;
 
-use super::bare::NewParts;
+use super::bare_repository::NewRepositoryParts;
 use super::compare::Change;
 use super::node::Node;
 use super::project::Project;
-use super::unheld::can_come;
-use super::unheld::why;
+use super::uncaptured::can_come;
+use super::uncaptured::why;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::is_hidden;
 use podbay_wire::keep::LeftReason;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// Mode bits that let a program act for its owner.
+/// The set-user-id and set-group-id bits.
 pub(super) const SET_ID: u32 = 0o6000;
 
-/// Where a state that is brought about comes from.
+/// Where the new state comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// It stood in this very project before: to bring it back adds nothing that was not there.
+    /// From an earlier state of this project: restoring it adds nothing new.
     Before,
-    /// It was made where it could harm nobody.
+    /// From a session that had no access to the project.
     Elsewhere,
 }
 
-/// Knows of some changes why each of them is not made, if it is not.
+/// The reasons why some changes are not made.
 #[derive(Debug)]
-pub(super) struct Forbidden {
+pub(super) struct ForbiddenChanges {
     origin: Origin,
-    new_parts: NewParts,
-    /// Links that lead out over links which stand in the project.
+    new_parts: NewRepositoryParts,
+    /// Links that lead out of the project through links that exist in it.
     led_out: BTreeSet<BytesPath>,
 }
 
-impl Forbidden {
-    /// Looks at what the changes come to together, with what stands in the project.
+impl ForbiddenChanges {
+    /// Examines the changes together with what exists in the project.
     pub(super) fn of(project: &Project, changes: &[Change], origin: Origin) -> Self {
         let new_parts = if origin == Origin::Elsewhere {
-            NewParts::of(project, changes)
+            NewRepositoryParts::of(project, changes)
         } else {
-            NewParts::default()
+            NewRepositoryParts::default()
         };
         let leads_out = |change: &&Change| {
             let Some(Node::Link { target }) = &change.after else {
@@ -80,18 +80,18 @@ impl Forbidden {
     }
 }
 
-/// Returns why a change is not made by itself.
+/// Returns why a change is not made, judged alone.
 fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
-    if is_gits(change.path.as_bytes(), origin) {
+    if is_git_name(change.path.as_bytes(), origin) {
         return Some(LeftReason::Git);
     }
     let comes = matches!(change.after, Some(Node::File { .. } | Node::Unkept { .. }));
     match (why(change.before.as_ref()), why(change.after.as_ref())) {
-        (Some(Unkept::GitFolder), _) | (_, Some(Unkept::GitFolder)) => {
+        (Some(UncapturedReason::GitFolder), _) | (_, Some(UncapturedReason::GitFolder)) => {
             return Some(LeftReason::Git);
         }
         (Some(why), None) if origin == Origin::Before => return Some(LeftReason::NotKept { why }),
-        // What the session worked on holds it; a file that only went could never be had again.
+        // The session's copy holds it; a file that was only removed could never be restored.
         (before, after)
             if origin == Origin::Elsewhere
                 && comes
@@ -102,7 +102,7 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     }
     match &change.after {
         Some(Node::File { mode, .. }) if mode & SET_ID != 0 => Some(LeftReason::SetId),
-        // Whatever is behind such a name is git's, which it would have another one for.
+        // Whatever such a name leads to is git's, and this would give it another name.
         Some(Node::Link { target })
             if origin == Origin::Elsewhere
                 && target.as_bytes().split(|byte| *byte == b'/').any(means_git) =>
@@ -121,16 +121,16 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     }
 }
 
-/// Whether a name on the way is `.git` to any file system; the file of that name that a submodule
-/// has may come back.
-fn is_gits(path: &[u8], origin: Origin) -> bool {
+/// Whether a name on the path is `.git` to any file system; a submodule's file of that name may be
+/// restored.
+fn is_git_name(path: &[u8], origin: Origin) -> bool {
     let (folder, name) = split(path);
     folder.split(|byte| *byte == b'/').any(means_git)
         || means_git(name) && !(origin == Origin::Before && name == b".git")
 }
 
-/// Returns why no link of a session's comes in as a file there, by its letters.
-pub(super) fn why_no_link(path: &[u8], target: &[u8]) -> Option<&'static str> {
+/// Returns why a session's link is not applied as a file, judged by its path and target.
+pub(super) fn refusal_of_link(path: &[u8], target: &[u8]) -> Option<&'static str> {
     if target.split(|byte| *byte == b'/').any(means_git) {
         return Some("a link to what belongs to git");
     }
@@ -142,8 +142,8 @@ fn means_git(name: &[u8]) -> bool {
     name == ".git" || name == "git~1"
 }
 
-/// Returns what some file system takes a name for: some do not tell capital letters apart, drop
-/// blanks and dots at the end, or letters that cannot be seen.
+/// Returns a name as some file systems see it: case-insensitive, without blanks and dots at the
+/// end, without invisible characters.
 pub(super) fn folded(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let seen: String = text
@@ -158,8 +158,8 @@ pub(super) fn folded(name: &[u8]) -> String {
         .to_owned()
 }
 
-/// Whether a link there would lead out of the project, as far as can be told from the two paths: a
-/// `..` behind a name counts as out, since that name may be a link itself.
+/// Whether a link would lead out of the project, judged by the two paths: a `..` behind a name
+/// counts as out, since that name may be a link itself.
 fn leads_out(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return true;
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn links_to_what_is_gits_come_no_more_than_those_out_of_the_project() {
-        let why = |path: &str, target: &str| why_no_link(path.as_bytes(), target.as_bytes());
+        let why = |path: &str, target: &str| refusal_of_link(path.as_bytes(), target.as_bytes());
         assert_eq!(
             why("sub/g", "../.GIT/hooks"),
             Some("a link to what belongs to git")
@@ -241,9 +241,9 @@ mod tests {
         for name in [".gitignore", ".github", "git", "a.git", ".git2", ""] {
             assert!(!means_git(name.as_bytes()), "{name:?}");
         }
-        assert!(is_gits(b".git/hooks/pre-commit", Origin::Before));
-        assert!(is_gits(b"sub/.git", Origin::Elsewhere));
-        assert!(!is_gits(b"sub/.git", Origin::Before));
-        assert!(is_gits(b"sub/.GIT", Origin::Before));
+        assert!(is_git_name(b".git/hooks/pre-commit", Origin::Before));
+        assert!(is_git_name(b"sub/.git", Origin::Elsewhere));
+        assert!(!is_git_name(b"sub/.git", Origin::Before));
+        assert!(is_git_name(b"sub/.GIT", Origin::Before));
     }
 }

@@ -6,59 +6,60 @@ use serde::Serialize;
 
 use super::Error;
 use super::compare::Change;
-use super::folder::Folder;
 use super::node::are_alike;
-use super::read::Found;
-use super::unheld::Unheld;
+use super::read::FoundEntry;
+use super::state_folder::StateFolder;
+use super::uncaptured::UncapturedChange;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
+use podbay_wire::keep::ApplyOutcome;
 
 const NAME: &str = "journal.json";
 
-/// One that a turn began over: nothing of it is done any more, and what it left in the project is
-/// cleared up when somebody may write there.
+/// A journal over which a turn began: it is not executed any more, and its temporary files are
+/// removed as soon as a keeper may write to the project.
 const ASIDE: &str = "journal-aside.json";
 
-/// What an application is for: whoever finishes it must know.
+/// The purpose of an application, which a resume must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum Purpose {
-    /// A turn is taken back, then more of them.
+    /// A turn is undone, then more of them.
     Back { turn: u64, then: u32, merge: bool },
-    /// A turn is brought back, then more of them.
+    /// A turn is redone, then more of them.
     Forward { turn: u64, then: u32, merge: bool },
-    /// Changes from elsewhere are brought in, which somebody calls by this name.
+    /// A review of this name is applied.
     Review { name: String },
 }
 
-/// What is about to be done to the project, on the disk before any of it is. Every step can be told
-/// from the project itself to be done or not, so whoever comes next goes through all of them again.
+/// The changes that are about to be made in the project, flushed to the disk before any of them is.
+/// Whether each is done can be told from the project itself, so a resume goes through all of them
+/// again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Journal {
-    /// In the names of temporary files, by which they are known again.
+    /// Part of the names of temporary files, which are recognized by it.
     pub(super) token: String,
     pub(super) purpose: Purpose,
-    /// What is to be changed, sorted by path.
+    /// The changes, sorted by path.
     pub(super) changes: Vec<Change>,
-    /// Those of them whose names a file system could take for each other.
+    /// Paths that a file system could confuse with each other.
     pub(super) ambiguous: BTreeSet<BytesPath>,
-    /// Folders that must be made writable for it, with the modes they get back.
+    /// Folders that must be made writable for it, with their original modes.
     pub(super) opened: BTreeMap<BytesPath, u32>,
     /// What was found out before, such as conflicts.
-    pub(super) found: Applied,
-    /// The paths that were left by then and may be tried again.
+    pub(super) found: ApplyOutcome,
+    /// Paths that were left undone by then and may be retried.
     #[serde(default)]
     pub(super) left: Vec<BytesPath>,
-    /// What is known of those changes one side of which no snapshot holds.
+    /// Facts about changes with a side that no snapshot holds.
     #[serde(default)]
-    pub(super) unheld: BTreeMap<BytesPath, Unheld>,
-    /// Nothing was done yet but to open folders, to see what is in them.
+    pub(super) unheld: BTreeMap<BytesPath, UncapturedChange>,
+    /// Only folders were opened yet, to examine their contents.
     #[serde(default)]
     pub(super) is_look: bool,
 }
 
 impl Journal {
-    /// One that only opens folders so far.
+    /// A journal that only opens folders so far.
     pub(super) fn look(token: String, purpose: Purpose) -> Self {
         let (changes, ambiguous, found, left) = <_>::default();
         Self {
@@ -74,16 +75,16 @@ impl Journal {
         }
     }
 
-    pub(super) fn load(state: &Folder) -> Result<Option<Self>, Error> {
+    pub(super) fn load(state: &StateFolder) -> Result<Option<Self>, Error> {
         Self::read(state, NAME)
     }
 
-    /// Returns the one that was put aside, if one was.
-    pub(super) fn load_aside(state: &Folder) -> Result<Option<Self>, Error> {
+    /// Returns the journal that was put aside, if any.
+    pub(super) fn load_aside(state: &StateFolder) -> Result<Option<Self>, Error> {
         Self::read(state, ASIDE)
     }
 
-    fn read(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
+    fn read(state: &StateFolder, name: &str) -> Result<Option<Self>, Error> {
         let Some(bytes) = state.read(name)? else {
             return Ok(None);
         };
@@ -94,8 +95,8 @@ impl Journal {
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
     }
 
-    /// Whether what stands somewhere is what a change begins with, apart from a folder.
-    pub(super) fn is_before(&self, change: &Change, here: &Found) -> bool {
+    /// Whether an entry is the state before a change, apart from a folder.
+    pub(super) fn is_before(&self, change: &Change, here: &FoundEntry) -> bool {
         match self
             .unheld
             .get(&change.path)
@@ -109,8 +110,8 @@ impl Journal {
         }
     }
 
-    /// Whether what stands somewhere is what a change leads to.
-    pub(super) fn is_after(&self, change: &Change, here: &Found) -> bool {
+    /// Whether an entry is the state after a change.
+    pub(super) fn is_after(&self, change: &Change, here: &FoundEntry) -> bool {
         match self
             .unheld
             .get(&change.path)
@@ -121,7 +122,7 @@ impl Journal {
         }
     }
 
-    /// Returns all that is not known to be done: each path that was to be changed, or was left.
+    /// Returns all paths that are not known to be done: those to be changed, and those left.
     pub(super) fn open_paths(&self) -> Vec<BytesPath> {
         let mut paths: Vec<BytesPath> = self
             .changes
@@ -135,27 +136,27 @@ impl Journal {
         paths
     }
 
-    /// Puts it where nobody finishes it any more.
-    pub(super) fn put_aside(&self, state: &Folder) -> Result<(), Error> {
+    /// Renames the journal so that it is not executed any more.
+    pub(super) fn put_aside(&self, state: &StateFolder) -> Result<(), Error> {
         let bytes = serde_json::to_vec(self).expect("a journal is plain data");
         state.replace(ASIDE, &bytes)?;
         Self::clear(state)
     }
 
-    pub(super) fn clear_aside(state: &Folder) -> Result<(), Error> {
+    pub(super) fn clear_aside(state: &StateFolder) -> Result<(), Error> {
         state.remove(ASIDE)
     }
 
-    pub(super) fn save(&self, state: &Folder) -> Result<(), Error> {
+    pub(super) fn save(&self, state: &StateFolder) -> Result<(), Error> {
         let bytes = serde_json::to_vec(self).expect("a journal is plain data");
         state.replace(NAME, &bytes)
     }
 
-    pub(super) fn clear(state: &Folder) -> Result<(), Error> {
+    pub(super) fn clear(state: &StateFolder) -> Result<(), Error> {
         state.remove(NAME)
     }
 
-    pub(super) fn is_there(state: &Folder) -> Result<bool, Error> {
+    pub(super) fn is_there(state: &StateFolder) -> Result<bool, Error> {
         Ok(state.read(NAME)?.is_some())
     }
 }

@@ -6,8 +6,8 @@ use imara_diff::InternedInput;
 
 use super::text::is_text;
 
-/// Puts the changes of two sides to one text together, line by line; `None` where both changed the
-/// same lines, or lines that touch.
+/// Three-way merge of a text, line by line; `None` where both sides changed the same or adjacent
+/// lines.
 pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
     if [base, ours, theirs].into_iter().any(|side| !is_text(side)) {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> 
         let hunk = if let Some(side) = hunk {
             hunks[side].next()?
         } else {
-            // Both did the same.
+            // Both sides made the same change.
             hunks[0].next()?;
             hunks[1].next()?
         };
@@ -42,7 +42,7 @@ pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> 
     Some(merged)
 }
 
-/// Lines of the old text that others took the place of.
+/// Lines of the base, and those that replace them.
 struct Hunk<'a> {
     old: Range<usize>,
     new: Vec<&'a [u8]>,

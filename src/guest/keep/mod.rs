@@ -1,41 +1,38 @@
-//! The keeper: our program in a box in which no model's command ever runs, beside that of the
-//! session. It finds what a box must cover, keeps how the project's files were, shows what changed,
-//! and brings states back.
+//! The keeper: our program in a container of its own in which no model's command ever runs, beside
+//! the session's sandbox. It finds what a sandbox must mask, keeps snapshots of the project's
+//! files, shows what changed, and restores earlier states.
 //!
-//! It reads the project, which is hostile: a command of the session changes it meanwhile. So every
-//! path is opened beneath the project's folder without following a link, only regular files are
-//! read, nothing is waited for, and whatever is passed over is said.
+//! The project is hostile: a command of the session may change it meanwhile. So every path is
+//! opened beneath the project's folder without following links, only regular files are read, no
+//! open or read blocks, and everything that is skipped is reported.
 //!
-//! Start with [`serve`], which hands each order to the file of its name. Those are functions over
-//! folders: the project's ([`Project`]) and that of our own state ([`Folder`]). [`find`] needs the
-//! first alone; [`snapshot`] reads the project into the [`store`], [`apply`] is the only one to
-//! write in it, and what takes turns back is made of both.
+//! Start with [`serve`], which passes each order to the module of its name. Those are functions
+//! over two folders: the project's ([`Project`]) and that of our own state ([`StateFolder`]).
+//! [`find`] needs only the first; [`snapshot`] reads the project into the [`store`], [`apply`] is
+//! the only module that writes in the project, and [`undo`] combines both.
 
-mod accepted;
+mod accepted_reviews;
 pub mod apply;
 mod auto_run;
-mod bare;
-mod binary;
+mod bare_repository;
 mod cache;
 mod compare;
 mod deflate;
-mod difference;
-mod edit;
+mod diff;
+mod encoding;
 mod error;
 pub(super) mod find;
-mod folder;
 mod forbidden;
 pub mod git;
-mod holes;
 mod journal;
 #[cfg(test)]
-mod large;
-mod layer;
-mod look;
+mod large_project_tests;
 mod merge;
 mod node;
 mod object;
+mod overlay;
 mod pack;
+mod path_entry;
 pub mod pin;
 mod plan;
 mod project;
@@ -43,27 +40,29 @@ mod read;
 pub mod review;
 mod serve;
 pub mod snapshot;
+mod snapshot_edit;
+mod sparse_copy;
+mod state_folder;
 mod store;
 mod swap;
 #[cfg(test)]
 mod testing;
 mod text;
 mod tree;
-mod turn;
+mod turn_log;
+mod uncaptured;
 pub mod undo;
-mod unheld;
 mod walk;
 
 pub use compare::Change;
 pub use compare::compare;
-pub use compare::told;
-pub use difference::Difference;
-pub use difference::MOST_DIFFERENCE;
-pub use difference::MOST_FILE_DIFFERENCE;
-pub use difference::unified;
-pub use difference::unified_alone;
+pub use compare::path_changes;
+pub use diff::Diff;
+pub use diff::MOST_DIFF;
+pub use diff::MOST_FILE_DIFF;
+pub use diff::unified;
+pub use diff::unified_alone;
 pub use error::Error;
-pub use folder::Folder;
 pub use forbidden::Origin;
 pub use journal::Purpose;
 pub use node::Node;
@@ -75,6 +74,7 @@ pub use read::MOST_FILE_BYTES;
 pub(super) use serve::Places;
 pub(super) use serve::run;
 pub use snapshot::Snapshot;
+pub use state_folder::StateFolder;
 pub use store::MOST_BYTES;
 pub use store::Store;
 pub use walk::MOST_ENTRIES;

@@ -7,13 +7,13 @@ use sha2::Sha256;
 use super::object::ObjectId;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::EntryType;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// The mode bits of a folder that count: whose group new files get is the matter of whoever set the
-/// folder up.
+/// The mode bits of a folder that matter: the set-group-id bit is left to whoever set the folder
+/// up.
 pub(super) const FOLDER_MODE: u32 = 0o1777;
 
-/// What stands at a path.
+/// The recorded state of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Node {
@@ -29,10 +29,9 @@ pub enum Node {
     Link {
         target: BytesPath,
     },
-    /// Something that is seen and not kept; `mark` differs where it has changed, as far as that is
-    /// known.
+    /// An entry that is not captured; `mark` differs if it has changed, as far as that is known.
     Unkept {
-        why: Unkept,
+        why: UncapturedReason,
         mark: ObjectId,
     },
 }
@@ -53,8 +52,8 @@ impl Node {
         }
     }
 
-    /// Something that is known by what it is like from outside.
-    pub(super) fn unkept(why: Unkept, stat: &FileStat) -> Self {
+    /// Returns an uncaptured entry that is recognized by its metadata.
+    pub(super) fn unkept(why: UncapturedReason, stat: &FileStat) -> Self {
         let mut hash = Sha256::new();
         for number in [
             stat.st_size,
@@ -74,8 +73,8 @@ impl Node {
         }
     }
 
-    /// Something that counts as unchanged as long as it is there.
-    pub(super) fn ignored(why: Unkept) -> Self {
+    /// Returns an uncaptured entry that counts as unchanged as long as it exists.
+    pub(super) fn ignored(why: UncapturedReason) -> Self {
         Self::Unkept {
             why,
             mark: ObjectId::of(b""),
@@ -102,7 +101,7 @@ impl Node {
         matches!(self, Self::Folder { .. })
     }
 
-    /// Whether the two are the same by themselves; what is in a folder is another matter.
+    /// Whether the two are equal without the contents of folders.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Folder { mode, .. }, Self::Folder { mode: other, .. }) => mode == other,
@@ -111,7 +110,7 @@ impl Node {
     }
 }
 
-/// [`Node::is_like`] where there may be nothing.
+/// [`Node::is_like`] where either may be missing.
 pub(super) fn are_alike(one: Option<&Node>, other: Option<&Node>) -> bool {
     match (one, other) {
         (None, None) => true,

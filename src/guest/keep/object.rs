@@ -7,7 +7,7 @@ use serde::Serializer;
 use sha2::Digest;
 use sha2::Sha256;
 
-/// What names a stored content: its SHA-256.
+/// The id of a stored content: its SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; Self::LENGTH]);
 
@@ -26,7 +26,7 @@ impl ObjectId {
         &self.0
     }
 
-    /// Reads the form that is shown: 64 hexadecimal digits.
+    /// Parses the displayed form: 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; Self::LENGTH];
         if text.len() != 2 * bytes.len() || !text.is_ascii() {

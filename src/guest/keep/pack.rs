@@ -1,8 +1,8 @@
-//! The files that stored contents lie in.
+//! Pack files, which hold the stored contents.
 //!
-//! A pack is written by one snapshot and never changed after: the contents one behind the other,
-//! then a list of them, then where that list begins and its hash. It has its name only once all of
-//! that is on the disk, so a pack that can be seen is whole.
+//! A pack is written by one snapshot and never changed: the contents one after the other, then a
+//! list of them, then the offset of that list and its hash. It gets its name only once all of that
+//! is on the disk, so a visible pack is complete.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,18 +13,18 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::Error;
-use super::folder::Folder;
-use super::folder::failed;
 use super::object::ObjectId;
+use super::state_folder::StateFolder;
+use super::state_folder::failed;
 use crate::tools::save::errno_of;
 
 const MAGIC: &[u8; 8] = b"podbay\x00\x01";
 const ENTRY: usize = ObjectId::LENGTH + 8 + 8 + 8 + 1;
 const TRAILER: usize = 8 + 8 + 32;
 
-/// Where in its pack a content lies.
+/// Location of a content in its pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PackLocation {
     pub(super) at: u64,
     /// Bytes in the pack, and of the content itself.
     pub(super) n_stored: u64,
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) is_deflated: bool,
 }
 
-/// A pack that is whole.
+/// A complete pack.
 #[derive(Debug)]
 pub(super) struct Pack {
     pub(super) name: String,
@@ -41,11 +41,11 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    /// Opens a pack with the list of what is in it.
+    /// Opens a pack and reads its list of contents.
     pub(super) fn open(
-        folder: &Folder,
+        folder: &StateFolder,
         name: &str,
-    ) -> Result<(Self, Vec<(ObjectId, Place)>), Error> {
+    ) -> Result<(Self, Vec<(ObjectId, PackLocation)>), Error> {
         let file = folder.open_file(name)?;
         let broken = || Error::Unreadable {
             name: name.to_owned(),
@@ -89,7 +89,7 @@ impl Pack {
         ))
     }
 
-    pub(super) fn read(&self, place: &Place) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(&self, place: &PackLocation) -> Result<Vec<u8>, Error> {
         let mut stored = vec![0; usize::try_from(place.n_stored).unwrap_or(usize::MAX)];
         self.file
             .read_exact_at(&mut stored, place.at)
@@ -98,17 +98,17 @@ impl Pack {
     }
 }
 
-/// A pack that is being written; dropped before it is finished, it never was.
+/// A pack that is being written; removed when dropped unfinished.
 pub(super) struct NewPack<'a> {
-    folder: &'a Folder,
+    folder: &'a StateFolder,
     name: String,
     file: Option<BufWriter<File>>,
     at: u64,
-    places: Vec<(ObjectId, Place)>,
+    places: Vec<(ObjectId, PackLocation)>,
 }
 
 impl<'a> NewPack<'a> {
-    pub(super) fn begin(folder: &'a Folder, name: String) -> Result<Self, Error> {
+    pub(super) fn begin(folder: &'a StateFolder, name: String) -> Result<Self, Error> {
         let file = BufWriter::with_capacity(1 << 20, folder.begin(&name)?);
         Ok(Self {
             folder,
@@ -119,7 +119,7 @@ impl<'a> NewPack<'a> {
         })
     }
 
-    /// How long the pack is as it stands.
+    /// Returns the present length of the pack.
     pub(super) fn n_bytes(&self) -> u64 {
         self.at + (self.places.len() * ENTRY + TRAILER) as u64
     }
@@ -135,7 +135,7 @@ impl<'a> NewPack<'a> {
         let n_stored = stored.len() as u64;
         self.places.push((
             id,
-            Place {
+            PackLocation {
                 at: self.at,
                 n_stored,
                 n_bytes,
@@ -146,7 +146,7 @@ impl<'a> NewPack<'a> {
         Ok(())
     }
 
-    /// Makes the pack one that can be seen.
+    /// Makes the pack visible.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         let mut list = Vec::with_capacity(self.places.len() * ENTRY + TRAILER);
         for (id, place) in &self.places {
@@ -185,18 +185,18 @@ impl<'a> NewPack<'a> {
 impl Drop for NewPack<'_> {
     fn drop(&mut self) {
         if let Some(writer) = self.file.take() {
-            // What is still in memory is not wanted.
+            // The buffer is not to be written.
             let _ = writer.into_parts();
             self.folder.give_up(&self.name);
         }
     }
 }
 
-fn decode(entry: &[u8; ENTRY]) -> (ObjectId, Place) {
+fn decode(entry: &[u8; ENTRY]) -> (ObjectId, PackLocation) {
     let (id, numbers) = entry
         .split_first_chunk()
         .expect("an entry begins with its name");
-    let place = Place {
+    let place = PackLocation {
         at: u64_at(numbers, 0),
         n_stored: u64_at(numbers, 8),
         n_bytes: u64_at(numbers, 16),

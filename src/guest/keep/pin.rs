@@ -1,20 +1,20 @@
-//! Snapshots that somebody needs for more than undo, such as a review that waits: no pruning takes
+//! Snapshots that are needed for more than undo, such as those of a pending review: pruning keeps
 //! them.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::Folder;
 use super::ObjectId;
+use super::StateFolder;
 use super::Store;
 
 const NAME: &str = "pins.json";
 
-/// Keeps snapshots under a name, in place of those that were kept under it. Who has the store is
-/// the only one who does.
+/// Pins snapshots under a name, in place of earlier ones. The caller holds the store, and so its
+/// lock.
 pub fn pin(
-    state: &Folder,
+    state: &StateFolder,
     _store: &Store,
     name: &str,
     snapshots: impl IntoIterator<Item = ObjectId>,
@@ -24,8 +24,8 @@ pub fn pin(
     save(state, &pins)
 }
 
-/// Lets go of what was kept under a name.
-pub fn unpin(state: &Folder, _store: &Store, name: &str) -> Result<(), Error> {
+/// Unpins the snapshots of a name.
+pub fn unpin(state: &StateFolder, _store: &Store, name: &str) -> Result<(), Error> {
     let mut pins = load(state)?;
     match pins.remove(name) {
         Some(_) => save(state, &pins),
@@ -33,8 +33,8 @@ pub fn unpin(state: &Folder, _store: &Store, name: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns what is kept, by name.
-pub fn load(state: &Folder) -> Result<BTreeMap<String, BTreeSet<ObjectId>>, Error> {
+/// Returns the pinned snapshots, by name.
+pub fn load(state: &StateFolder) -> Result<BTreeMap<String, BTreeSet<ObjectId>>, Error> {
     let broken = |error: serde_json::Error| Error::Unreadable {
         name: NAME.to_owned(),
         problem: error.to_string(),
@@ -45,7 +45,7 @@ pub fn load(state: &Folder) -> Result<BTreeMap<String, BTreeSet<ObjectId>>, Erro
     )
 }
 
-fn save(state: &Folder, pins: &BTreeMap<String, BTreeSet<ObjectId>>) -> Result<(), Error> {
+fn save(state: &StateFolder, pins: &BTreeMap<String, BTreeSet<ObjectId>>) -> Result<(), Error> {
     state.replace(
         NAME,
         &serde_json::to_vec(pins).expect("pins are plain data"),

@@ -1,4 +1,4 @@
-mod open;
+mod folder_modes;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,59 +11,58 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use unicode_normalization::UnicodeNormalization;
 
-pub(super) use self::open::open;
-use self::open::to_open;
+use self::folder_modes::folders_to_open;
+pub(super) use self::folder_modes::open_folders;
 use super::Error;
 use super::Store;
 use super::compare::Change;
+use super::compare::add_behind_unreadable;
 use super::compare::compare;
-use super::compare::look_behind;
 use super::deflate::Deflate;
-use super::forbidden::Forbidden;
+use super::forbidden::ForbiddenChanges;
 use super::forbidden::Origin;
 use super::forbidden::SET_ID;
 use super::forbidden::folded;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::look::Look;
-use super::look::Name;
 use super::merge::merge;
 use super::node::FOLDER_MODE;
 use super::node::Node;
 use super::node::are_alike;
 use super::object::ObjectId;
+use super::path_entry::NameCheck;
+use super::path_entry::PathEntry;
 use super::project::Project;
-use super::read::Found;
-use super::store::Put;
+use super::read::FoundEntry;
+use super::store::PutOutcome;
 use super::swap::is_leftover;
 use super::tree::Tree;
-use super::unheld;
-use super::unheld::Unheld;
+use super::uncaptured;
+use super::uncaptured::UncapturedChange;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
-use podbay_wire::keep::Left;
+use podbay_wire::keep::ApplyOutcome;
+use podbay_wire::keep::LeftPath;
 use podbay_wire::keep::LeftReason;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// What is to be brought about.
+/// A request to change the project from one state to another.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     pub from: ObjectId,
     pub to: ObjectId,
-    /// These paths and what is in them; all of them if there are none.
+    /// Only these paths with their contents; all if empty.
     pub only: Vec<BytesPath>,
-    /// Lines of both sides are put together where a text was changed by somebody else.
+    /// Merges texts that were changed on both sides.
     pub merge: bool,
     pub origin: Origin,
     pub purpose: Purpose,
-    /// What a session worked on, from where files come that no snapshot holds.
+    /// The session's copy of the project, the source of files that no snapshot holds.
     pub copy: Option<&'a Project>,
 }
 
-/// What is said of a file that is to come from what the session worked on, and is another one
-/// there.
+/// The reason for a file that is to come from the session's copy, and has changed there.
 pub(super) const CHANGED_IN_COPY: &str =
     "is another file by now in what the session worked on than when it was looked through";
 
@@ -73,22 +72,22 @@ const WRITABLE: u32 = 0o300;
 /// Bits of a folder's mode without which what is in it cannot be read.
 const READABLE: u32 = 0o500;
 
-/// Bit of a folder's mode without which nobody comes to what is in it.
+/// Bit of a folder's mode without which its contents cannot be reached.
 const PASSABLE: u32 = 0o100;
 
 /// Bits that an opened folder has.
 const OPEN: u32 = 0o700;
 
-/// What was left undone: for whoever is told, and for whoever tries again.
+/// What was left undone: for the report, and for a retry.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    pub applied: Applied,
-    /// The paths that may be tried again, all of them.
+    pub applied: ApplyOutcome,
+    /// All paths that may be retried.
     pub left: Vec<BytesPath>,
 }
 
 impl Outcome {
-    pub(super) fn leave(&mut self, left: Left) {
+    pub(super) fn leave(&mut self, left: LeftPath) {
         if left.reason.may_pass() {
             self.left.push(left.path.clone());
         }
@@ -104,18 +103,17 @@ impl Outcome {
     }
 }
 
-/// Returns all that is to be changed for a request, as far as the two states tell.
-pub(super) fn wanted(store: &Store, request: &Request<'_>) -> Result<Vec<Change>, Error> {
+/// Returns all changes of a request, judged by the two states alone.
+pub(super) fn wanted_changes(store: &Store, request: &Request<'_>) -> Result<Vec<Change>, Error> {
     let mut wanted = compare(store, &request.from, &request.to)?;
-    look_behind(store, &mut wanted)?;
+    add_behind_unreadable(store, &mut wanted)?;
     select(&mut wanted, &request.only);
     Ok(wanted)
 }
 
-/// Finds out what is to be done of what is wanted, and does nothing yet; what was put together from
-/// two sides is in the store. `opened` are folders that were opened for it, with the modes they had
-/// before.
-pub(super) fn plan_of(
+/// Plans the wanted changes without making any; merged texts are added to the store. `opened` are
+/// folders that were opened for it, with their original modes.
+pub(super) fn make_plan(
     project: &Project,
     store: &mut Store,
     request: &Request<'_>,
@@ -124,7 +122,7 @@ pub(super) fn plan_of(
     mut opened: BTreeMap<BytesPath, u32>,
 ) -> Result<Journal, Error> {
     let ambiguous = ambiguous(&wanted);
-    let forbidden = Forbidden::of(project, &wanted, request.origin);
+    let forbidden = ForbiddenChanges::of(project, &wanted, request.origin);
     if request.origin == Origin::Before {
         for left in unknown_names(project, store, &wanted)? {
             found.leave(left);
@@ -140,21 +138,21 @@ pub(super) fn plan_of(
     for change in wanted {
         if change.after.is_some() && is_leftover(split(change.path.as_bytes()).1) {
             match request.origin {
-                // It was cleared up since, and belongs to nobody.
+                // It is missing since, and is no other program's.
                 Origin::Before => {}
-                Origin::Elsewhere => leave(&mut found, &mut kept, &change, LeftReason::OwnName),
+                Origin::Elsewhere => leave_out(&mut found, &mut kept, &change, LeftReason::OwnName),
             }
             continue;
         }
         let kind = if ambiguous.contains(&change.path) {
-            Name::Ambiguous
+            NameCheck::Ambiguous
         } else {
-            Name::Plain
+            NameCheck::Plain
         };
-        let look = match Look::at(project, change.path.as_bytes(), kind) {
+        let look = match PathEntry::at(project, change.path.as_bytes(), kind) {
             Ok(look) => look,
             Err(errno) => {
-                leave(
+                leave_out(
                     &mut found,
                     &mut kept,
                     &change,
@@ -165,9 +163,9 @@ pub(super) fn plan_of(
                 continue;
             }
         };
-        let here = closed(look.found.node(), opened.get(&change.path));
+        let here = with_original_mode(look.found.node(), opened.get(&change.path));
         let change = without_set_id(
-            known(change, here.as_ref(), request.origin),
+            with_recorded_state(change, here.as_ref(), request.origin),
             here.as_ref(),
             request.origin,
             &mut found.applied,
@@ -176,7 +174,7 @@ pub(super) fn plan_of(
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         let is_folder_still =
             was_folder && !are_folders && here.as_ref().is_some_and(Node::is_folder);
-        let unheld = Unheld::of(&change, &look.found, request.copy);
+        let unheld = UncapturedChange::of(&change, &look.found, request.copy);
         let reason = forbidden
             .reason(&change)
             .or_else(|| cannot_come(&change, &unheld, request));
@@ -185,7 +183,7 @@ pub(super) fn plan_of(
         {
             found.applied.n_already += 1;
         } else if let Some(reason) = reason {
-            leave(&mut found, &mut kept, &change, reason);
+            leave_out(&mut found, &mut kept, &change, reason);
         } else if are_alike(here.as_ref(), change.before.as_ref())
             || is_folder_still
             || unheld.before.is_some()
@@ -204,12 +202,12 @@ pub(super) fn plan_of(
                 after: Some(merged),
             });
         } else {
-            leave(&mut found, &mut kept, &change, LeftReason::ChangedSince);
+            leave_out(&mut found, &mut kept, &change, LeftReason::ChangedSince);
         }
     }
     merges.finish()?;
     leave_folders(project, &mut changes, kept, &mut found);
-    opened.extend(to_open(project, &changes));
+    opened.extend(folders_to_open(project, &changes));
     let Outcome {
         applied: found,
         left,
@@ -228,10 +226,14 @@ pub(super) fn plan_of(
     })
 }
 
-/// Returns why a file that no snapshot holds does not come from what the session worked on, if that
-/// is where it would come from.
-fn cannot_come(change: &Change, unheld: &Unheld, request: &Request<'_>) -> Option<LeftReason> {
-    let why = unheld::why(change.after.as_ref())?;
+/// Returns why a file that no snapshot holds cannot be copied from the session's copy, where it
+/// would have to come from.
+fn cannot_come(
+    change: &Change,
+    unheld: &UncapturedChange,
+    request: &Request<'_>,
+) -> Option<LeftReason> {
+    let why = uncaptured::why(change.after.as_ref())?;
     match unheld.after {
         Some(facts) => (facts.mode & SET_ID != 0).then_some(LeftReason::SetId),
         None if request.copy.is_none() => Some(LeftReason::FromCopy { why }),
@@ -241,8 +243,7 @@ fn cannot_come(change: &Change, unheld: &Unheld, request: &Request<'_>) -> Optio
     }
 }
 
-/// Whether what stands there is as wanted. A folder that was to be made counts as such with any
-/// mode.
+/// Whether an entry is already as wanted. A folder to be made counts as such with any mode.
 pub(super) fn is_done(change: &Change, here: Option<&Node>) -> bool {
     let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
     are_alike(here, change.after.as_ref())
@@ -255,19 +256,19 @@ fn are_folders(one: Option<&Node>, other: Option<&Node>) -> bool {
         .all(|node| node.is_some_and(Node::is_folder))
 }
 
-/// Returns what tells the files of one application from those of another.
+/// Returns a token that distinguishes the temporary files of applications.
 pub(super) fn token(request: &Request<'_>) -> String {
     format!("{:016x}", RandomState::new().hash_one(request.to))
 }
 
-/// What was there at the end and is not kept is known where nothing stands there now: nothing is
-/// overwritten then. A folder that nobody could read is known by its mode.
-fn known(change: Change, here: Option<&Node>, origin: Origin) -> Change {
+/// Replaces an uncaptured state by what is known now: if nothing exists there, nothing is
+/// overwritten. An unreadable folder is recognized by its mode.
+fn with_recorded_state(change: Change, here: Option<&Node>, origin: Origin) -> Change {
     match (&change.before, here, &change.after) {
-        // Another file system may only be away for a while.
+        // Another file system may only be unmounted for a while.
         (
             Some(Node::Unkept {
-                why: Unkept::GitFolder | Unkept::OtherFileSystem,
+                why: UncapturedReason::GitFolder | UncapturedReason::OtherFileSystem,
                 ..
             }),
             _,
@@ -279,7 +280,7 @@ fn known(change: Change, here: Option<&Node>, origin: Origin) -> Change {
         },
         (
             Some(Node::Unkept {
-                why: Unkept::Unreadable,
+                why: UncapturedReason::Unreadable,
                 ..
             }),
             Some(here @ Node::Folder { mode, .. }),
@@ -292,13 +293,13 @@ fn known(change: Change, here: Option<&Node>, origin: Origin) -> Change {
     }
 }
 
-/// What was in this very project comes back without the bits that let it act for its owner, and may
-/// have come so before.
+/// An earlier state of this project is restored without the set-id bits, and may have been restored
+/// so before.
 fn without_set_id(
     mut change: Change,
     here: Option<&Node>,
     origin: Origin,
-    applied: &mut Applied,
+    applied: &mut ApplyOutcome,
 ) -> Change {
     let strip = |node: &Node| match node {
         Node::File {
@@ -329,8 +330,8 @@ fn without_set_id(
     change
 }
 
-/// A folder that was opened to be looked into counts as it was.
-fn closed(here: Option<Node>, was: Option<&u32>) -> Option<Node> {
+/// A folder that was opened for examination counts with its original mode.
+fn with_original_mode(here: Option<Node>, was: Option<&u32>) -> Option<Node> {
     match (here, was) {
         (Some(Node::Folder { mode, tree }), Some(was)) if mode == (was | OPEN) & FOLDER_MODE => {
             Some(Node::Folder {
@@ -342,14 +343,18 @@ fn closed(here: Option<Node>, was: Option<&u32>) -> Option<Node> {
     }
 }
 
-/// Returns what stands in folders that could not be read, and not in the state that is to come:
-/// somebody made it, and nobody knows when.
-fn unknown_names(project: &Project, store: &Store, wanted: &[Change]) -> Result<Vec<Left>, Error> {
+/// Returns the entries in folders that could not be read, and not in the wanted state: it is
+/// unknown when they were made.
+fn unknown_names(
+    project: &Project,
+    store: &Store,
+    wanted: &[Change],
+) -> Result<Vec<LeftPath>, Error> {
     let mut unknown = Vec::new();
     for change in wanted {
         let (
             Some(Node::Unkept {
-                why: why @ Unkept::Unreadable,
+                why: why @ UncapturedReason::Unreadable,
                 ..
             }),
             Some(Node::Folder { tree, .. }),
@@ -367,7 +372,7 @@ fn unknown_names(project: &Project, store: &Store, wanted: &[Change]) -> Result<
             .filter(|name| !tree.0.iter().any(|(known, _)| known == *name))
         {
             let path = BytesPath::from_bytes(join(change.path.as_bytes(), name));
-            unknown.push(Left {
+            unknown.push(LeftPath {
                 path,
                 reason: LeftReason::NotKept { why: *why },
             });
@@ -386,7 +391,8 @@ pub(super) fn names(folder: OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
         .collect()
 }
 
-/// Leaves the selected paths, what is in them, and the folders that must be made for them.
+/// Keeps only the selected paths, their contents, and the parent folders that must be made for
+/// them.
 pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) {
     if only.is_empty() {
         return;
@@ -420,8 +426,8 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) {
     changes.retain(|change| is_selected(change.path.as_bytes()) || is_made(change));
 }
 
-/// Returns the paths of which there is another one that some file system takes for the same: with
-/// other capital letters, or with letters put together otherwise.
+/// Returns the paths that some file system treats as equal to another one: with other case, or
+/// another Unicode normalization.
 fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
     let name = |name: &[u8]| {
         folded(name)
@@ -452,31 +458,31 @@ fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
         .collect()
 }
 
-/// Leaves a change as it is, and notes it where a folder was to make room for something else.
-fn leave(
+/// Leaves a change undone, and notes it where a folder was to make room for something else.
+fn leave_out(
     found: &mut Outcome,
     kept: &mut BTreeMap<BytesPath, LeftReason>,
     change: &Change,
     reason: LeftReason,
 ) {
-    if is_turned(change) {
+    if is_type_change(change) {
         kept.insert(change.path.clone(), reason.clone());
     }
-    found.leave(Left {
+    found.leave(LeftPath {
         path: change.path.clone(),
         reason,
     });
 }
 
-/// Whether a folder is to make room for what is none.
-pub(super) fn is_turned(change: &Change) -> bool {
+/// Whether a folder is to be replaced by something else.
+pub(super) fn is_type_change(change: &Change) -> bool {
     change.before.as_ref().is_some_and(Node::is_folder)
         && change.after.as_ref().is_some_and(|node| !node.is_folder())
 }
 
-/// A folder that is to become a file, and holds what is not ours to remove, is left with all that
-/// is in it. So are those that are left for another reason: they would be emptied for what does not
-/// come. `kept` has these.
+/// A folder that is to become a file, and holds entries that are not ours to remove, is left with
+/// all of its contents. So are those that are left for another reason: they would be emptied for a
+/// file that is not written. `kept` holds these.
 fn leave_folders(
     project: &Project,
     changes: &mut Vec<Change>,
@@ -488,7 +494,7 @@ fn leave_folders(
         .filter(|change| change.after.is_none())
         .map(|change| change.path.as_bytes())
         .collect();
-    let turned = changes.iter().filter(|change| is_turned(change));
+    let turned = changes.iter().filter(|change| is_type_change(change));
     let full = turned.filter(|change| !holds_only(project, change.path.as_bytes(), &gone));
     kept.extend(full.map(|change| (change.path.clone(), LeftReason::NotEmpty)));
     if kept.is_empty() {
@@ -498,7 +504,7 @@ fn leave_folders(
         let Some((folder, reason)) = folder_of(&kept, &change.path) else {
             continue;
         };
-        // What may pass is tried again, together with what is in it.
+        // A reason that may disappear is retried, together with the contents.
         let reason = if reason.may_pass() {
             reason.clone()
         } else {
@@ -506,7 +512,7 @@ fn leave_folders(
                 folder: folder.clone(),
             }
         };
-        found.leave(Left {
+        found.leave(LeftPath {
             path: change.path,
             reason,
         });
@@ -526,10 +532,10 @@ pub(super) fn folder_of<'k, T>(
         .find_map(|path| folders.get_key_value(&path))
 }
 
-/// Whether everything in a folder is among what is to be removed.
+/// Whether every entry in a folder is among those to be removed.
 fn holds_only(project: &Project, path: &[u8], gone: &BTreeSet<&[u8]>) -> bool {
-    // What is in those of them that are folders is to be removed as well, or the same question is
-    // asked of it when it is not.
+    // The contents of its subfolders are to be removed as well, or this is checked for those when
+    // they are not.
     project.list(path).and_then(names).is_ok_and(|names| {
         names.iter().all(|name| {
             let path = join(path, name);
@@ -539,14 +545,14 @@ fn holds_only(project: &Project, path: &[u8], gone: &BTreeSet<&[u8]>) -> bool {
     })
 }
 
-/// Texts that are put together from two sides.
+/// Texts that are merged from two sides.
 struct Merges<'a> {
     store: &'a mut Store,
     made: Vec<Vec<u8>>,
 }
 
 impl Merges<'_> {
-    fn merge(&mut self, change: &Change, here: &Found) -> Result<Option<Node>, Error> {
+    fn merge(&mut self, change: &Change, here: &FoundEntry) -> Result<Option<Node>, Error> {
         let (
             Some(Node::File { object: base, .. }),
             Some(Node::File {
@@ -554,7 +560,7 @@ impl Merges<'_> {
                 mode,
                 ..
             }),
-            Found::File { content, .. },
+            FoundEntry::File { content, .. },
         ) = (&change.before, &change.after, here)
         else {
             return Ok(None);
@@ -576,8 +582,8 @@ impl Merges<'_> {
         let mut deflate = Deflate::default();
         for content in &self.made {
             match addition.put(content, &mut deflate)? {
-                Put::Kept(_) => {}
-                Put::Full => {
+                PutOutcome::Kept(_) => {}
+                PutOutcome::Full => {
                     return Err(Error::Full {
                         most_bytes: self.store.most_bytes(),
                     });
@@ -609,7 +615,7 @@ mod tests {
             b"strasse",
             b"a\xff",
             b"a\xfe",
-            // Nothing is like these.
+            // Nothing is equal to these.
             "y/\u{e9}".as_bytes(),
             "\u{65e5}\u{672c}".as_bytes(),
             "\u{65e5}".as_bytes(),

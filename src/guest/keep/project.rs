@@ -10,7 +10,7 @@ use crate::beneath::Beneath;
 use crate::beneath::Links;
 use crate::root::where_is;
 
-/// The folder whose files are kept: whatever is in it may be hostile, and may change while we look.
+/// The project's folder: its contents may be hostile, and may change at any time.
 #[derive(Debug)]
 pub struct Project {
     beneath: Beneath,
@@ -32,19 +32,19 @@ impl Project {
         Ok(Self::new(fd))
     }
 
-    /// Returns where it lies, as the kernel says.
+    /// Returns its path, as the kernel reports it.
     pub(super) fn place(&self) -> Result<Vec<u8>, Errno> {
         where_is(&self.beneath)
     }
 
-    /// Opens a folder to read its names; no link on the way is followed.
+    /// Opens a folder for listing; no link on the way is followed.
     pub(super) fn list(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.beneath
             .open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
     }
 
-    /// Returns whether a path leads out of the project, followed over the links that are on it; one
-    /// that leads round in circles counts as well. What is not there leads nowhere.
+    /// Returns whether a path leads out of the project through links; a loop counts as well. A
+    /// missing path leads nowhere.
     pub(super) fn leads_out(&self, path: &[u8]) -> bool {
         matches!(
             self.beneath.open(path, OFlag::O_PATH, Links::Follow),
@@ -52,7 +52,7 @@ impl Project {
         )
     }
 
-    /// Opens a folder to work on what is in it, which needs no permission to read its names.
+    /// Opens a folder to work in it, which needs no permission to list it.
     pub(super) fn folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.beneath
             .open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)

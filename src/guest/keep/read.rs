@@ -1,5 +1,4 @@
-//! How a file of the project is read: as it is in one moment, as far as that can be told, and never
-//! waited for.
+//! Reads entries of the project: consistently, as far as that can be told, and without blocking.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,21 +20,21 @@ use super::object::ObjectId;
 use crate::root::file_type;
 use crate::tools::save::errno_of;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// The largest file that is kept.
+/// The largest file that is captured.
 pub const MOST_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How often a file is read again that changed meanwhile.
+/// How often a file that changes meanwhile is read.
 const ATTEMPTS: u32 = 3;
 
-/// What was found at a name.
-pub(super) enum Found {
+/// The entry at a name, as it was read.
+pub(super) enum FoundEntry {
     Nothing,
     File {
         content: Vec<u8>,
         stat: FileStat,
-        /// Nobody touched it while it was read.
+        /// Whether it did not change while it was read.
         is_settled: bool,
     },
     Link {
@@ -46,13 +45,13 @@ pub(super) enum Found {
         stat: FileStat,
     },
     Unkept {
-        why: Unkept,
+        why: UncapturedReason,
         stat: FileStat,
     },
 }
 
-impl Found {
-    /// Reads what stands at a name in an open folder.
+impl FoundEntry {
+    /// Reads the entry of a name in an open folder.
     pub(super) fn at(folder: impl AsFd + Copy, name: &[u8]) -> Result<Self, Errno> {
         for last in (0..ATTEMPTS).map(|n| n + 1 == ATTEMPTS) {
             let stat = match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -67,12 +66,12 @@ impl Found {
                 }),
                 SFlag::S_IFDIR => Ok(Self::Folder { stat }),
                 _ => Ok(Self::Unkept {
-                    why: Unkept::Special,
+                    why: UncapturedReason::Special,
                     stat,
                 }),
             };
             match found {
-                // It was changed, or was another thing by the time it was opened.
+                // It changed, or was replaced before it was opened.
                 Ok(Self::File {
                     is_settled: false, ..
                 })
@@ -88,7 +87,7 @@ impl Found {
                 Err(Errno::ENOENT) => return Ok(Self::Nothing),
                 Err(_) => {
                     return Ok(Self::Unkept {
-                        why: Unkept::Unreadable,
+                        why: UncapturedReason::Unreadable,
                         stat,
                     });
                 }
@@ -100,7 +99,7 @@ impl Found {
     fn file(folder: impl AsFd, name: &[u8], stat: &FileStat) -> Result<Self, Errno> {
         if stat.st_size as u64 > MOST_FILE_BYTES {
             return Ok(Self::Unkept {
-                why: Unkept::TooLarge,
+                why: UncapturedReason::TooLarge,
                 stat: *stat,
             });
         }
@@ -123,7 +122,7 @@ impl Found {
         let after = fstat(&file)?;
         if content.len() as u64 > MOST_FILE_BYTES {
             return Ok(Self::Unkept {
-                why: Unkept::TooLarge,
+                why: UncapturedReason::TooLarge,
                 stat: after,
             });
         }
@@ -135,7 +134,7 @@ impl Found {
         })
     }
 
-    /// Returns what it is, without what is in it.
+    /// Returns its recorded state, without the contents.
     pub(super) fn node(&self) -> Option<Node> {
         match self {
             Self::Nothing => None,
@@ -163,7 +162,7 @@ impl Found {
     }
 }
 
-/// What changes when a file does: size, the two times and the inode.
+/// Changes whenever a file does: size, both times and the inode.
 pub(super) type Stamp = [i64; 6];
 
 pub(super) fn stamp(stat: &FileStat) -> Stamp {

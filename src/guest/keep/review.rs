@@ -1,100 +1,100 @@
-//! Changes that are held back until a person accepts them.
+//! Reviews: changes of a session that are pending until the user accepts them.
 //!
-//! The session works on a copy, most often a file system over the project that takes up what is
-//! changed. How the project was before and how the copy is after are kept as snapshots, and what
-//! lies between them waits under the session's name: it can be shown and brought in path by path,
-//! and no pruning takes it. What is in the project already is not part of it any more.
+//! The session works on a copy, most often an overlay over the project. Snapshots hold the project
+//! before and the copy after; the difference is pending under the session's name: it can be shown
+//! and applied path by path, and pruning keeps its snapshots. What is in the project already is not
+//! part of the review any more.
 
-mod choose;
-mod count;
-mod duplicate;
-mod over;
+mod applied_paths;
+mod overlay_check;
+mod project_copy;
 mod record;
-mod redirected;
-mod taken;
-mod turn;
+mod redirected_folders;
+mod selection;
+mod summary;
+mod turn_apply;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
-pub(super) use self::duplicate::duplicate;
-pub(super) use self::over::seen;
-use self::record::Record;
+pub(super) use self::overlay_check::seen;
+pub(super) use self::project_copy::duplicate;
+use self::record::ReviewRecord;
 pub(super) use self::record::is_on_record;
 pub(super) use self::record::place_of;
 use super::Error;
-use super::Folder;
-use super::MOST_DIFFERENCE;
+use super::MOST_DIFF;
 use super::Project;
+use super::StateFolder;
 use super::Store;
 use super::apply;
 use super::auto_run::AutoRun;
-use super::auto_run::Changed;
-use super::auto_run::Known;
-use super::auto_run::Wholes;
+use super::auto_run::AutoRunSources;
+use super::auto_run::ChangedPath;
+use super::auto_run::WholeFolders;
 use super::cache::Cache;
 use super::compare::Change;
 use super::compare::compare_content;
-use super::compare::told;
-use super::difference::Difference;
-use super::difference::unified;
-use super::difference::unified_alone;
+use super::compare::path_changes;
+use super::diff::Diff;
+use super::diff::unified;
+use super::diff::unified_alone;
 use super::forbidden::Origin;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::look::Look;
-use super::look::Name;
 use super::node::are_alike;
+use super::path_entry::NameCheck;
+use super::path_entry::PathEntry;
 use super::pin;
 use super::plan;
 use super::plan::Outcome;
 use super::plan::Request;
-use super::turn::shortened;
+use super::turn_log::first_words;
 use super::undo;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
+use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::EntryType;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
-use podbay_wire::keep::Pending;
-use podbay_wire::keep::Review;
+use podbay_wire::keep::NamedList;
+use podbay_wire::keep::PendingChanges;
+use podbay_wire::keep::PendingGit;
+use podbay_wire::keep::PendingReview;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::ReviewApplied;
 use podbay_wire::keep::ReviewBegan;
 use podbay_wire::keep::ReviewDifference;
 use podbay_wire::keep::ReviewOrder;
-use podbay_wire::keep::WaitingGit;
 
-/// What of a review is to be brought in, and how.
+/// What of a review is to be applied, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct ApplySelection<'a> {
     pub only: &'a [BytesPath],
     pub merge: bool,
     pub with_auto_run: bool,
     pub auto_run: &'a [String],
 }
 
-/// What of a session's work is there to be looked at.
+/// The parts of a session's work that the keeper can see.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen<'a> {
-    /// What it worked on.
+pub struct SessionView<'a> {
+    /// The session's copy of the project.
     pub copy: Option<&'a Project>,
-    /// What of that is its own, where it is laid over the project.
+    /// Its upper layer, where it is an overlay.
     pub upper: Option<&'a Project>,
-    /// What it did with git.
-    pub git: Option<&'a WaitingGit>,
-    /// What git obeys in the project by settings that are not in it.
+    /// The session's pending git work.
+    pub git: Option<&'a PendingGit>,
+    /// Paths of the project that git obeys because of settings outside of it.
     pub obeyed: &'a [BytesPath],
 }
 
-/// Does what is asked; for an order that [writes](ReviewOrder::writes) the project's folder must be
-/// one that can be written to.
+/// Executes an order; for one that [writes](ReviewOrder::writes), the project's folder must be
+/// writable.
 pub fn order(
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     order: &ReviewOrder,
 ) -> Result<ReviewAnswer, Error> {
     Ok(match order {
@@ -110,7 +110,7 @@ pub fn order(
             place,
             by_turn,
         } => {
-            redirected::refuse(name, seen)?;
+            redirected_folders::refuse(name, seen)?;
             let copy = seen.copy.filter(|_| *is_copied);
             let by_turn = if *by_turn {
                 ByTurn::Yes { copy: seen.copy }
@@ -125,15 +125,15 @@ pub fn order(
                 (name, words),
                 by_turn,
             )?;
-            Record::note_place(state, name, place)?;
+            ReviewRecord::note_place(state, name, place)?;
             ReviewAnswer::Began(began)
         }
         ReviewOrder::End { name, auto_run } => {
             ReviewAnswer::Ended(end(project, seen, state, name, auto_run)?)
         }
-        ReviewOrder::Turn { name, turn } => {
-            ReviewAnswer::Turn(Box::new(turn::bring_in(project, seen, state, name, turn)?))
-        }
+        ReviewOrder::Turn { name, turn } => ReviewAnswer::Turn(Box::new(turn_apply::apply_turn(
+            project, seen, state, name, turn,
+        )?)),
         ReviewOrder::List => ReviewAnswer::Reviews {
             reviews: list(project, state)?.into_iter().collect(),
         },
@@ -149,16 +149,16 @@ pub fn order(
             with_auto_run,
             auto_run,
         } => {
-            let wanted = Wanted {
+            let wanted = ApplySelection {
                 only,
                 merge: *merge,
                 with_auto_run: *with_auto_run,
                 auto_run,
             };
-            ReviewAnswer::Applied(Box::new(bring_in(project, seen, state, name, wanted)?))
+            ReviewAnswer::Applied(Box::new(apply(project, seen, state, name, wanted)?))
         }
         ReviewOrder::GitTaken { name } => {
-            git_taken(project, state, name)?;
+            git_imported(project, state, name)?;
             ReviewAnswer::GitTaken
         }
         ReviewOrder::Discard { name, .. } => {
@@ -168,12 +168,12 @@ pub fn order(
     })
 }
 
-/// Keeps how the project is, or how its `copy` is where all of it was copied before. One that waits
-/// already goes on.
+/// Takes a snapshot of the project, or of its `copy` where that is a complete one. A pending review
+/// is resumed.
 pub fn begin(
     project: &Project,
     copy: Option<&Project>,
-    state: &Folder,
+    state: &StateFolder,
     name: &str,
     words: &str,
 ) -> Result<ReviewBegan, Error> {
@@ -187,7 +187,7 @@ pub fn begin(
     )
 }
 
-/// Whether each turn goes into the project at its end.
+/// Whether each turn is applied at its end.
 #[derive(Clone, Copy, Debug)]
 enum ByTurn<'a> {
     No,
@@ -198,13 +198,13 @@ fn begin_in(
     store: Store,
     project: &Project,
     copy: Option<&Project>,
-    state: &Folder,
+    state: &StateFolder,
     (name, words): (&str, &str),
     by_turn: ByTurn<'_>,
 ) -> Result<ReviewBegan, Error> {
-    let known = Record::load(state, name)?;
+    let known = ReviewRecord::load(state, name)?;
     let cache = cache_of(name);
-    let undo::Both {
+    let undo::SnapshotPair {
         mut store,
         now,
         copy,
@@ -215,25 +215,26 @@ fn begin_in(
         copy.filter(|_| known.is_none()).map(|copy| (copy, &*cache)),
     )?;
     if let Some(mut record) = known {
-        let mut hidden_changes = Named::default();
+        let mut hidden_changes = NamedList::default();
         if let ByTurn::Yes { copy: Some(copy) } = by_turn
             && record.by_turn
         {
-            hidden_changes = turn::go_on(copy, state, &mut store, &mut record, now.id)?
-                .into_iter()
-                .collect();
+            hidden_changes =
+                turn_apply::show_user_changes(copy, state, &mut store, &mut record, now.id)?
+                    .into_iter()
+                    .collect();
             pin::pin(state, &store, &pin_of(name), record.snapshots())?;
         }
         record.is_open = true;
         record.save(state)?;
         return Ok(ReviewBegan {
             goes_on: true,
-            passed_over: Named::default(),
+            passed_over: NamedList::default(),
             hidden_changes,
         });
     }
     if copy.is_none() && matches!(by_turn, ByTurn::No) {
-        // What nobody changes in what is laid over the project looks as it does there.
+        // Unchanged files in an overlay have the metadata of those in the project.
         Cache::load(state, undo::CACHE)?.save(state, &cache)?;
     }
     let now = copy.unwrap_or(now);
@@ -242,11 +243,11 @@ fn begin_in(
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
-    let (name, words) = (name.to_owned(), shortened(words));
+    let (name, words) = (name.to_owned(), first_words(words));
     let (is_cut_short, not_of_it, taken, taken_from, git, place) = <_>::default();
     let (is_open, by_turn, waiting, restores) =
         (true, matches!(by_turn, ByTurn::Yes { .. }), None, false);
-    Record {
+    ReviewRecord {
         name,
         words,
         at,
@@ -267,74 +268,74 @@ fn begin_in(
     Ok(ReviewBegan {
         goes_on: false,
         passed_over: now.passed_over,
-        hidden_changes: Named::default(),
+        hidden_changes: NamedList::default(),
     })
 }
 
-/// Finds what the session changed. A review without changes is none and is forgotten.
+/// Finds what the session changed. A review without changes is removed.
 pub fn end(
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
     auto_run: &[String],
-) -> Result<Pending, Error> {
+) -> Result<PendingChanges, Error> {
     end_in(Store::open(state)?, project, seen, state, name, auto_run)
 }
 
 fn end_in(
     store: Store,
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
     auto_run: &[String],
-) -> Result<Pending, Error> {
-    let work = Work::with(store, project, seen, state, name, true)?;
+) -> Result<PendingChanges, Error> {
+    let work = OpenReview::with(store, project, seen, state, name, true)?;
     let rest = work.rest()?;
     let git = work.record.git.clone();
-    // Of a session whose turns are applied one by one, what is in the project does not wait.
+    // In a session whose turns are applied one by one, what is in the project is not pending.
     if rest.is_empty() && git.is_empty() && (work.record.by_turn || work.all()?.is_empty()) {
         work.forget()?;
-        return Ok(Pending::default());
+        return Ok(PendingChanges::default());
     }
-    let difference = unified(&work.store, &rest, MOST_DIFFERENCE)?;
+    let difference = unified(&work.store, &rest, MOST_DIFF)?;
     let auto_run = work.auto_run(auto_run)?;
-    Ok(Pending {
+    Ok(PendingChanges {
         git,
-        ..count::pending(&rest, &difference, &auto_run)
+        ..summary::pending(&rest, &difference, &auto_run)
     })
 }
 
-/// Lists what waits, the newest first.
-pub fn list(project: &Project, state: &Folder) -> Result<Vec<Review>, Error> {
+/// Lists the pending reviews, the newest first.
+pub fn list(project: &Project, state: &StateFolder) -> Result<Vec<PendingReview>, Error> {
     let store = Store::open(state)?;
-    let mut records = Record::all(state)?;
+    let mut records = ReviewRecord::all(state)?;
     records.sort_by(|one, other| (other.at, &other.name).cmp(&(one.at, &one.name)));
-    let told = |record: &Record| {
+    let told = |record: &ReviewRecord| {
         let rest = if record.is_open {
             None
         } else {
             rest_of(project, &store, record).ok()
         };
-        record.told(rest.map(|rest| n_of(&rest)))
+        record.told(rest.map(|rest| count(&rest)))
     };
     Ok(records.iter().map(told).collect())
 }
 
-/// Shows what is not in the project yet.
+/// Shows the pending changes.
 pub fn difference(
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
     only: &[BytesPath],
     auto_run: &[String],
 ) -> Result<ReviewDifference, Error> {
-    let work = Work::open(project, seen, state, name, false)?;
+    let work = OpenReview::open(project, seen, state, name, false)?;
     let mut rest = work.rest()?;
-    choose::select(&mut rest, only)?;
-    let n_files = told(&rest)
+    selection::select(&mut rest, only)?;
+    let n_files = path_changes(&rest)
         .iter()
         .filter(|change| change.entry != EntryType::Folder)
         .count();
@@ -342,11 +343,11 @@ pub fn difference(
     let difference = if is_alone {
         unified_alone(&work.store, &rest)?
     } else {
-        unified(&work.store, &rest, MOST_DIFFERENCE)?
+        unified(&work.store, &rest, MOST_DIFF)?
     };
-    let pending = count::pending(&rest, &difference, &work.auto_run(auto_run)?);
-    let review = work.record.told(Some(n_of(&rest)));
-    let Difference {
+    let pending = summary::pending(&rest, &difference, &work.auto_run(auto_run)?);
+    let review = work.record.told(Some(count(&rest)));
+    let Diff {
         text,
         n_left_out,
         n_cut,
@@ -361,31 +362,31 @@ pub fn difference(
     })
 }
 
-/// Brings changes into the project, as a turn that can be taken back. What was interrupted is
+/// Applies changes to the project, as a turn that can be undone. An interrupted application is
 /// finished first.
-pub fn bring_in(
+pub fn apply(
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
-    wanted: Wanted<'_>,
+    wanted: ApplySelection<'_>,
 ) -> Result<ReviewApplied, Error> {
-    bring_in_from(&|| Store::open(state), project, seen, state, name, wanted)
+    apply_from(&|| Store::open(state), project, seen, state, name, wanted)
 }
 
-fn bring_in_from(
+fn apply_from(
     store: &dyn Fn() -> Result<Store, Error>,
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
-    wanted: Wanted<'_>,
+    wanted: ApplySelection<'_>,
 ) -> Result<ReviewApplied, Error> {
     let mut resumed = match finish_interrupted(project, seen, state, name)? {
-        Interrupted::Stopped(applied) => {
-            let work = Work::with(store()?, project, seen, state, name, false)?;
-            let n_left = n_of(&work.rest()?).max(1);
-            let may_run = Named::default();
+        InterruptedApply::Stopped(applied) => {
+            let work = OpenReview::with(store()?, project, seen, state, name, false)?;
+            let n_left = count(&work.rest()?).max(1);
+            let may_run = NamedList::default();
             return Ok(ReviewApplied {
                 applied: *applied,
                 resumed: None,
@@ -394,13 +395,13 @@ fn bring_in_from(
                 git: work.record.git,
             });
         }
-        Interrupted::Finished(resumed) => resumed.map(|applied| *applied),
+        InterruptedApply::Finished(resumed) => resumed.map(|applied| *applied),
     };
     // Refused before a turn is begun for it.
-    drop(Work::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
+    drop(OpenReview::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
     undo::begin_review(project, state, name)?;
-    let mut work = Work::with(store()?, project, seen, state, name, false)?;
-    let Chosen {
+    let mut work = OpenReview::with(store()?, project, seen, state, name, false)?;
+    let ChosenChanges {
         changes: chosen,
         left,
         mut may_run,
@@ -424,7 +425,7 @@ fn bring_in_from(
     };
     let record = &mut work.record;
     let done = |store: &Store, journal: &Journal, _: &Outcome| {
-        note_taken(record, project, state, store, journal)
+        note_applied(record, project, state, store, journal)
     };
     let applied = apply::apply_wanted(
         project,
@@ -435,18 +436,18 @@ fn bring_in_from(
         found,
         done,
     )?;
-    // One that was stopped is not over, whatever is in.
-    let n_left = n_of(&work.rest()?).max(u64::from(applied.stopped.is_some()));
+    // A review whose apply was stopped is not finished, whatever was applied.
+    let n_left = count(&work.rest()?).max(u64::from(applied.stopped.is_some()));
     let git = work.record.git.clone();
     if n_left == 0 && git.is_empty() {
         work.forget()?;
     } else {
         drop(work);
     }
-    // What was brought in is in; a turn that has no end ends with the next one.
+    // What was applied stays; a turn without an end is ended by the next one.
     let _ = undo::end(project, state);
     if let Some(resumed) = &mut resumed {
-        leave_out_again(resumed, &applied);
+        drop_repeated_left(resumed, &applied);
     }
     leave_out_left(&mut may_run, &applied);
     Ok(ReviewApplied {
@@ -458,44 +459,44 @@ fn bring_in_from(
     })
 }
 
-/// What became of an application that was interrupted before.
-enum Interrupted {
-    /// It is finished, or there was none; what was done of a review.
-    Finished(Option<Box<Applied>>),
-    /// That of this very review stopped again, such as for a disk that is full.
-    Stopped(Box<Applied>),
+/// The outcome of finishing an interrupted application.
+enum InterruptedApply {
+    /// Finished, or there was none; with what was done for a review.
+    Finished(Option<Box<ApplyOutcome>>),
+    /// That of this review stopped again, such as on a full disk.
+    Stopped(Box<ApplyOutcome>),
 }
 
-/// Finishes what was interrupted, whatever it was.
+/// Finishes any interrupted application.
 fn finish_interrupted(
     project: &Project,
-    seen: Seen<'_>,
-    state: &Folder,
+    seen: SessionView<'_>,
+    state: &StateFolder,
     name: &str,
-) -> Result<Interrupted, Error> {
+) -> Result<InterruptedApply, Error> {
     if !apply::is_unfinished(state)? {
-        return Ok(Interrupted::Finished(None));
+        return Ok(InterruptedApply::Finished(None));
     }
     let copy = seen.copy.filter(|_| {
         Journal::load(state)
             .ok()
             .flatten()
-            .is_some_and(|journal| is_of(&journal, name))
+            .is_some_and(|journal| is_apply_of(&journal, name))
     });
     let resumed = match undo::resume(project, state, copy)? {
-        // It is told as it was the first time.
+        // Reported as the first time.
         undo::Resumed::Review { name: of, applied } if of == name && applied.stopped.is_some() => {
-            return Ok(Interrupted::Stopped(applied));
+            return Ok(InterruptedApply::Stopped(applied));
         }
         undo::Resumed::Review { applied, .. } => {
-            goes_on(&applied)?;
+            refuse_if_stopped(&applied)?;
             Some(applied)
         }
         undo::Resumed::Turns(undone) => {
             undone
                 .turns
                 .iter()
-                .try_for_each(|turn| goes_on(&turn.applied))?;
+                .try_for_each(|turn| refuse_if_stopped(&turn.applied))?;
             None
         }
         undo::Resumed::Nothing => None,
@@ -503,17 +504,18 @@ fn finish_interrupted(
     if apply::is_unfinished(state)? {
         Err(Error::Unfinished)
     } else {
-        Ok(Interrupted::Finished(resumed))
+        Ok(InterruptedApply::Finished(resumed))
     }
 }
 
-/// Whether what a journal holds is an apply of this review.
-fn is_of(journal: &Journal, name: &str) -> bool {
+/// Whether a journal is that of an apply of this review.
+fn is_apply_of(journal: &Journal, name: &str) -> bool {
     matches!(&journal.purpose, Purpose::Review { name: of } if of == name)
 }
 
-/// Has what is left once more be told once: as it came out at last.
-fn leave_out_again(resumed: &mut Applied, applied: &Applied) {
+/// Removes from the resumed outcome what was left again, so that it is reported once, with the last
+/// reason.
+fn drop_repeated_left(resumed: &mut ApplyOutcome, applied: &ApplyOutcome) {
     let again: BTreeSet<&BytesPath> = applied
         .conflicts
         .first
@@ -528,8 +530,8 @@ fn leave_out_again(resumed: &mut Applied, applied: &Applied) {
     }
 }
 
-/// Takes out what was not brought in after all.
-fn leave_out_left(may_run: &mut Named<MayRun>, applied: &Applied) {
+/// Removes files that were not applied after all.
+fn leave_out_left(may_run: &mut NamedList<MayRun>, applied: &ApplyOutcome) {
     let left: BTreeSet<&BytesPath> = applied
         .conflicts
         .first
@@ -542,60 +544,60 @@ fn leave_out_left(may_run: &mut Named<MayRun>, applied: &Applied) {
     may_run.n -= (n_named - may_run.first.len()) as u64;
 }
 
-/// Lets nothing begin over something else that stopped, such as for a disk that is full.
-fn goes_on(resumed: &Applied) -> Result<(), Error> {
+/// Refuses to begin while another application is stopped, such as on a full disk.
+fn refuse_if_stopped(resumed: &ApplyOutcome) -> Result<(), Error> {
     resumed
         .stopped
         .as_ref()
         .map_or(Ok(()), |why| Err(Error::StoppedAgain { why: why.clone() }))
 }
 
-/// Notes what was brought in of a review before that is forgotten: a session that goes on changes
-/// it from there.
-fn note_taken(
-    record: &mut Record,
+/// Records what was applied of a review before the journal is removed: a resumed session continues
+/// from there.
+fn note_applied(
+    record: &mut ReviewRecord,
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: &Store,
     journal: &Journal,
 ) -> Result<(), Error> {
-    taken::take(record, project, store, journal)?;
+    applied_paths::take(record, project, store, journal)?;
     record.save(state)
 }
 
-/// The same for one that was interrupted.
+/// Does the same after an interruption.
 pub(super) fn resumed(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: &Store,
     name: &str,
     journal: &Journal,
 ) -> Result<(), Error> {
-    let Some(mut record) = Record::load(state, name)? else {
+    let Some(mut record) = ReviewRecord::load(state, name)? else {
         return Ok(());
     };
-    note_taken(&mut record, project, state, store, journal)
+    note_applied(&mut record, project, state, store, journal)
 }
 
-/// Notes that nothing of what the session did with git waits any more. With no path left it is
-/// over.
-fn git_taken(project: &Project, state: &Folder, name: &str) -> Result<(), Error> {
-    let none = WaitingGit::default();
+/// Records that none of the session's git work is pending any more. With no pending path left the
+/// review is finished.
+fn git_imported(project: &Project, state: &StateFolder, name: &str) -> Result<(), Error> {
+    let none = PendingGit::default();
     if let Some(record) =
-        Record::load(state, name)?.filter(|record| record.by_turn && record.is_open)
+        ReviewRecord::load(state, name)?.filter(|record| record.by_turn && record.is_open)
     {
-        // Its session goes on.
-        return Record {
+        // Its session continues.
+        return ReviewRecord {
             git: none,
             ..record
         }
         .save(state);
     }
-    let work = Work::open(
+    let work = OpenReview::open(
         project,
-        Seen {
+        SessionView {
             git: Some(&none),
-            ..Seen::default()
+            ..SessionView::default()
         },
         state,
         name,
@@ -608,8 +610,8 @@ fn git_taken(project: &Project, state: &Folder, name: &str) -> Result<(), Error>
     }
 }
 
-/// Forgets a review.
-pub fn discard(state: &Folder, name: &str) -> Result<(), Error> {
+/// Removes a review.
+pub fn discard(state: &StateFolder, name: &str) -> Result<(), Error> {
     let store = Store::open(state)?;
     if apply::is_unfinished(state)? {
         return Err(Error::Unfinished);
@@ -617,31 +619,30 @@ pub fn discard(state: &Folder, name: &str) -> Result<(), Error> {
     forget(state, &store, name)
 }
 
-/// What of a review is brought in.
-struct Chosen {
+/// The changes of a review to be applied.
+struct ChosenChanges {
     changes: Vec<Change>,
-    /// What became of the rest.
-    left: Applied,
-    /// Which of them may run on the person's machine later.
-    may_run: Named<MayRun>,
+    /// The outcome of the others.
+    left: ApplyOutcome,
+    /// Those that may run on the user's machine later.
+    may_run: NamedList<MayRun>,
 }
 
-/// All that work on a review needs, as long as nobody else does any.
-struct Work<'a> {
+/// An opened review; the store in it is locked.
+struct OpenReview<'a> {
     project: &'a Project,
-    state: &'a Folder,
+    state: &'a StateFolder,
     store: Store,
-    record: Record,
+    record: ReviewRecord,
     obeyed: &'a [BytesPath],
 }
 
-impl<'a> Work<'a> {
-    /// Opens a review, and looks at the copy where the session that worked on it was cut off;
-    /// `anew`: in any case.
+impl<'a> OpenReview<'a> {
+    /// Opens a review, and examines the copy if its session was interrupted; `anew`: always.
     fn open(
         project: &'a Project,
-        seen: Seen<'a>,
-        state: &'a Folder,
+        seen: SessionView<'a>,
+        state: &'a StateFolder,
         name: &str,
         anew: bool,
     ) -> Result<Self, Error> {
@@ -651,12 +652,12 @@ impl<'a> Work<'a> {
     fn with(
         store: Store,
         project: &'a Project,
-        seen: Seen<'a>,
-        state: &'a Folder,
+        seen: SessionView<'a>,
+        state: &'a StateFolder,
         name: &str,
         anew: bool,
     ) -> Result<Self, Error> {
-        let Some(mut record) = Record::load(state, name)? else {
+        let Some(mut record) = ReviewRecord::load(state, name)? else {
             return Err(Error::NoReview {
                 name: name.to_owned(),
             });
@@ -665,7 +666,7 @@ impl<'a> Work<'a> {
         if let Some(git) = seen.git {
             record.git.clone_from(git);
         }
-        // There may be room by now for what there was none for.
+        // There may be room now for what was left out.
         let may_be_whole = record.is_cut_short && seen.copy.is_some();
         if !record.is_open && !anew && !may_be_whole {
             return Ok(Self {
@@ -681,11 +682,11 @@ impl<'a> Work<'a> {
         };
         let cache = cache_of(name);
         let copy = seen.copy.ok_or_else(no_copy)?;
-        redirected::refuse(name, seen)?;
-        let undo::Both { store, now, copy } =
+        redirected_folders::refuse(name, seen)?;
+        let undo::SnapshotPair { store, now, copy } =
             undo::keep_both(project, state, store, Some((copy, &cache)))?;
         let after = copy.ok_or_else(no_copy)?;
-        // What somebody changed in the project meanwhile shows through in the copy.
+        // What another program changed in the project meanwhile shows through in the copy.
         let since: BTreeMap<BytesPath, Change> = compare_content(&store, &record.base, &now.id)?
             .into_iter()
             .map(|change| (change.path.clone(), change))
@@ -697,10 +698,10 @@ impl<'a> Work<'a> {
             same.map(|change| change.path.clone())
         };
         let theirs = compare_content(&store, &record.base, &after.id)?;
-        // What was applied is the session's, though it is there; also where the apply was
-        // interrupted.
+        // Applied changes are the session's, though they are in the project; also after an
+        // interrupted apply.
         let applying: BTreeSet<BytesPath> =
-            match Journal::load(state)?.filter(|journal| is_of(journal, name)) {
+            match Journal::load(state)?.filter(|journal| is_apply_of(journal, name)) {
                 Some(journal) => journal
                     .changes
                     .into_iter()
@@ -736,35 +737,35 @@ impl<'a> Work<'a> {
         rest_of(self.project, &self.store, &self.record)
     }
 
-    /// Returns what is wanted, and what became of that which is not brought in unasked.
-    fn chosen(&self, wanted: Wanted<'_>) -> Result<Chosen, Error> {
+    /// Selects the wanted changes, and reports those that are not applied without being asked for.
+    fn chosen(&self, wanted: ApplySelection<'_>) -> Result<ChosenChanges, Error> {
         let mut changes = self.all()?;
-        choose::select(&mut changes, wanted.only)?;
-        let mut left = Applied::default();
+        selection::select(&mut changes, wanted.only)?;
+        let mut left = ApplyOutcome::default();
         let all = changes.clone();
         let auto_run = self.auto_run(wanted.auto_run)?;
-        let wholes = Wholes::of(&auto_run, all.iter().map(Changed::from));
-        choose::leave_broken_wholes(self.project, &mut changes, &wholes, &mut left);
+        let wholes = WholeFolders::of(&auto_run, all.iter().map(ChangedPath::from));
+        selection::leave_broken_wholes(self.project, &mut changes, &wholes, &mut left);
         if !wanted.with_auto_run {
-            choose::leave_auto_run(self.project, &mut changes, &auto_run, &mut left);
+            selection::leave_auto_run(self.project, &mut changes, &auto_run, &mut left);
         }
-        choose::leave_old_names(self.project, &all, &mut changes, &mut left);
+        selection::leave_old_names(self.project, &all, &mut changes, &mut left);
         let new: Vec<&Change> = changes
             .iter()
             .filter(|change| !is_in(self.project, change))
             .collect();
-        let may_run = auto_run.named(new.into_iter().map(Changed::from));
-        Ok(Chosen {
+        let may_run = auto_run.named(new.into_iter().map(ChangedPath::from));
+        Ok(ChosenChanges {
             changes,
             left,
             may_run,
         })
     }
 
-    /// Returns what knows which files may run on the person's machine; `patterns` are those of the
-    /// person's.
+    /// Returns the rules for files that may run on the user's machine later; `patterns` are the
+    /// user's.
     fn auto_run(&self, patterns: &[String]) -> Result<AutoRun, Error> {
-        let known = Known {
+        let known = AutoRunSources {
             patterns,
             place: self.record.place.as_bytes(),
             obeyed: self.obeyed,
@@ -777,37 +778,37 @@ impl<'a> Work<'a> {
     }
 }
 
-fn all_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
+fn all_of(project: &Project, store: &Store, record: &ReviewRecord) -> Result<Vec<Change>, Error> {
     let all = compare_content(store, &record.base, &record.after())?;
-    // A path that was applied is a change of the session, whoever else was taken to have made it.
-    let mut all = taken::go_on(record, project, all);
+    // An applied path is a change of the session, even if it was recorded as another program's.
+    let mut all = applied_paths::continue_from_applied(record, project, all);
     all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
     Ok(all)
 }
 
-fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
+fn rest_of(project: &Project, store: &Store, record: &ReviewRecord) -> Result<Vec<Change>, Error> {
     let mut rest = all_of(project, store, record)?;
     rest.retain(|change| !is_in(project, change));
     Ok(rest)
 }
 
-/// Whether a change is in the project. What cannot be looked at is not there yet.
+/// Whether a change is in the project. An unreadable path is not.
 fn is_in(project: &Project, change: &Change) -> bool {
-    let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+    let here = PathEntry::at(project, change.path.as_bytes(), NameCheck::Plain);
     here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
 }
 
-/// Counts what waits as it is told.
-fn n_of(rest: &[Change]) -> u64 {
-    count::counted(rest).len() as u64
+/// Counts the pending changes for the report.
+fn count(rest: &[Change]) -> u64 {
+    summary::counted(rest).len() as u64
 }
 
-/// The record goes last: without it nothing else would ever be.
-fn forget(state: &Folder, store: &Store, name: &str) -> Result<(), Error> {
+/// The record is removed last: without it the rest would never be removed.
+fn forget(state: &StateFolder, store: &Store, name: &str) -> Result<(), Error> {
     pin::unpin(state, store, &pin_of(name))?;
     state.remove(&cache_of(name))?;
     state.remove(&cache_of_layer(name))?;
-    Record::remove(state, name)
+    ReviewRecord::remove(state, name)
 }
 
 fn pin_of(name: &str) -> String {

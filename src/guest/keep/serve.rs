@@ -14,9 +14,9 @@ use std::thread;
 use nix::unistd::AccessFlags;
 
 use super::Error;
-use super::Folder;
 use super::Project;
-use super::accepted;
+use super::StateFolder;
+use super::accepted_reviews;
 use super::find;
 use super::git;
 use super::review;
@@ -25,8 +25,8 @@ use crate::build::build_id;
 use podbay_wire::PROTOCOL;
 use podbay_wire::frame;
 use podbay_wire::frame::MAX_FRAME;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::keep::FromKeeper;
 use podbay_wire::keep::KeeperHello;
 use podbay_wire::keep::Kept;
@@ -71,18 +71,18 @@ impl Places {
             .then(|| nix::unistd::access(&self.state, AccessFlags::W_OK).is_ok())
     }
 
-    fn open(&self) -> Result<(Project, Folder), String> {
+    fn open(&self) -> Result<(Project, StateFolder), String> {
         let project = Project::open(&self.workspace)
             .map_err(|error| format!("the project cannot be opened: {error}"))?;
         Ok((
             project,
-            Folder::open(&self.state).map_err(|error| with_cause(&error))?,
+            StateFolder::open(&self.state).map_err(|error| with_cause(&error))?,
         ))
     }
 
     /// Looks through what commands see: of a review that is the copy, in which a session has moved
     /// things, unless what the person did meanwhile is asked for.
-    fn find(&self, order: &Find) -> io::Result<Found> {
+    fn find(&self, order: &FindOrder) -> io::Result<FindResult> {
         if self.copy.is_dir() && !order.in_project {
             find::find_in_copy(&self.workspace, &self.copy, &self.upper, order)
         } else {
@@ -116,15 +116,15 @@ impl Places {
             let noted = match order {
                 ReviewOrder::Apply { .. }
                     if !is_there
-                        && accepted::is_noted(&state, name)
+                        && accepted_reviews::is_noted(&state, name)
                             .map_err(|error| with_cause(&error))? =>
                 {
                     git::forget(&starts, &git_of_review(name))
                         .map_err(|fault| fault.to_string())?;
-                    return undo::in_already(&state, name).map_err(|error| with_cause(&error));
+                    return undo::already_applied(&state, name).map_err(|error| with_cause(&error));
                 }
                 ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => {
-                    accepted::note(&state, name)
+                    accepted_reviews::note(&state, name)
                 }
                 ReviewOrder::Discard { is_held, .. }
                     if !is_there
@@ -135,19 +135,19 @@ impl Places {
                         name: name.to_owned(),
                     })
                 }
-                ReviewOrder::Discard { .. } => accepted::forget(&state, name),
+                ReviewOrder::Discard { .. } => accepted_reviews::forget(&state, name),
                 _ => Ok(()),
             };
             noted.map_err(|error| with_cause(&error))?;
         }
         let git = order.name().and_then(|name| {
             let folder = Some(self.git.as_path()).filter(|folder| folder.is_dir());
-            git::waiting(&starts, folder, &git_of_review(name))
+            git::pending_git(&starts, folder, &git_of_review(name))
         });
         let obeyed = order.name().map_or_else(Vec::new, |name| {
-            git::obeyed_at_start(&starts, &git_of_review(name))
+            git::obeyed_paths_at_start(&starts, &git_of_review(name))
         });
-        let seen = review::Seen {
+        let seen = review::SessionView {
             copy: copy.as_ref(),
             upper: upper.as_ref(),
             git: git.as_ref(),
@@ -247,7 +247,7 @@ fn carry_out(places: &Places, order: &Order) -> Kept {
                 .map_err(|error| error.to_string()),
         ),
         Order::Turn { order } => ("keep how the project's files are", {
-            let turn = |(project, state): (Project, Folder)| {
+            let turn = |(project, state): (Project, StateFolder)| {
                 undo::turn(&project, &state, order).map_err(|error| with_cause(&error))
             };
             places.open().and_then(turn).map(|answer| Kept::Turn {
@@ -255,7 +255,7 @@ fn carry_out(places: &Places, order: &Order) -> Kept {
             })
         }),
         Order::Undo { order } => ("look at what was kept, or bring it back", {
-            let undo = |(project, state): (Project, Folder)| {
+            let undo = |(project, state): (Project, StateFolder)| {
                 undo::order(&project, &state, order).map_err(|error| with_cause(&error))
             };
             places.open().and_then(undo).map(|answer| Kept::Undo {
@@ -269,13 +269,13 @@ fn carry_out(places: &Places, order: &Order) -> Kept {
             }),
         ),
         Order::Git { order } => ("look after the project's repositories", {
-            let folders = git::Folders {
+            let folders = git::KeeperFolders {
                 project: &places.workspace,
                 state: &places.state,
                 aside: &places.aside,
                 scratch: &places.scratch,
             };
-            let done = git::carry_out(&folders, order).map_err(|fault| fault.to_string());
+            let done = git::execute(&folders, order).map_err(|fault| fault.to_string());
             done.map(|answer| Kept::Git {
                 answer: Box::new(answer),
             })
@@ -404,10 +404,10 @@ mod tests {
         };
         let found = |in_project| -> Vec<String> {
             let found = places
-                .find(&Find {
+                .find(&FindOrder {
                     budget_ms: 10_000,
                     in_project,
-                    ..Find::default()
+                    ..FindOrder::default()
                 })
                 .expect("looked");
             found
@@ -461,9 +461,9 @@ mod tests {
     fn order(id: u32) -> ToKeeper {
         ToKeeper::Order {
             id,
-            order: Order::Find(Find {
+            order: Order::Find(FindOrder {
                 budget_ms: 10_000,
-                ..Find::default()
+                ..FindOrder::default()
             }),
         }
     }

@@ -19,60 +19,60 @@ use nix::unistd::lseek;
 
 use super::Error;
 use super::cache::Cache;
-use super::cache::Known;
+use super::cache::CachedFile;
 use super::cache::settled_before;
 use super::deflate::Deflate;
-use super::folder::Folder;
 use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
-use super::read::Found;
+use super::read::FoundEntry;
 use super::read::MOST_FILE_BYTES;
 use super::read::stamp;
+use super::state_folder::StateFolder;
 use super::store::Addition;
-use super::store::Put;
+use super::store::PutOutcome;
 use super::store::Store;
 use super::tree::OWN;
 use super::tree::Tree;
+use super::walk::EntryLocation;
 use super::walk::MOST_ENTRIES;
-use super::walk::Place;
-use super::walk::Visited;
+use super::walk::VisitedEntry;
 use super::walk::Visitor;
-use super::walk::Walked;
+use super::walk::WalkedFolder;
 use super::walk::walk;
 use crate::root::file_type;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Named;
-use podbay_wire::keep::PassedOver;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::NamedList;
+use podbay_wire::keep::UncapturedPath;
+use podbay_wire::keep::UncapturedReason;
 
-/// Files above this are read by one thread at a time, so that memory holds one of them.
+/// Larger files are read by one thread at a time, so that memory holds only one of them.
 const LARGE: i64 = 4 * 1024 * 1024;
 
-/// Files below this are read as fast as looked at.
+/// Smaller files are read as fast as examined for holes.
 const SHORTEST_HOLE: i64 = 64 * 1024;
 
-/// A project as it was.
+/// A snapshot of a project.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The same for the same state.
+    /// Equal for equal states.
     pub id: ObjectId,
     pub n_files: u64,
     /// What it does not hold; folders called `.git` are never held and not named.
-    pub passed_over: Named<PassedOver>,
-    /// Some of that for want of room in the store alone.
+    pub passed_over: NamedList<UncapturedPath>,
+    /// Whether some of that is only for lack of room in the store.
     pub is_cut_short: bool,
-    /// What of the files had to be read, holes included.
+    /// Bytes of files that had to be read, holes included.
     pub n_bytes_read: u64,
 }
 
-/// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read
-/// the next time; every folder that snapshots are taken of needs a name of its own.
+/// Takes a snapshot. `cache`, a name in the state folder, records which files need not be read the
+/// next time; every captured folder needs a name of its own.
 pub fn take(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: &mut Store,
     cache: &str,
 ) -> Result<Snapshot, Error> {
@@ -81,16 +81,16 @@ pub fn take(
     })
 }
 
-/// Takes one of what `walk` finds.
+/// Takes a snapshot of what `walk` finds.
 pub(super) fn take_with(
-    state: &Folder,
+    state: &StateFolder,
     store: &mut Store,
     cache: &str,
-    walk: impl FnOnce(&Reader<'_, '_>, &Store) -> Result<HashMap<Vec<u8>, Walked>, Error>,
+    walk: impl FnOnce(&SnapshotReader<'_, '_>, &Store) -> Result<HashMap<Vec<u8>, WalkedFolder>, Error>,
 ) -> Result<Snapshot, Error> {
     let known = Cache::load(state, cache)?;
     let addition = store.add();
-    let reader = Reader {
+    let reader = SnapshotReader {
         known,
         addition: &addition,
         settled_before: settled_before(SystemTime::now()),
@@ -114,19 +114,19 @@ pub(super) fn take_with(
     Ok(snapshot)
 }
 
-/// Reads files into the store, but for those that it knows.
-pub(super) struct Reader<'a, 's> {
+/// Reads files into the store, except cached ones.
+pub(super) struct SnapshotReader<'a, 's> {
     known: Cache,
     addition: &'a Addition<'s>,
     settled_before: (i64, i64),
     large: Mutex<()>,
-    /// What files are that are nothing but one hole, by their length: any number of them takes no
-    /// room on a disk, and reading each takes long.
+    /// Contents of files that are a single hole, by length: such files take no room on a disk, and
+    /// reading each takes long.
     holes: Mutex<HashMap<u64, ObjectId>>,
     n_bytes_read: AtomicU64,
 }
 
-impl Reader<'_, '_> {
+impl SnapshotReader<'_, '_> {
     fn is_settled(&self, stat: &FileStat) -> bool {
         (stat.st_ctime, stat.st_ctime_nsec) < self.settled_before
     }
@@ -135,33 +135,33 @@ impl Reader<'_, '_> {
         self.holes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what a file is that is one hole, if such a one was read before.
-    fn as_hole(&self, hole: &FileStat) -> Option<Visited> {
+    /// Returns the entry of a file that is a single hole, if one of its length was read before.
+    fn as_hole(&self, hole: &FileStat) -> Option<VisitedEntry> {
         let n_bytes = hole.st_size as u64;
         let object = self.holes().get(&n_bytes).copied()?;
-        Some(Visited {
+        Some(VisitedEntry {
             node: Node::file(hole, n_bytes, object),
             known: self.is_settled(hole).then(|| stamp(hole)),
         })
     }
 }
 
-impl Visitor for Reader<'_, '_> {
+impl Visitor for SnapshotReader<'_, '_> {
     type State = Deflate;
 
     fn visit(
         &self,
         deflate: &mut Deflate,
-        place: &Place<'_>,
+        place: &EntryLocation<'_>,
         stat: &FileStat,
-    ) -> Result<Option<Visited>, Error> {
+    ) -> Result<Option<VisitedEntry>, Error> {
         let is_file = file_type(stat) == SFlag::S_IFREG;
         if is_file
             && let Some(object) = self.known.find(place.path, place.name, stat)
             && self.addition.has(&object)
         {
             let node = Node::file(stat, stat.st_size as u64, object);
-            return Ok(Some(Visited {
+            return Ok(Some(VisitedEntry {
                 node,
                 known: Some(stamp(stat)),
             }));
@@ -181,42 +181,42 @@ impl Visitor for Reader<'_, '_> {
             path: BytesPath::from_bytes(join(place.path, place.name)),
             source,
         };
-        let found = Found::at(place.folder, place.name).map_err(failed)?;
-        let Found::File {
+        let found = FoundEntry::at(place.folder, place.name).map_err(failed)?;
+        let FoundEntry::File {
             content,
             stat,
             is_settled,
         } = &found
         else {
-            // A folder took the place of what was listed: the next snapshot sees it.
+            // A folder replaced the listed entry: the next snapshot captures it.
             let node = found.node().filter(|node| !node.is_folder());
-            return Ok(node.map(|node| Visited { node, known: None }));
+            return Ok(node.map(|node| VisitedEntry { node, known: None }));
         };
         self.n_bytes_read
             .fetch_add(content.len() as u64, Ordering::Relaxed);
-        // Nobody touched it between the two looks at it.
+        // It did not change between the two looks at it.
         let is_hole = *is_settled && hole.is_some_and(|hole| stamp(&hole) == stamp(stat));
         let is_settled = *is_settled && self.is_settled(stat);
         Ok(Some(match self.addition.put(content, deflate)? {
-            Put::Kept(object) => {
+            PutOutcome::Kept(object) => {
                 if is_hole {
                     self.holes().insert(content.len() as u64, object);
                 }
                 let node = Node::file(stat, content.len() as u64, object);
-                Visited {
+                VisitedEntry {
                     node,
                     known: is_settled.then(|| stamp(stat)),
                 }
             }
-            Put::Full => Visited {
-                node: Node::unkept(Unkept::StoreFull, stat),
+            PutOutcome::Full => VisitedEntry {
+                node: Node::unkept(UncapturedReason::StoreFull, stat),
                 known: None,
             },
         }))
     }
 }
 
-/// Returns a file's facts if there is nothing in it but one hole.
+/// Returns a file's metadata if it is a single hole.
 fn hole(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
     let flags = OFlag::O_RDONLY
         | OFlag::O_NOFOLLOW
@@ -233,11 +233,11 @@ fn hole(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
 
 /// Makes trees of what was found, the deepest first, and the cache for the next time.
 fn put_together(
-    mut folders: HashMap<Vec<u8>, Walked>,
+    mut folders: HashMap<Vec<u8>, WalkedFolder>,
     addition: &Addition<'_>,
 ) -> Result<(Snapshot, Cache), Error> {
     let mut paths: Vec<Vec<u8>> = folders.keys().cloned().collect();
-    // A folder's path is longer than that of the folder it lies in.
+    // A folder's path is longer than that of its parent.
     paths.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     let mut deflate = Deflate::default();
     let mut cache = Cache::default();
@@ -253,13 +253,13 @@ fn put_together(
             match &visited.node {
                 Node::File { object, .. } => {
                     n_files += 1;
-                    known.extend(visited.known.map(|stamp| Known {
+                    known.extend(visited.known.map(|stamp| CachedFile {
                         name: name.clone(),
                         stamp,
                         object: *object,
                     }));
                 }
-                Node::Unkept { why, .. } if *why != Unkept::GitFolder => {
+                Node::Unkept { why, .. } if *why != UncapturedReason::GitFolder => {
                     passed_over.push((join(&path, &name), *why));
                 }
                 _ => {}
@@ -308,10 +308,12 @@ fn put_together(
         source: nix::errno::Errno::ENOENT,
     };
     passed_over.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    let is_cut_short = passed_over.iter().any(|(_, why)| *why == Unkept::StoreFull);
+    let is_cut_short = passed_over
+        .iter()
+        .any(|(_, why)| *why == UncapturedReason::StoreFull);
     let passed_over = passed_over
         .into_iter()
-        .map(|(path, why)| PassedOver {
+        .map(|(path, why)| UncapturedPath {
             path: BytesPath::from_bytes(path),
             why,
         })
@@ -341,7 +343,7 @@ mod tests {
     use super::*;
     use crate::keep::testing::Scene;
 
-    /// Returns all that a snapshot holds, by path.
+    /// Returns everything that a snapshot holds, by path.
     fn held(store: &Store, id: ObjectId) -> Vec<(BytesPath, Node)> {
         let mut all = Vec::new();
         let mut trees = vec![(Vec::new(), id)];
@@ -363,7 +365,7 @@ mod tests {
         all
     }
 
-    fn passed_over(snapshot: &Snapshot) -> Vec<(String, Unkept)> {
+    fn passed_over(snapshot: &Snapshot) -> Vec<(String, UncapturedReason)> {
         snapshot
             .passed_over
             .first
@@ -443,9 +445,9 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(scene.path("socket")).expect("made");
         let snapshot = scene.take();
         let over = [
-            ("pipe", Unkept::Special),
-            ("socket", Unkept::Special),
-            ("sparse", Unkept::TooLarge),
+            ("pipe", UncapturedReason::Special),
+            ("socket", UncapturedReason::Special),
+            ("sparse", UncapturedReason::TooLarge),
         ];
         assert_eq!(
             passed_over(&snapshot),
@@ -469,7 +471,8 @@ mod tests {
                 "worktree/.git"
             ]
         );
-        // Git's own changes are no changes of the project, those of what is too large are seen.
+        // Changes in `.git` are no changes of the project; those of files that are too large are
+        // detected.
         scene.write(".git/config", "changed");
         assert_eq!(scene.take().id, snapshot.id);
         File::options()
@@ -491,7 +494,7 @@ mod tests {
                 .expect("made");
         };
         (0..16).for_each(|n| make(&format!("hole{n}")));
-        // As long, and not as empty.
+        // Of the same length, and not empty.
         let mut content = vec![0; LENGTH as usize];
         content[0] = 1;
         scene.write("full", &content);
@@ -536,7 +539,7 @@ mod tests {
     fn a_path_too_deep_to_be_named_is_passed_over() {
         let scene = Scene::new();
         let name = "d".repeat(200);
-        // Folder by folder: the whole path is longer than the kernel takes.
+        // Folder by folder: the whole path is longer than the kernel accepts.
         let mut folder = scene.project().list(b"").expect("opens");
         for _ in 0..30 {
             mkdirat(&folder, name.as_str(), Mode::S_IRWXU).expect("made");
@@ -550,7 +553,7 @@ mod tests {
         }
         let snapshot = scene.take();
         assert_eq!(snapshot.passed_over.first.len(), 1);
-        assert_eq!(snapshot.passed_over.first[0].why, Unkept::TooDeep);
+        assert_eq!(snapshot.passed_over.first[0].why, UncapturedReason::TooDeep);
     }
 
     #[test]
@@ -560,12 +563,12 @@ mod tests {
             scene.write(name, "1");
         }
         let settle = |scene: &Scene| {
-            // Stands for two seconds going by: what was read now was last changed long ago.
+            // Simulates that two seconds pass: what was read now was last changed long ago.
             let state = scene.state();
             let mut cache = Cache::default();
             let known = ["grown", "moved", "same", "times"].map(|name| {
                 let stat = nix::sys::stat::lstat(&scene.path(name)).expect("it is there");
-                Known {
+                CachedFile {
                     name: name.into(),
                     stamp: stamp(&stat),
                     object: ObjectId::of(b"1"),
@@ -582,8 +585,7 @@ mod tests {
         );
         settle(&scene);
         assert_eq!(scene.take().id, before.id);
-        // A content of the same length and the same times as before: only the time that nobody can
-        // set tells.
+        // The same length and times as before: only the ctime, which no program can set, differs.
         let old = fs::metadata(scene.path("times"))
             .expect("it is there")
             .modified()
@@ -615,7 +617,7 @@ mod tests {
         let scene = Scene::new();
         scene.write("a", "1");
         let stat = nix::sys::stat::lstat(&scene.path("a")).expect("it is there");
-        let known = Known {
+        let known = CachedFile {
             name: b"a".to_vec(),
             stamp: stamp(&stat),
             object: ObjectId::of(b"1"),

@@ -1,8 +1,8 @@
-//! Contents by their names, below a folder.
+//! The content-addressed store of snapshots, below a folder.
 //!
-//! Not git's object store, whose crates would fit otherwise: a name must be safe against somebody
-//! who makes two contents of the same name (SHA-1), a snapshot of ten thousand files must not make
-//! ten thousand files, and one flush must put all of it on the disk.
+//! Not git's object store, whose crates would fit otherwise: an id must be collision-resistant
+//! (SHA-1 is not), a snapshot of ten thousand files must not make ten thousand files, and one flush
+//! must put all of it on the disk.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -17,51 +17,52 @@ use nix::fcntl::Flock;
 use super::Error;
 use super::deflate;
 use super::deflate::Deflate;
-use super::folder::Folder;
 use super::node::Node;
 use super::object::ObjectId;
 use super::pack::NewPack;
 use super::pack::Pack;
-use super::pack::Place;
+use super::pack::PackLocation;
+use super::state_folder::StateFolder;
 use super::tree::Tree;
 
-/// What all snapshots of a project may take on disk.
+/// Limit of all snapshots of a project on the disk.
 pub const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Packs that are put together when there are more.
+/// More packs than this are combined.
 const MANY_PACKS: usize = 64;
 
-/// A pack below this is a small one.
+/// Smaller packs are combined.
 const SMALL_PACK: u64 = 1024 * 1024;
 
-/// The stored contents of one project; whoever has it is the only one who works on them.
+/// The stored contents of one project; it holds the lock.
 #[derive(Debug)]
 pub struct Store {
-    folder: Folder,
+    folder: StateFolder,
     packs: HashMap<u64, Pack>,
-    places: HashMap<ObjectId, (u64, Place)>,
-    /// Packs that cannot be read: what is in them is lost, and what is still there is stored anew.
+    places: HashMap<ObjectId, (u64, PackLocation)>,
+    /// Unreadable packs: their contents are lost, and those that still exist in the project are
+    /// stored again.
     broken: BTreeSet<u64>,
     most_bytes: u64,
     _lock: Flock<File>,
 }
 
-/// What came of storing a content.
+/// The outcome of storing a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Put {
+pub(super) enum PutOutcome {
     Kept(ObjectId),
-    /// There is no room for it within the bound.
+    /// It would exceed the limit.
     Full,
 }
 
 impl Store {
-    /// Opens the store below a folder of state, once nobody else works on it.
-    pub fn open(state: &Folder) -> Result<Self, Error> {
+    /// Opens the store below a state folder; waits for the lock.
+    pub fn open(state: &StateFolder) -> Result<Self, Error> {
         Self::bounded(state, MOST_BYTES)
     }
 
-    /// Opens it with another bound than [`MOST_BYTES`].
-    pub fn bounded(state: &Folder, most_bytes: u64) -> Result<Self, Error> {
+    /// Opens it with another limit than [`MOST_BYTES`].
+    pub fn bounded(state: &StateFolder, most_bytes: u64) -> Result<Self, Error> {
         let lock = state.lock()?;
         let folder = state.below("objects")?;
         let mut store = Self {
@@ -98,7 +99,7 @@ impl Store {
         self.places.contains_key(id)
     }
 
-    /// Reads a content, which is the one that was stored or an error.
+    /// Reads and verifies a content.
     pub(super) fn get(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
         let broken = || Error::Broken { id: *id };
         let (pack, place) = self.places.get(id).ok_or_else(broken)?;
@@ -115,7 +116,7 @@ impl Store {
         }
     }
 
-    /// Begins to add contents; nothing is added until the addition is finished.
+    /// Starts an addition; nothing is visible until it is finished.
     pub(super) fn add(&self) -> Addition<'_> {
         Addition {
             store: self,
@@ -125,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Takes what an addition wrote for its own.
+    /// Adds the pack of a finished addition.
     pub(super) fn take_in_added(&mut self, number: Option<u64>) -> Result<(), Error> {
         number.map_or(Ok(()), |number| self.take_in(number))
     }
@@ -152,7 +153,7 @@ impl Store {
             })
             .map(|(number, _)| *number)
             .collect();
-        let mut moved: Vec<(ObjectId, u64, Place)> = self
+        let mut moved: Vec<(ObjectId, u64, PackLocation)> = self
             .places
             .iter()
             .filter(|(id, (pack, _))| wanted.contains(*id) && old.contains(pack))
@@ -185,7 +186,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds all that a tree needs to what is wanted. A tree that is there already was gone through.
+    /// Adds everything that a tree needs to `wanted`. A tree in it was visited before.
     fn want(&self, tree: ObjectId, wanted: &mut HashSet<ObjectId>) -> Result<(), Error> {
         let mut trees = vec![tree];
         while let Some(id) = trees.pop() {
@@ -193,7 +194,7 @@ impl Store {
                 continue;
             }
             let tree = match Tree::read(self, &id) {
-                // Who wants what is lost needs nothing for it.
+                // A lost content needs nothing else.
                 Err(Error::Broken { .. }) => continue,
                 other => other?,
             };
@@ -231,16 +232,16 @@ fn name_of(number: u64) -> String {
     format!("{number:016x}.pack")
 }
 
-/// Contents on their way into the store, from several threads at once.
+/// Contents that are being added, by several threads at once.
 pub(super) struct Addition<'a> {
     store: &'a Store,
-    pack: Mutex<Added<'a>>,
+    pack: Mutex<AddedContents<'a>>,
     number: u64,
     n_bytes_before: u64,
 }
 
 #[derive(Default)]
-struct Added<'a> {
+struct AddedContents<'a> {
     pack: Option<NewPack<'a>>,
     ids: HashSet<ObjectId>,
 }
@@ -251,20 +252,20 @@ impl<'a> Addition<'a> {
     }
 
     /// Stores a file's content if there is room.
-    pub(super) fn put(&self, content: &[u8], deflate: &mut Deflate) -> Result<Put, Error> {
+    pub(super) fn put(&self, content: &[u8], deflate: &mut Deflate) -> Result<PutOutcome, Error> {
         self.put_within(content, deflate, self.store.most_bytes)
     }
 
     /// Stores a tree, without which no file of a snapshot would be found; trees are small, and the
-    /// bound is not for them.
+    /// limit does not apply.
     pub(super) fn put_tree(
         &self,
         content: &[u8],
         deflate: &mut Deflate,
     ) -> Result<ObjectId, Error> {
         match self.put_within(content, deflate, u64::MAX)? {
-            Put::Kept(id) => Ok(id),
-            Put::Full => unreachable!("there is no bound"),
+            PutOutcome::Kept(id) => Ok(id),
+            PutOutcome::Full => unreachable!("there is no bound"),
         }
     }
 
@@ -273,10 +274,10 @@ impl<'a> Addition<'a> {
         content: &[u8],
         deflate: &mut Deflate,
         most_bytes: u64,
-    ) -> Result<Put, Error> {
+    ) -> Result<PutOutcome, Error> {
         let id = ObjectId::of(content);
         if self.has(&id) {
-            return Ok(Put::Kept(id));
+            return Ok(PutOutcome::Kept(id));
         }
         let shrunk = deflate.shrink(content);
         let stored = shrunk.unwrap_or(content);
@@ -285,7 +286,7 @@ impl<'a> Addition<'a> {
             + added.pack.as_ref().map_or(0, NewPack::n_bytes)
             + stored.len() as u64;
         if n_bytes > most_bytes {
-            return Ok(Put::Full);
+            return Ok(PutOutcome::Full);
         }
         // Two threads may have read the same content at the same time.
         if added.ids.insert(id) {
@@ -296,10 +297,10 @@ impl<'a> Addition<'a> {
             };
             pack.add(id, stored, content.len() as u64, shrunk.is_some())?;
         }
-        Ok(Put::Kept(id))
+        Ok(PutOutcome::Kept(id))
     }
 
-    /// Puts all of it on the disk; to be given to [`Store::take_in_added`].
+    /// Flushes everything to the disk; the result is for [`Store::take_in_added`].
     pub(super) fn finish(self) -> Result<Option<u64>, Error> {
         let added = self
             .pack
@@ -311,7 +312,7 @@ impl<'a> Addition<'a> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Added<'a>> {
+    fn lock(&self) -> MutexGuard<'_, AddedContents<'a>> {
         self.pack.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -328,7 +329,7 @@ mod tests {
             .collect()
     }
 
-    fn add(store: &mut Store, contents: &[&[u8]]) -> Vec<Put> {
+    fn add(store: &mut Store, contents: &[&[u8]]) -> Vec<PutOutcome> {
         let addition = store.add();
         let put = contents
             .iter()
@@ -350,7 +351,9 @@ mod tests {
         assert_eq!(add(&mut store, &contents), put);
         assert_eq!(store.n_bytes(), before);
         for (content, put) in contents.iter().zip(put) {
-            let Put::Kept(id) = put else { panic!("full") };
+            let PutOutcome::Kept(id) = put else {
+                panic!("full")
+            };
             assert_eq!(store.get(&id).expect("there"), *content);
         }
         assert!(matches!(
@@ -368,7 +371,10 @@ mod tests {
             &[&noise(0, 60_000), &noise(9_000, 60_000), b"small"],
         );
         assert!(
-            matches!(put[..], [Put::Kept(_), Put::Full, Put::Kept(_)]),
+            matches!(
+                put[..],
+                [PutOutcome::Kept(_), PutOutcome::Full, PutOutcome::Kept(_)]
+            ),
             "{put:?}"
         );
     }
@@ -392,7 +398,7 @@ mod tests {
                 .expect("lists"),
             Vec::<String>::new()
         );
-        // Nor one whose owner was killed: its file has no name that counts.
+        // Nor one whose process was killed: its file has a temporary name.
         let objects = scene.state().below("objects").expect("opens");
         objects.begin("0000000000000000.pack").expect("begins");
         assert_eq!(scene.store().n_bytes(), 0);
@@ -407,7 +413,7 @@ mod tests {
             .read("0000000000000000.pack")
             .expect("reads")
             .expect("there");
-        let Put::Kept(id) = put[0] else {
+        let PutOutcome::Kept(id) = put[0] else {
             panic!("full")
         };
         for (at, is_content) in [

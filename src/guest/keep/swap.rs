@@ -1,10 +1,9 @@
-//! How one file or link is replaced, made or removed, only if it is still the one that was looked
-//! at.
+//! Replaces, makes or removes one file or link, only if it is still the one that was examined.
 //!
-//! Looking and acting are two calls to the kernel, and somebody may save the file in between. So
-//! the new file takes the place of the old one in one step that leaves the old one beside it, where
-//! it is looked at again: what is not the expected one goes back. What a kill leaves lying beside
-//! the place is told by its name, and settled by [`settle`].
+//! Looking and acting are two system calls, and another program may save the file in between. So
+//! the new file takes the place of the old one in one step that leaves the old one beside it
+//! (`RENAME_EXCHANGE`), where it is examined again: an unexpected one is moved back. Leftovers of a
+//! kill are recognized by their names, and handled by [`SwapTarget::settle`].
 
 use std::fs::File;
 use std::io;
@@ -36,9 +35,9 @@ use nix::unistd::fsync;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
-use super::holes;
-use super::read::Found;
-use super::unheld::Facts;
+use super::read::FoundEntry;
+use super::sparse_copy;
+use super::uncaptured::FileFacts;
 use crate::tools::save::errno_of;
 use crate::tools::save::is_same;
 use podbay_wire::BytesPath;
@@ -46,25 +45,25 @@ use podbay_wire::BytesPath;
 /// Runs of zeros of this length become holes.
 const BLOCK: usize = 64 * 1024;
 
-/// A name in an open folder, and the names beside it that belong to its change.
-pub(super) struct Spot<'a> {
+/// A name in an open folder, and the temporary names beside it.
+pub(super) struct SwapTarget<'a> {
     folder: BorrowedFd<'a>,
     name: &'a [u8],
-    /// Not complete yet.
+    /// Incomplete.
     part: String,
-    /// Complete, and in exchange for it what stood at the name before.
+    /// The complete new entry; after the exchange, the old one.
     new: String,
-    /// What is about to be removed.
+    /// The entry that is about to be removed.
     old: String,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Stands for a file system that knows no flags of a rename.
+    /// Simulates a file system without flags for `renameat2`.
     pub(super) static IS_WITHOUT_FLAGS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether a name is one that an application which was killed may have left beside its place.
+/// Whether a name is a temporary one of a killed application.
 pub(super) fn is_leftover(name: &[u8]) -> bool {
     let Some((stem, end)) = name
         .strip_prefix(b".podbay-")
@@ -86,39 +85,39 @@ pub(super) fn is_leftover(name: &[u8]) -> bool {
         && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns the name beside its place of what changes places with what stands there.
+/// Returns the temporary name of what is exchanged with the entry.
 pub(super) fn beside(token: &str, number: usize) -> String {
     format!(".podbay-{token}-{number}.new")
 }
 
-/// What comes to stand at a name.
-pub(super) enum Content {
+/// The new content of a name.
+pub(super) enum NewContent {
     File {
         content: Vec<u8>,
         mode: u32,
         is_flushed: bool,
     },
-    /// What is read from another file, with its time.
+    /// A copy of another file, with its time.
     Copied {
         from: File,
-        facts: Facts,
+        facts: FileFacts,
     },
     Link {
         target: BytesPath,
     },
 }
 
-/// What came of it.
+/// The outcome of a swap.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Swapped {
+pub(super) enum SwapOutcome {
     Done,
-    /// It was not what was expected, and is there as before.
+    /// The entry was not the expected one, and is there as before.
     Changed,
-    /// It was not what was expected, and could not go back to its name: it lies beside it.
+    /// The entry was not the expected one, and could not be moved back: it is kept under this name.
     KeptAs(String),
 }
 
-impl<'a> Spot<'a> {
+impl<'a> SwapTarget<'a> {
     pub(super) fn new(folder: BorrowedFd<'a>, name: &'a [u8], token: &str, number: usize) -> Self {
         let part = format!(".podbay-{token}-{number}.part");
         let old = format!(".podbay-{token}-{number}.old");
@@ -131,18 +130,18 @@ impl<'a> Spot<'a> {
         }
     }
 
-    /// Puts something in the place of what was looked at; `None`: of nothing.
+    /// Replaces the examined entry; `None`: there was none.
     pub(super) fn put(
         &self,
-        content: &Content,
+        content: &NewContent,
         looked_at: Option<&FileStat>,
-    ) -> Result<Swapped, Errno> {
+    ) -> Result<SwapOutcome, Errno> {
         let made = self.make(content, looked_at);
         if made.is_err() {
             self.unlink(&self.part);
         }
         made?;
-        // What has that name is complete: whoever comes after a kill can tell it from what was
+        // A file of that name is complete: after a kill it can be told from the one that was
         // exchanged for it.
         renameat(
             self.folder,
@@ -154,56 +153,56 @@ impl<'a> Spot<'a> {
             None => self.put_anew(),
             Some(stat) => self.exchange(stat),
         };
-        if !matches!(put, Ok(Swapped::Done | Swapped::KeptAs(_))) {
+        if !matches!(put, Ok(SwapOutcome::Done | SwapOutcome::KeptAs(_))) {
             self.unlink(&self.new);
         }
         put
     }
 
-    /// Gives the file that was looked at another mode; it stays the same file, with all its names.
-    pub(super) fn set_mode(&self, mode: u32, looked_at: &FileStat) -> Result<Swapped, Errno> {
+    /// Sets the mode of the examined file; it stays the same inode, with all its hard links.
+    pub(super) fn set_mode(&self, mode: u32, looked_at: &FileStat) -> Result<SwapOutcome, Errno> {
         let flags = OFlag::O_RDONLY
             | OFlag::O_NOFOLLOW
             | OFlag::O_NONBLOCK
             | OFlag::O_NOCTTY
             | OFlag::O_CLOEXEC;
         let file = match openat(self.folder, self.name, flags, Mode::empty()) {
-            Err(Errno::ENOENT | Errno::ELOOP) => return Ok(Swapped::Changed),
+            Err(Errno::ENOENT | Errno::ELOOP) => return Ok(SwapOutcome::Changed),
             other => other?,
         };
         if !is_same(&fstat(&file)?, looked_at) {
-            return Ok(Swapped::Changed);
+            return Ok(SwapOutcome::Changed);
         }
-        fchmod(&file, Mode::from_bits_truncate(mode & 0o1777)).map(|()| Swapped::Done)
+        fchmod(&file, Mode::from_bits_truncate(mode & 0o1777)).map(|()| SwapOutcome::Done)
     }
 
-    /// Removes what was looked at.
-    pub(super) fn remove(&self, looked_at: &FileStat) -> Result<Swapped, Errno> {
+    /// Removes the examined entry.
+    pub(super) fn remove(&self, looked_at: &FileStat) -> Result<SwapOutcome, Errno> {
         match self.rename(
             self.name,
             self.old.as_bytes(),
             RenameFlags::RENAME_NOREPLACE,
         ) {
-            Err(Errno::ENOENT) => return Ok(Swapped::Changed),
-            // Some file systems know no flags.
+            Err(Errno::ENOENT) => return Ok(SwapOutcome::Changed),
+            // Some file systems support no flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 if !self.is_still(self.name, looked_at) {
-                    return Ok(Swapped::Changed);
+                    return Ok(SwapOutcome::Changed);
                 }
                 return unlinkat(self.folder, self.name, UnlinkatFlags::NoRemoveDir)
-                    .map(|()| Swapped::Done);
+                    .map(|()| SwapOutcome::Done);
             }
             other => other?,
         }
         if self.is_still(self.old.as_bytes(), looked_at) {
             return unlinkat(self.folder, self.old.as_str(), UnlinkatFlags::NoRemoveDir)
-                .map(|()| Swapped::Done);
+                .map(|()| SwapOutcome::Done);
         }
         Ok(self.take_back())
     }
 
-    /// Makes something at a name that is nobody else's: whatever has that name is complete.
-    pub(super) fn make_whole(&self, content: &Content) -> Result<(), Errno> {
+    /// Makes a complete entry at a name of our own.
+    pub(super) fn make_whole(&self, content: &NewContent) -> Result<(), Errno> {
         let made = self
             .make(content, None)
             .and_then(|()| renameat(self.folder, self.part.as_str(), self.folder, self.name));
@@ -213,17 +212,17 @@ impl<'a> Spot<'a> {
         made
     }
 
-    /// Puts what lies ready beside its place there, where nothing stands.
-    pub(super) fn put_ready(&self) -> Result<Swapped, Errno> {
+    /// Moves the ready entry to its place, where nothing exists.
+    pub(super) fn put_ready(&self) -> Result<SwapOutcome, Errno> {
         self.put_anew()
     }
 
-    /// What stands here and what lies beside it change places, whatever the two are.
+    /// Exchanges the entry with the one beside it, whatever the two are.
     pub(super) fn change_places(&self) -> Result<(), Errno> {
         self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE)
     }
 
-    /// Whether what lies beside its place is what was looked at.
+    /// Whether the entry beside is the examined one.
     pub(super) fn is_beside(&self, looked_at: &FileStat) -> bool {
         self.is_still(self.new.as_bytes(), looked_at)
     }
@@ -232,119 +231,119 @@ impl<'a> Spot<'a> {
         self.unlink(&self.part);
     }
 
-    /// Clears up what a removal that was killed left beside its place; what is nobody's but
-    /// somebody else's goes back there.
+    /// Cleans up after a killed removal; an entry of another program is moved back.
     pub(super) fn settle_removed(
         &self,
-        is_from: impl Fn(&Found) -> bool,
-    ) -> Result<Swapped, Errno> {
-        let old = Found::at(self.folder, self.old.as_bytes())?;
-        if matches!(old, Found::Nothing) {
-            return Ok(Swapped::Done);
+        is_from: impl Fn(&FoundEntry) -> bool,
+    ) -> Result<SwapOutcome, Errno> {
+        let old = FoundEntry::at(self.folder, self.old.as_bytes())?;
+        if matches!(old, FoundEntry::Nothing) {
+            return Ok(SwapOutcome::Done);
         }
         if !is_from(&old) {
             return Ok(self.take_back());
         }
         self.unlink(&self.old);
-        Ok(Swapped::Done)
+        Ok(SwapOutcome::Done)
     }
 
-    /// The same for any change.
+    /// Cleans up after any killed change.
     pub(super) fn settle(
         &self,
-        is_from: impl Fn(&Found) -> bool,
-        is_to: impl Fn(&Found) -> bool,
-    ) -> Result<Swapped, Errno> {
+        is_from: impl Fn(&FoundEntry) -> bool,
+        is_to: impl Fn(&FoundEntry) -> bool,
+    ) -> Result<SwapOutcome, Errno> {
         self.unlink(&self.part);
         let removed = self.settle_removed(&is_from)?;
-        if removed != Swapped::Done {
+        if removed != SwapOutcome::Done {
             return Ok(removed);
         }
-        let new = Found::at(self.folder, self.new.as_bytes())?;
-        if matches!(new, Found::Nothing) {
-            return Ok(Swapped::Done);
+        let new = FoundEntry::at(self.folder, self.new.as_bytes())?;
+        if matches!(new, FoundEntry::Nothing) {
+            return Ok(SwapOutcome::Done);
         }
         if !is_from(&new) && !is_to(&new) {
-            // It was exchanged for what was complete, and is somebody's change of that very moment.
-            if !is_to(&Found::at(self.folder, self.name)?) {
-                return Ok(Swapped::KeptAs(self.new.clone()));
+            // It was exchanged for the complete new file, and is another program's change of that
+            // very moment.
+            if !is_to(&FoundEntry::at(self.folder, self.name)?) {
+                return Ok(SwapOutcome::KeptAs(self.new.clone()));
             }
             self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE)?;
             self.unlink(&self.new);
-            return Ok(Swapped::Changed);
+            return Ok(SwapOutcome::Changed);
         }
         self.unlink(&self.new);
-        Ok(Swapped::Done)
+        Ok(SwapOutcome::Done)
     }
 
-    fn put_anew(&self) -> Result<Swapped, Errno> {
+    fn put_anew(&self) -> Result<SwapOutcome, Errno> {
         match self.rename(
             self.new.as_bytes(),
             self.name,
             RenameFlags::RENAME_NOREPLACE,
         ) {
-            Err(Errno::EEXIST) => Ok(Swapped::Changed),
+            Err(Errno::EEXIST) => Ok(SwapOutcome::Changed),
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 match fstatat(self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
                     Err(Errno::ENOENT) => {
                         renameat(self.folder, self.new.as_str(), self.folder, self.name)
-                            .map(|()| Swapped::Done)
+                            .map(|()| SwapOutcome::Done)
                     }
-                    _ => Ok(Swapped::Changed),
+                    _ => Ok(SwapOutcome::Changed),
                 }
             }
-            other => other.map(|()| Swapped::Done),
+            other => other.map(|()| SwapOutcome::Done),
         }
     }
 
-    fn exchange(&self, looked_at: &FileStat) -> Result<Swapped, Errno> {
+    fn exchange(&self, looked_at: &FileStat) -> Result<SwapOutcome, Errno> {
         match self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE) {
-            Err(Errno::ENOENT) => return Ok(Swapped::Changed),
+            Err(Errno::ENOENT) => return Ok(SwapOutcome::Changed),
             Err(Errno::EINVAL | Errno::ENOSYS) => {
                 if !self.is_still(self.name, looked_at) {
-                    return Ok(Swapped::Changed);
+                    return Ok(SwapOutcome::Changed);
                 }
                 return renameat(self.folder, self.new.as_str(), self.folder, self.name)
-                    .map(|()| Swapped::Done);
+                    .map(|()| SwapOutcome::Done);
             }
             other => other?,
         }
         if self.is_still(self.new.as_bytes(), looked_at) {
             return unlinkat(self.folder, self.new.as_str(), UnlinkatFlags::NoRemoveDir)
-                .map(|()| Swapped::Done);
+                .map(|()| SwapOutcome::Done);
         }
         match self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE) {
-            Ok(()) => Ok(Swapped::Changed),
-            // Our file was taken away from there: then its place is free for the one that was.
+            Ok(()) => Ok(SwapOutcome::Changed),
+            // Our file was removed there, so the name is free for the old one.
             Err(_) => match self.rename(
                 self.new.as_bytes(),
                 self.name,
                 RenameFlags::RENAME_NOREPLACE,
             ) {
-                Ok(()) => Ok(Swapped::Changed),
-                Err(_) => Ok(Swapped::KeptAs(self.new.clone())),
+                Ok(()) => Ok(SwapOutcome::Changed),
+                Err(_) => Ok(SwapOutcome::KeptAs(self.new.clone())),
             },
         }
     }
 
-    /// Gives what was about to be removed its name back.
-    fn take_back(&self) -> Swapped {
+    /// Renames the entry that was about to be removed back.
+    fn take_back(&self) -> SwapOutcome {
         match self.rename(
             self.old.as_bytes(),
             self.name,
             RenameFlags::RENAME_NOREPLACE,
         ) {
-            Err(Errno::ENOENT) | Ok(()) => Swapped::Changed,
-            Err(_) => Swapped::KeptAs(self.old.clone()),
+            Err(Errno::ENOENT) | Ok(()) => SwapOutcome::Changed,
+            Err(_) => SwapOutcome::KeptAs(self.old.clone()),
         }
     }
 
-    fn make(&self, content: &Content, looked_at: Option<&FileStat>) -> Result<(), Errno> {
+    fn make(&self, content: &NewContent, looked_at: Option<&FileStat>) -> Result<(), Errno> {
         match content {
-            Content::Link { target } => {
+            NewContent::Link { target } => {
                 symlinkat(target.as_path(), self.folder, self.part.as_str())
             }
-            Content::File {
+            NewContent::File {
                 content,
                 mode,
                 is_flushed,
@@ -358,27 +357,28 @@ impl<'a> Spot<'a> {
                     Ok(())
                 }
             }
-            Content::Copied { from, facts } => {
+            NewContent::Copied { from, facts } => {
                 let file = self.begin(looked_at)?;
-                holes::copy(from, &file, facts.n_bytes as i64).map_err(|error| errno_of(&error))?;
-                // Somebody has written to it meanwhile.
+                sparse_copy::copy(from, &file, facts.n_bytes as i64)
+                    .map_err(|error| errno_of(&error))?;
+                // It was written to meanwhile.
                 if !facts.are_of_open(from)? {
                     return Err(Errno::ESTALE);
                 }
                 fchmod(file.as_fd(), Mode::from_bits_truncate(facts.mode & 0o1777))?;
                 let changed = TimeSpec::new(facts.changed.0, facts.changed.1);
                 futimens(&file, &TimeSpec::UTIME_OMIT, &changed)?;
-                // With its time, by which it is known again.
+                // With its time, by which it is recognized again.
                 fsync(&file)
             }
         }
     }
 
-    /// Begins a file beside its place.
+    /// Starts a temporary file.
     fn begin(&self, looked_at: Option<&FileStat>) -> Result<File, Errno> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Private until it has its mode: that one may be 0600.
+        // Private until it has its mode, which may be 0600.
         let file = File::from(openat(
             self.folder,
             self.part.as_str(),
@@ -388,7 +388,7 @@ impl<'a> Spot<'a> {
         if let Some(old) = looked_at
             && fstat(&file)?.st_gid != old.st_gid
         {
-            // A group that we are not in cannot be given; the file is then of our own.
+            // A group that we are not a member of cannot be set; the file then has our own.
             let _ = fchown(&file, None, Some(Gid::from_raw(old.st_gid)));
         }
         Ok(file)
@@ -412,7 +412,7 @@ impl<'a> Spot<'a> {
     }
 }
 
-/// Writes the content, with holes where it has long runs of zeros.
+/// Writes the content, with holes for long runs of zeros.
 fn fill(file: &mut File, content: &[u8]) -> io::Result<()> {
     for block in content.chunks(BLOCK) {
         if block.len() == BLOCK && block.iter().all(|byte| *byte == 0) {

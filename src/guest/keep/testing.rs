@@ -1,4 +1,4 @@
-//! A project and a folder of state to try things on.
+//! A project and a state folder for tests.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,23 +15,23 @@ use nix::unistd::Uid;
 use nix::unistd::setfsgid;
 use nix::unistd::setfsuid;
 
-use super::Folder;
 use super::ObjectId;
 use super::Origin;
 use super::Project;
 use super::Purpose;
 use super::Request;
 use super::Snapshot;
+use super::StateFolder;
 use super::Store;
 use super::apply;
 use super::snapshot;
-use podbay_wire::keep::Applied;
-use podbay_wire::keep::Left;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::ApplyOutcome;
+use podbay_wire::keep::LeftPath;
+use podbay_wire::keep::NamedList;
 
 pub(super) struct Scene {
     folder: PathBuf,
-    /// Takes it away in the end.
+    /// Removes the folder when dropped.
     _owned: Option<tempfile::TempDir>,
 }
 
@@ -46,7 +46,7 @@ impl Scene {
         }
     }
 
-    /// The scene of another process.
+    /// Opens the scene of another process.
     pub(super) fn of_another(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -62,7 +62,7 @@ impl Scene {
         self.root().join(OsStr::from_bytes(path.as_ref()))
     }
 
-    /// Writes a file, with the folders it lies in.
+    /// Writes a file, with its parent folders.
     pub(super) fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -97,8 +97,8 @@ impl Scene {
         Project::open(&self.root()).expect("opens")
     }
 
-    pub(super) fn state(&self) -> Folder {
-        Folder::open(&self.folder.join("state")).expect("opens")
+    pub(super) fn state(&self) -> StateFolder {
+        StateFolder::open(&self.folder.join("state")).expect("opens")
     }
 
     pub(super) fn store(&self) -> Store {
@@ -109,7 +109,7 @@ impl Scene {
         snapshot::take(&self.project(), &self.state(), &mut self.store(), "cache").expect("taken")
     }
 
-    /// Returns all there is in the project, as the file system tells it: what a test compares.
+    /// Returns everything in the project, for comparisons.
     pub(super) fn all(&self) -> BTreeMap<PathBuf, String> {
         let mut all = BTreeMap::new();
         enter(&self.root(), &self.root(), &mut all);
@@ -129,7 +129,7 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
             format!("link to {:?}", fs::read_link(&path).expect("a link"))
         } else if metadata.is_file() {
             let bytes = fs::read(&path).expect("a file");
-            // One that nobody could read in a message of a test is not written out.
+            // Too long to read in a failed assertion.
             let is_large = bytes.len() > 1 << 20;
             let told = if is_large {
                 ObjectId::of(&bytes).to_string()
@@ -163,12 +163,12 @@ impl Scene {
         }
     }
 
-    /// Brings the project from one state to another.
-    pub(super) fn apply(&self, from: ObjectId, to: ObjectId) -> Applied {
+    /// Changes the project from one state to another.
+    pub(super) fn apply(&self, from: ObjectId, to: ObjectId) -> ApplyOutcome {
         self.ask(&Self::request(from, to))
     }
 
-    pub(super) fn ask(&self, request: &Request<'_>) -> Applied {
+    pub(super) fn ask(&self, request: &Request<'_>) -> ApplyOutcome {
         apply::apply(
             &self.project(),
             &self.state(),
@@ -179,8 +179,8 @@ impl Scene {
         .expect("applied")
     }
 
-    /// Finishes what was interrupted.
-    pub(super) fn resume(&self) -> Option<Applied> {
+    /// Finishes an interrupted application.
+    pub(super) fn resume(&self) -> Option<ApplyOutcome> {
         let resumed = apply::resume(
             (&self.project(), None),
             &self.state(),
@@ -196,10 +196,10 @@ impl Scene {
     }
 }
 
-/// Does something as a person whom the modes of files keep out, which root is not.
-pub(super) fn as_a_person<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+/// Runs something as a user whom file modes restrict, which root is not.
+pub(super) fn as_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let act = || {
-        // Of this thread alone, and of those that it begins.
+        // Only for this thread, and those that it starts.
         if Uid::effective().is_root() {
             setfsgid(Gid::from_raw(1000));
             setfsuid(Uid::from_raw(1000));
@@ -210,18 +210,18 @@ pub(super) fn as_a_person<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The paths that were left, with the reasons.
-pub(super) fn left(left: &Named<Left>) -> Vec<String> {
+/// Returns the paths that were left, with the reasons.
+pub(super) fn left(left: &NamedList<LeftPath>) -> Vec<String> {
     left.first
         .iter()
         .map(|left| format!("{} {}", left.path, left.reason))
         .collect()
 }
 
-/// A small file system of its own; `None`, which is said, where this process may mount none.
-pub(super) struct Small(PathBuf);
+/// A small mounted file system; `None`, which is printed, where this process may not mount.
+pub(super) struct SmallDisk(PathBuf);
 
-impl Small {
+impl SmallDisk {
     #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
     pub(super) fn mount(folder: PathBuf, size: &str) -> Option<Self> {
         let options = format!("size={size}");
@@ -245,8 +245,8 @@ impl Small {
     }
 }
 
-impl Small {
-    /// Makes room, without a change to any file.
+impl SmallDisk {
+    /// Makes it larger, without a change to any file.
     pub(super) fn grow(&self, size: &str) {
         let options = format!("size={size}");
         let flags = nix::mount::MsFlags::MS_REMOUNT;
@@ -261,7 +261,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
     }

@@ -1,30 +1,30 @@
 use super::Error;
-use super::binary::put_bytes;
-use super::binary::take;
-use super::binary::take_bytes;
+use super::encoding::put_bytes;
+use super::encoding::take;
+use super::encoding::take_bytes;
 use super::node::Node;
 use super::object::ObjectId;
 use super::store::Store;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// What is in a folder, by name.
+/// The entries of a folder, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree(pub(super) Vec<(Vec<u8>, Node)>);
 
-/// The name of the project's own folder in its own tree, which is there for its mode alone.
-/// Snapshots that are older than this have none.
+/// The name of the project's own folder in its own tree, which records its mode. Older snapshots
+/// have none.
 pub(super) const OWN: &[u8] = b".";
 
-/// In the order of their numbers, which are in stores: add at the end.
-const REASONS: [Unkept; 7] = [
-    Unkept::TooLarge,
-    Unkept::StoreFull,
-    Unkept::Unreadable,
-    Unkept::Special,
-    Unkept::GitFolder,
-    Unkept::OtherFileSystem,
-    Unkept::TooDeep,
+/// Numbered by position in stored trees: append only.
+const REASONS: [UncapturedReason; 7] = [
+    UncapturedReason::TooLarge,
+    UncapturedReason::StoreFull,
+    UncapturedReason::Unreadable,
+    UncapturedReason::Special,
+    UncapturedReason::GitFolder,
+    UncapturedReason::OtherFileSystem,
+    UncapturedReason::TooDeep,
 ];
 
 const FOLDER: u8 = 0;
@@ -37,7 +37,7 @@ impl Tree {
         Self::decode(&store.get(id)?).ok_or(Error::Broken { id: *id })
     }
 
-    /// Returns the bytes of the tree, which are the same for the same tree.
+    /// Encodes the tree; equal trees have equal bytes.
     pub(super) fn encode(&mut self) -> Vec<u8> {
         self.0.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut out = Vec::with_capacity(self.0.len() * 72);

@@ -1,105 +1,108 @@
-//! Turns that can be taken back.
+//! Undo and redo of turns.
 //!
-//! A turn is what lies between two snapshots: one before the first change of a turn, one after its
-//! last. Several turns are taken back one after the other, so that what the person changed between
-//! two of them is found to be theirs. What they change while a turn runs cannot be told from what
-//! the turn does.
+//! A turn is the difference between two snapshots: one before its first change, one after its last.
+//! Several turns are undone one after the other, so that changes of the user between two of them
+//! are recognized as theirs. Changes of the user while a turn runs cannot be told from the turn's.
 //!
-//! Turns of all sessions of a project are in one log, as they happened. A new turn that changes
-//! something ends what could be brought back.
+//! Turns of all sessions of a project are in one log, in order. A new turn with changes ends what
+//! could be redone.
 
-mod made;
-mod step;
+mod made_repositories;
+mod steps;
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
-use self::step::Way;
+use self::steps::Direction;
 use super::Error;
-use super::Folder;
-use super::MOST_DIFFERENCE;
+use super::MOST_DIFF;
 use super::ObjectId;
 use super::Project;
 use super::Snapshot;
+use super::StateFolder;
 use super::Store;
 use super::apply;
 use super::auto_run::AutoRun;
-use super::auto_run::Changed;
-use super::auto_run::Known;
+use super::auto_run::AutoRunSources;
+use super::auto_run::ChangedPath;
 use super::compare::compare;
-use super::compare::told;
-use super::difference::unified;
+use super::compare::path_changes;
+use super::diff::unified;
 use super::journal::Journal;
 use super::journal::Purpose;
 use super::pin;
 use super::snapshot;
-use super::turn::Record;
-use super::turn::Turn;
-use super::turn::TurnLog;
-use super::turn::shortened;
+use super::turn_log::Turn;
+use super::turn_log::TurnLog;
+use super::turn_log::TurnRecord;
+use super::turn_log::first_words;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Applied;
+use podbay_wire::keep::ApplyOutcome;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PathChange;
 use podbay_wire::keep::ReviewAnswer;
 use podbay_wire::keep::TurnAnswer;
 use podbay_wire::keep::TurnBegan;
 use podbay_wire::keep::TurnDifference;
 use podbay_wire::keep::TurnEnded;
+use podbay_wire::keep::TurnList;
 use podbay_wire::keep::TurnOrder;
-use podbay_wire::keep::Turns;
 use podbay_wire::keep::UndoAnswer;
 use podbay_wire::keep::UndoOrder;
-use podbay_wire::keep::Undone;
+use podbay_wire::keep::UndoOutcome;
 
-/// Turns that are kept at least; a quarter more, and the oldest are forgotten.
+/// Turns that are kept at least; with a quarter more, the oldest are removed.
 pub const MOST_TURNS: usize = 100;
 
-/// What the files of the project looked like when they were last read.
+/// Name of the cache of the project's files.
 pub(super) const CACHE: &str = "cache";
 
-/// What was finished that had been interrupted.
+/// The interrupted application that was finished.
 #[derive(Debug)]
 pub enum Resumed {
     Nothing,
-    Turns(Undone),
-    /// Changes of that name were brought in.
+    Turns(UndoOutcome),
+    /// A review of this name was applied.
     Review {
         name: String,
-        applied: Box<Applied>,
+        applied: Box<ApplyOutcome>,
     },
 }
 
-/// Begins a turn. One that was never ended ends here, with all that was changed until now; what of
-/// that may run is named as by [`end`].
+/// Begins a turn. An unended one is ended here, with all changes until now; its files that may run
+/// are named as by [`end`].
 pub fn begin(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     session: &str,
     n_turn: u64,
     words: &str,
 ) -> Result<TurnBegan, Error> {
-    let (mut began, cut_off) = Work::open(project, state)?.begin(session, n_turn, words)?;
+    let (mut began, cut_off) = UndoWork::open(project, state)?.begin(session, n_turn, words)?;
     began.may_run = may_run_in(&cut_off, &AutoRun::by_name());
     Ok(began)
 }
 
-/// Begins the turn in which a review is brought in.
-pub(super) fn begin_review(project: &Project, state: &Folder, review: &str) -> Result<(), Error> {
-    begin(project, state, review, 0, &words_of_review(review)).map(drop)
+/// Begins the turn of applying a review.
+pub(super) fn begin_review(
+    project: &Project,
+    state: &StateFolder,
+    review: &str,
+) -> Result<(), Error> {
+    begin(project, state, review, 0, &review_description(review)).map(drop)
 }
 
-/// Begins the turn in which what a session changed comes into the project as it was `before`.
-pub(super) fn begin_held(
+/// Begins the turn in which a session's changes are applied to the project as it was `before`.
+pub(super) fn begin_turn_apply(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: Store,
     (session, n_turn, words): (&str, u64, &str),
     before: ObjectId,
 ) -> Result<Store, Error> {
-    let mut work = Work::with(project, state, store)?;
+    let mut work = UndoWork::with(project, state, store)?;
     work.begin_over()?;
     if work.log.open().is_some() {
         let snapshot = work.look()?;
@@ -112,21 +115,21 @@ pub(super) fn begin_held(
     Ok(work.store)
 }
 
-/// Ends it: what came is what lies between `before` and `after`.
-pub(super) fn end_held(
+/// Ends it: its changes are the difference between `before` and `after`.
+pub(super) fn end_turn_apply(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: Store,
     after: ObjectId,
 ) -> Result<Store, Error> {
-    let mut work = Work::with(project, state, store)?;
+    let mut work = UndoWork::with(project, state, store)?;
     work.close_at(after, false)?;
     Ok(work.store)
 }
 
-/// Answers to an apply of a review that was brought in before, and of which nothing else is known
-/// any more.
-pub(super) fn in_already(state: &Folder, review: &str) -> Result<ReviewAnswer, Error> {
+/// Answers an apply of a review that was applied before, and of which nothing else is known any
+/// more.
+pub(super) fn already_applied(state: &StateFolder, review: &str) -> Result<ReviewAnswer, Error> {
     let log = TurnLog::load(state)?;
     let is_taken_back = log
         .turns
@@ -139,17 +142,21 @@ pub(super) fn in_already(state: &Folder, review: &str) -> Result<ReviewAnswer, E
     })
 }
 
-fn words_of_review(review: &str) -> String {
+fn review_description(review: &str) -> String {
     format!("apply of the review {review}")
 }
 
-/// Ends the turn that was begun. Of what may run only that is named which its name tells.
-pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
+/// Ends the open turn. Files that may run are judged by their names alone.
+pub fn end(project: &Project, state: &StateFolder) -> Result<TurnEnded, Error> {
     end_with(project, state, &AutoRun::by_name())
 }
 
-fn end_with(project: &Project, state: &Folder, auto_run: &AutoRun) -> Result<TurnEnded, Error> {
-    let mut work = Work::open(project, state)?;
+fn end_with(
+    project: &Project,
+    state: &StateFolder,
+    auto_run: &AutoRun,
+) -> Result<TurnEnded, Error> {
+    let mut work = UndoWork::open(project, state)?;
     let Some(turn) = work.log.open().map(|turn| turn.turn) else {
         return Err(Error::NoTurn);
     };
@@ -166,17 +173,17 @@ fn end_with(project: &Project, state: &Folder, auto_run: &AutoRun) -> Result<Tur
     })
 }
 
-/// What a build leaves lies deep, and what a person looks for does not.
+/// Output of builds is deep, and the files that a user looks for are not.
 fn nearest_first(changes: &mut [PathChange]) {
     changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
 }
 
-fn may_run_in(changes: &[PathChange], auto_run: &AutoRun) -> Named<MayRun> {
-    auto_run.named(changes.iter().map(Changed::from))
+fn may_run_in(changes: &[PathChange], auto_run: &AutoRun) -> NamedList<MayRun> {
+    auto_run.named(changes.iter().map(ChangedPath::from))
 }
 
-/// Returns what knows why what a turn changed may run, by the names that are known and by what
-/// leads programs there now.
+/// Returns the rules for a turn's files that may run: by built-in names and by what leads programs
+/// there now.
 fn auto_run_in(
     project: &Project,
     place: &BytesPath,
@@ -184,16 +191,16 @@ fn auto_run_in(
 ) -> Result<AutoRun, Error> {
     AutoRun::in_project(
         project,
-        Known {
+        AutoRunSources {
             patterns,
             place: place.as_bytes(),
-            ..Known::default()
+            ..AutoRunSources::default()
         },
     )
 }
 
 /// Lists the turns that changed something.
-pub fn list(state: &Folder) -> Result<Turns, Error> {
+pub fn list(state: &StateFolder) -> Result<TurnList, Error> {
     let store = Store::open(state)?;
     let log = TurnLog::load(state)?;
     let turns = log
@@ -203,7 +210,7 @@ pub fn list(state: &Folder) -> Result<Turns, Error> {
         .filter(|turn| turn.end.is_none() || turn.has_changed())
         .map(Turn::told)
         .collect();
-    Ok(Turns {
+    Ok(TurnList {
         turns,
         n_bytes: store.n_bytes(),
         most_bytes: store.most_bytes(),
@@ -211,18 +218,18 @@ pub fn list(state: &Folder) -> Result<Turns, Error> {
     })
 }
 
-/// Shows what the last turns changed that are over and not taken back, the newest first.
-pub fn difference(state: &Folder, n: u32) -> Result<Vec<TurnDifference>, Error> {
+/// Returns the diffs of the last ended turns that are not undone, the newest first.
+pub fn difference(state: &StateFolder, n: u32) -> Result<Vec<TurnDifference>, Error> {
     let store = Store::open(state)?;
     let log = TurnLog::load(state)?;
-    let mut room = MOST_DIFFERENCE;
+    let mut room = MOST_DIFF;
     let mut differences = Vec::new();
     for turn in log.back().take(n as usize) {
         let Some(end) = turn.end else { continue };
         let changes = compare(&store, &turn.before, &end.after)?;
         let difference = unified(&store, &changes, room)?;
         room = room.saturating_sub(difference.text.len());
-        let changes = told(&changes).into_iter().collect();
+        let changes = path_changes(&changes).into_iter().collect();
         differences.push(TurnDifference {
             turn: turn.told(),
             changes,
@@ -233,30 +240,48 @@ pub fn difference(state: &Folder, n: u32) -> Result<Vec<TurnDifference>, Error> 
     Ok(differences)
 }
 
-/// Takes back the last `n` turns that changed something.
-pub fn back(project: &Project, state: &Folder, n: u32, how: How) -> Result<Undone, Error> {
-    Work::open(project, state)?.go(Way::Back, n, how)
+/// Undoes the last `n` turns that changed something.
+pub fn back(
+    project: &Project,
+    state: &StateFolder,
+    n: u32,
+    how: UndoOptions,
+) -> Result<UndoOutcome, Error> {
+    UndoWork::open(project, state)?.go(Direction::Back, n, how)
 }
 
-/// Brings back the `n` turns that were taken back last.
-pub fn forward(project: &Project, state: &Folder, n: u32, how: How) -> Result<Undone, Error> {
-    Work::open(project, state)?.go(Way::Forward, n, how)
+/// Redoes the `n` turns that were undone last.
+pub fn forward(
+    project: &Project,
+    state: &StateFolder,
+    n: u32,
+    how: UndoOptions,
+) -> Result<UndoOutcome, Error> {
+    UndoWork::open(project, state)?.go(Direction::Forward, n, how)
 }
 
-/// Tries again what was left, of all turns of which something was.
-pub fn retry(project: &Project, state: &Folder, how: How) -> Result<Undone, Error> {
-    Work::open(project, state)?.retry(how)
+/// Retries the left paths of all turns.
+pub fn retry(
+    project: &Project,
+    state: &StateFolder,
+    how: UndoOptions,
+) -> Result<UndoOutcome, Error> {
+    UndoWork::open(project, state)?.retry(how)
 }
 
-/// Gives up what was interrupted, if anything was.
-pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
+/// Gives up an interrupted application, if there is one.
+pub fn abandon(project: &Project, state: &StateFolder) -> Result<bool, Error> {
     apply::abandon(project, state, |purpose, paths| {
         TurnLog::load(state)?.give_up(purpose, paths)
     })
 }
 
-/// Does what the session says of its turns.
-pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<TurnAnswer, Error> {
+/// Executes a session's order about its turns.
+pub fn turn(
+    project: &Project,
+    state: &StateFolder,
+    order: &TurnOrder,
+) -> Result<TurnAnswer, Error> {
     match order {
         TurnOrder::Begin {
             session,
@@ -266,8 +291,8 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
             auto_run,
         } => {
             let (mut began, cut_off) =
-                Work::open(project, state)?.begin(session, *n_turn, words)?;
-            // Most turns were ended, and to look through the project takes a moment.
+                UndoWork::open(project, state)?.begin(session, *n_turn, words)?;
+            // Most turns were ended, and searching the project takes a moment.
             if !cut_off.is_empty() {
                 began.may_run = may_run_in(&cut_off, &auto_run_in(project, place, auto_run)?);
             }
@@ -280,10 +305,14 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
     }
 }
 
-/// Does what a person asks for. For an order that [writes](UndoOrder::writes) the project's folder
-/// must be one that can be written to.
-pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<UndoAnswer, Error> {
-    let undone = |undone: Result<Undone, Error>| match undone {
+/// Executes a user's order. For one that [writes](UndoOrder::writes) the project's folder must be
+/// writable.
+pub fn order(
+    project: &Project,
+    state: &StateFolder,
+    order: &UndoOrder,
+) -> Result<UndoAnswer, Error> {
+    let undone = |undone: Result<UndoOutcome, Error>| match undone {
         Err(Error::Unfinished) => Ok(UndoAnswer::Unfinished),
         undone => undone.map(UndoAnswer::Undone),
     };
@@ -300,7 +329,7 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
             project,
             state,
             *n,
-            How {
+            UndoOptions {
                 merge: *merge,
                 is_beside: *is_beside,
             },
@@ -313,7 +342,7 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
             project,
             state,
             *n,
-            How {
+            UndoOptions {
                 merge: *merge,
                 is_beside: *is_beside,
             },
@@ -321,7 +350,7 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
         UndoOrder::Retry { merge, is_beside } => undone(retry(
             project,
             state,
-            How {
+            UndoOptions {
                 merge: *merge,
                 is_beside: *is_beside,
             },
@@ -339,65 +368,68 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
     })
 }
 
-/// What is kept of a review: how the project is, and how the copy is that its session works on, if
-/// that is looked at.
-pub(super) struct Both {
+/// The snapshots of a review: of the project, and of the session's copy, if that is captured.
+pub(super) struct SnapshotPair {
     pub(super) store: Store,
     pub(super) now: Snapshot,
     pub(super) copy: Option<Snapshot>,
 }
 
-/// Keeps how the project is now and, with the cache of that name, how its copy is. Where there is
-/// no room for all of it old turns are forgotten: what a review lacks can never be had again.
+/// Captures the project and, with the cache of that name, its copy. If there is no room, old turns
+/// are removed: what a review lacks could never be restored.
 pub(super) fn keep_both(
     project: &Project,
-    state: &Folder,
+    state: &StateFolder,
     store: Store,
     copy: Option<(&Project, &str)>,
-) -> Result<Both, Error> {
-    let mut work = Work::with(project, state, store)?;
+) -> Result<SnapshotPair, Error> {
+    let mut work = UndoWork::with(project, state, store)?;
     let now = work.take(project, CACHE, None)?;
     let copy = copy
         .map(|(copy, cache)| work.take(copy, cache, Some(now.id)))
         .transpose()?;
-    Ok(Both {
+    Ok(SnapshotPair {
         store: work.store,
         now,
         copy,
     })
 }
 
-/// Finishes what was interrupted, whatever it was, with the turns that were to follow. `copy`: what
-/// the session of that review worked on.
-pub fn resume(project: &Project, state: &Folder, copy: Option<&Project>) -> Result<Resumed, Error> {
-    Work::open(project, state)?.resume(copy)
+/// Finishes any interrupted application, with the turns that were to follow. `copy`: the session's
+/// copy of that review.
+pub fn resume(
+    project: &Project,
+    state: &StateFolder,
+    copy: Option<&Project>,
+) -> Result<Resumed, Error> {
+    UndoWork::open(project, state)?.resume(copy)
 }
 
-/// What is done where a path is not plainly to be brought back.
+/// Options for paths that cannot simply be restored.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
-    /// Lines of both sides are put together.
+pub struct UndoOptions {
+    /// Merges lines of both sides.
     pub merge: bool,
-    /// A sandbox of the project runs: what is hidden from it must not pass through the project's
-    /// folders under another name.
+    /// A sandbox of the project runs: what is masked in it must not appear in the project's folders
+    /// under another name.
     pub is_beside: bool,
 }
 
-/// All that work on turns needs, as long as nobody else does any.
-struct Work<'a> {
+/// The log and the store of turns, locked.
+struct UndoWork<'a> {
     project: &'a Project,
-    state: &'a Folder,
+    state: &'a StateFolder,
     store: Store,
     log: TurnLog<'a>,
     most_turns: usize,
 }
 
-impl<'a> Work<'a> {
-    fn open(project: &'a Project, state: &'a Folder) -> Result<Self, Error> {
+impl<'a> UndoWork<'a> {
+    fn open(project: &'a Project, state: &'a StateFolder) -> Result<Self, Error> {
         Self::with(project, state, Store::open(state)?)
     }
 
-    fn with(project: &'a Project, state: &'a Folder, store: Store) -> Result<Self, Error> {
+    fn with(project: &'a Project, state: &'a StateFolder, store: Store) -> Result<Self, Error> {
         Ok(Self {
             project,
             state,
@@ -407,7 +439,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Begins a turn, and returns what the one before changed if nobody ended that.
+    /// Begins a turn, and returns the changes of the one before if it was not ended.
     fn begin(
         &mut self,
         session: &str,
@@ -426,7 +458,7 @@ impl<'a> Work<'a> {
         }
         let turn = self.add(session, n_turn, words, snapshot.id)?;
         let is_unfinished = apply::is_unfinished(self.state)?;
-        let may_run = Named::default();
+        let may_run = NamedList::default();
         let began = TurnBegan {
             turn,
             n_files: snapshot.n_files,
@@ -450,20 +482,20 @@ impl<'a> Work<'a> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs();
-        self.log.add(Record::Begin {
+        self.log.add(TurnRecord::Begin {
             turn,
             session: session.to_owned(),
             n_turn,
-            words: shortened(words),
+            words: first_words(words),
             at,
             before,
         })?;
         Ok(turn)
     }
 
-    /// Has the rest of a review that is about to come in be of a turn, too: of the one that brought
-    /// in the beginning, if nothing has changed since, else of one of its own. Returns whether that
-    /// turn was cut off.
+    /// Assigns the rest of a review that is about to be applied to a turn: to the one that applied
+    /// the beginning, if nothing has changed since, else to one of its own. Returns whether that
+    /// turn was interrupted.
     fn go_on_with(&mut self, review: &str) -> Result<bool, Error> {
         if self.log.open().is_some_and(|turn| turn.applies(review)) {
             return Ok(true);
@@ -473,17 +505,16 @@ impl<'a> Work<'a> {
             self.close(&snapshot, true)?;
         }
         if !self.log.reopen(review, snapshot.id)? {
-            self.add(review, 0, &words_of_review(review), snapshot.id)?;
+            self.add(review, 0, &review_description(review), snapshot.id)?;
         }
         Ok(false)
     }
 
-    /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten.
-    /// The project may be one that nobody can write to now, so what lies in it is cleared up by
-    /// whoever takes something back next.
+    /// Ends an interrupted undo before anything of its turn is removed. The project may not be
+    /// writable now, so its temporary files are removed by the next undo.
     fn begin_over(&mut self) -> Result<bool, Error> {
         let journal = match Journal::load(self.state) {
-            // Whoever gives it up is told so.
+            // Giving it up reports that.
             Err(Error::Unreadable { .. }) => None,
             other => other?,
         };
@@ -499,7 +530,7 @@ impl<'a> Work<'a> {
         Ok(true)
     }
 
-    /// Ends the open turn with what is there now.
+    /// Ends the open turn with the present state.
     fn close(
         &mut self,
         snapshot: &Snapshot,
@@ -517,14 +548,14 @@ impl<'a> Work<'a> {
             return Err(Error::NoTurn);
         };
         let changes = match compare(&self.store, &before, &after) {
-            // What it began with is lost, and with it all that could be taken back.
+            // Its first snapshot is lost, and with it all that could be undone.
             Err(Error::Broken { .. }) => {
                 self.log.retain(|each| each.turn != turn)?;
                 return Ok(Vec::new());
             }
-            changes => told(&changes?),
+            changes => path_changes(&changes?),
         };
-        self.log.add(Record::End {
+        self.log.add(TurnRecord::End {
             turn,
             after,
             n_changed: changes.len() as u64,
@@ -538,8 +569,7 @@ impl<'a> Work<'a> {
         Ok(changes)
     }
 
-    /// Takes a snapshot; if there is no room for all of it, once more without the older half of the
-    /// turns.
+    /// Takes a snapshot; if there is no room, once more without the older half of the turns.
     fn look(&mut self) -> Result<Snapshot, Error> {
         let snapshot = snapshot::take(self.project, self.state, &mut self.store, CACHE)?;
         if !snapshot.is_cut_short || self.log.turns.len() < 2 {
@@ -549,8 +579,8 @@ impl<'a> Work<'a> {
         snapshot::take(self.project, self.state, &mut self.store, CACHE)
     }
 
-    /// Takes a snapshot; as long as there is no room for all of it, once more without the older
-    /// half of the turns, but for the newest one. `needed`: another that was taken before.
+    /// Takes a snapshot; as long as there is no room, again without the older half of the turns,
+    /// except the newest one. `needed`: another snapshot to keep.
     fn take(
         &mut self,
         of: &Project,
@@ -569,14 +599,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Forgets all but the newest turns, and removes what is needed by nobody then; `needed` are
-    /// snapshots that nothing else names yet.
+    /// Removes all but the newest turns, and unneeded contents; `needed` are snapshots without
+    /// other references.
     fn forget(
         &mut self,
         n: usize,
         needed: impl IntoIterator<Item = ObjectId>,
     ) -> Result<(), Error> {
-        // What was interrupted may still need contents that nobody else does.
+        // An interrupted application may need contents that nothing else references.
         if apply::is_unfinished(self.state)? {
             return Ok(());
         }
@@ -600,8 +630,8 @@ impl<'a> Work<'a> {
 }
 
 #[cfg(test)]
-mod left;
+mod interrupted_tests;
 #[cfg(test)]
-mod over;
+mod retry_tests;
 #[cfg(test)]
 mod tests;

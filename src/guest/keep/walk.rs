@@ -1,10 +1,9 @@
-//! Walks a project as it is: hidden and ignored files, links and empty folders included, on several
-//! threads.
+//! Walks a project on several threads: hidden and ignored files, links and empty folders included.
 //!
-//! It does not go into folders called `.git` and not into what is mounted in the project from
-//! elsewhere, and follows no link: each folder is opened anew from the project's own, beneath it,
-//! and what is in it is looked at through the open folder. The walker of the tools would not do: it
-//! passes over what cannot be shown, where here everything must be accounted for.
+//! It does not enter folders called `.git` and mounts in the project, and follows no link: each
+//! folder is opened from the project's own, beneath it, and its entries are examined through the
+//! open folder. The walker of the tools does not fit: it skips names that cannot be displayed,
+//! while here every entry must be accounted for.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -36,90 +35,88 @@ use crate::root::file_type;
 use crate::root::join;
 use crate::tools::save::errno_of;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
 /// Most entries of a project.
 pub const MOST_ENTRIES: usize = 1_000_000;
 
-/// Longest path that is gone into: the kernel takes no longer ones, and nobody could name what lies
-/// there.
+/// Longest path that is entered: the kernel accepts no longer ones.
 const MOST_PATH: usize = 4_000;
 
-/// Files of one folder that one thread takes at a time.
+/// Files of one folder that a thread takes at a time.
 const CHUNK: usize = 128;
 
-/// What is made of each entry that is no folder; called on several threads at once, each with a
-/// state of its own.
+/// Handles each entry that is no folder; called on several threads at once, each with a state of
+/// its own.
 pub(super) trait Visitor: Sync {
     type State: Default + Send;
 
-    /// Returns what stands there; `None` where it is gone by now.
+    /// Handles an entry; `None` if it is gone.
     fn visit(
         &self,
         state: &mut Self::State,
-        place: &Place<'_>,
+        place: &EntryLocation<'_>,
         stat: &FileStat,
-    ) -> Result<Option<Visited>, Error>;
+    ) -> Result<Option<VisitedEntry>, Error>;
 
-    /// Says whether a folder is gone into.
-    fn enter(&self, _path: &[u8]) -> Result<Enter, Error> {
-        Ok(Enter::Walk)
+    /// Decides whether a folder is entered.
+    fn enter(&self, _path: &[u8]) -> Result<FolderAction, Error> {
+        Ok(FolderAction::Walk)
     }
 }
 
 /// What is done with a folder.
-pub(super) enum Enter {
+pub(super) enum FolderAction {
     Walk,
-    /// It is known what it is with all that is in it.
+    /// It is known with all of its contents.
     Known(Node),
-    /// It counts as not there.
+    /// It counts as missing.
     Pass,
 }
 
-/// Where an entry lies.
-pub(super) struct Place<'a> {
+/// The location of an entry.
+pub(super) struct EntryLocation<'a> {
     pub(super) folder: BorrowedFd<'a>,
     pub(super) path: &'a [u8],
     pub(super) name: &'a [u8],
 }
 
-/// What an entry is and, where its content need not be read next time, what it looks like now.
-pub(super) struct Visited {
+/// The state of an entry and, where its content need not be read next time, its metadata.
+pub(super) struct VisitedEntry {
     pub(super) node: Node,
     pub(super) known: Option<Stamp>,
 }
 
-/// Entries by their names.
-type Entries = Vec<(Vec<u8>, Visited)>;
+/// Entries by name.
+type Entries = Vec<(Vec<u8>, VisitedEntry)>;
 
-/// A folder with what is in it. Folders in it have no tree yet; they are found by their paths.
+/// A folder with its entries. Its subfolders have no tree yet; they are found by their paths.
 #[derive(Default)]
-pub(super) struct Walked {
-    /// `None` where it was gone when it was to be read.
+pub(super) struct WalkedFolder {
+    /// `None` if it was gone when it was to be read.
     pub(super) node: Option<Node>,
     pub(super) entries: Entries,
     pub(super) folders: Vec<Vec<u8>>,
 }
 
-/// Returns all folders of the project by their paths; its own is the empty one. `most`: how many
-/// entries it may have.
+/// Returns all folders of the project by path; its own is the empty one. `most`: limit of entries.
 pub(super) fn walk<V: Visitor>(
     project: &Project,
     visitor: &V,
     most: usize,
-) -> Result<HashMap<Vec<u8>, Walked>, Error> {
+) -> Result<HashMap<Vec<u8>, WalkedFolder>, Error> {
     let top = project.list(b"").and_then(fstat);
     let top = top.map_err(|source| Error::Project {
         doing: "open",
         path: BytesPath::from_bytes("."),
         source,
     })?;
-    // A place of the same file system that is mounted in the project has its device.
+    // A bind mount of the same file system in the project has its device.
     let mounted = project
         .place()
         .map(|place| foreign_below(as_path(&place)))
         .unwrap_or_default();
-    let run = Run {
+    let run = WalkRun {
         project,
         visitor,
         device: top.st_dev,
@@ -128,12 +125,12 @@ pub(super) fn walk<V: Visitor>(
         n_entries: AtomicUsize::new(0),
         most,
     };
-    run.queue.push(vec![Work::Folder { path: Vec::new() }]);
-    let found: Vec<Found<V>> = run.queue.work(|found, work| run.step(found, work));
+    run.queue.push(vec![WalkTask::Folder { path: Vec::new() }]);
+    let found: Vec<ThreadResult<V>> = run.queue.work(|found, work| run.step(found, work));
     if let Some(error) = run.queue.into_end() {
         return Err(error);
     }
-    let mut folders: HashMap<Vec<u8>, Walked> = HashMap::new();
+    let mut folders: HashMap<Vec<u8>, WalkedFolder> = HashMap::new();
     for part in found {
         for (path, walked) in part.folders {
             let folder = folders.entry(path).or_default();
@@ -151,14 +148,14 @@ pub(super) fn walk<V: Visitor>(
     Ok(folders)
 }
 
-/// What one thread brings home.
-struct Found<V: Visitor> {
+/// The result of one thread.
+struct ThreadResult<V: Visitor> {
     state: V::State,
-    folders: Vec<(Vec<u8>, Walked)>,
+    folders: Vec<(Vec<u8>, WalkedFolder)>,
     entries: Vec<(Arc<[u8]>, Entries)>,
 }
 
-impl<V: Visitor> Default for Found<V> {
+impl<V: Visitor> Default for ThreadResult<V> {
     fn default() -> Self {
         Self {
             state: V::State::default(),
@@ -168,17 +165,17 @@ impl<V: Visitor> Default for Found<V> {
     }
 }
 
-struct Run<'a, V> {
+struct WalkRun<'a, V> {
     project: &'a Project,
     visitor: &'a V,
     device: u64,
     mounted: BTreeSet<BytesPath>,
-    queue: Queue<Work, Error>,
+    queue: Queue<WalkTask, Error>,
     n_entries: AtomicUsize,
     most: usize,
 }
 
-enum Work {
+enum WalkTask {
     Folder {
         path: Vec<u8>,
     },
@@ -189,11 +186,11 @@ enum Work {
     },
 }
 
-impl<V: Visitor> Run<'_, V> {
-    fn step(&self, found: &mut Found<V>, work: Work) {
+impl<V: Visitor> WalkRun<'_, V> {
+    fn step(&self, found: &mut ThreadResult<V>, work: WalkTask) {
         let done = match work {
-            Work::Folder { path } => self.folder(found, path),
-            Work::Files {
+            WalkTask::Folder { path } => self.folder(found, path),
+            WalkTask::Files {
                 folder,
                 path,
                 names,
@@ -204,17 +201,17 @@ impl<V: Visitor> Run<'_, V> {
         }
     }
 
-    fn folder(&self, found: &mut Found<V>, path: Vec<u8>) -> Result<(), Error> {
-        let mut walked = Walked::default();
+    fn folder(&self, found: &mut ThreadResult<V>, path: Vec<u8>) -> Result<(), Error> {
+        let mut walked = WalkedFolder::default();
         match self.open(&path) {
-            Ok(Opened::Folder(folder, stat)) => {
+            Ok(OpenedEntry::Folder(folder, stat)) => {
                 walked.node = Some(Node::folder(&stat, ObjectId::of(b"")));
                 let mut files = self.list(&path, &folder, &mut walked)?.into_iter();
                 let (folder, shared) = (Arc::new(folder), Arc::<[u8]>::from(path.as_slice()));
-                let mut work: Vec<Work> = walked
+                let mut work: Vec<WalkTask> = walked
                     .folders
                     .iter()
-                    .map(|name| Work::Folder {
+                    .map(|name| WalkTask::Folder {
                         path: join(&path, name),
                     })
                     .collect();
@@ -223,7 +220,7 @@ impl<V: Visitor> Run<'_, V> {
                     if names.is_empty() {
                         break;
                     }
-                    work.push(Work::Files {
+                    work.push(WalkTask::Files {
                         folder: Arc::clone(&folder),
                         path: Arc::clone(&shared),
                         names,
@@ -231,32 +228,34 @@ impl<V: Visitor> Run<'_, V> {
                 }
                 self.queue.push(work);
             }
-            Ok(Opened::Elsewhere) => walked.node = Some(Node::ignored(Unkept::OtherFileSystem)),
-            // It was removed, or became something else, since its name was read.
+            Ok(OpenedEntry::Elsewhere) => {
+                walked.node = Some(Node::ignored(UncapturedReason::OtherFileSystem))
+            }
+            // It was removed or replaced since its name was read.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ESTALE) => {}
-            Err(_) => walked.node = Some(Node::ignored(Unkept::Unreadable)),
+            Err(_) => walked.node = Some(Node::ignored(UncapturedReason::Unreadable)),
         }
         found.folders.push((path, walked));
         Ok(())
     }
 
-    fn open(&self, path: &[u8]) -> Result<Opened, Errno> {
+    fn open(&self, path: &[u8]) -> Result<OpenedEntry, Errno> {
         let fd = self.project.list(path)?;
         let stat = fstat(&fd)?;
         if stat.st_dev != self.device
             || !self.mounted.is_empty() && self.mounted.contains(&BytesPath::from_bytes(path))
         {
-            return Ok(Opened::Elsewhere);
+            return Ok(OpenedEntry::Elsewhere);
         }
-        Ok(Opened::Folder(fd, stat))
+        Ok(OpenedEntry::Folder(fd, stat))
     }
 
-    /// Enters the folders and what is never gone into, and returns the other names.
+    /// Adds folders and what is never entered, and returns the other names.
     fn list(
         &self,
         path: &[u8],
         folder: &OwnedFd,
-        walked: &mut Walked,
+        walked: &mut WalkedFolder,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let failed = |source| Error::Project {
             doing: "list",
@@ -296,34 +295,36 @@ impl<V: Visitor> Run<'_, V> {
         Ok(others)
     }
 
-    /// Enters a name, or gives it back if it must be looked at.
+    /// Adds a name, or returns it if it must be examined.
     fn enter(
         &self,
-        walked: &mut Walked,
+        walked: &mut WalkedFolder,
         path: &[u8],
         name: Vec<u8>,
         is_folder: bool,
     ) -> Result<Option<Vec<u8>>, Error> {
         let node = match is_folder {
-            true if name == b".git" => Node::ignored(Unkept::GitFolder),
-            _ if path.len() + name.len() >= MOST_PATH => Node::ignored(Unkept::TooDeep),
+            true if name == b".git" => Node::ignored(UncapturedReason::GitFolder),
+            _ if path.len() + name.len() >= MOST_PATH => Node::ignored(UncapturedReason::TooDeep),
             true => match self.visitor.enter(&join(path, &name))? {
-                Enter::Walk => {
+                FolderAction::Walk => {
                     walked.folders.push(name);
                     return Ok(None);
                 }
-                Enter::Known(node) => node,
-                Enter::Pass => return Ok(None),
+                FolderAction::Known(node) => node,
+                FolderAction::Pass => return Ok(None),
             },
             false => return Ok(Some(name)),
         };
-        walked.entries.push((name, Visited { node, known: None }));
+        walked
+            .entries
+            .push((name, VisitedEntry { node, known: None }));
         Ok(None)
     }
 
     fn files(
         &self,
-        found: &mut Found<V>,
+        found: &mut ThreadResult<V>,
         folder: BorrowedFd<'_>,
         path: &Arc<[u8]>,
         names: Vec<Vec<u8>>,
@@ -335,12 +336,12 @@ impl<V: Visitor> Run<'_, V> {
             }
             let stat = match fstatat(folder, name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
-                // In a folder that may be listed and not be passed through.
+                // In a folder that may be listed and not searched.
                 Err(Errno::EACCES) => {
                     entries.push((
                         name,
-                        Visited {
-                            node: Node::ignored(Unkept::Unreadable),
+                        VisitedEntry {
+                            node: Node::ignored(UncapturedReason::Unreadable),
                             known: None,
                         },
                     ));
@@ -355,14 +356,14 @@ impl<V: Visitor> Run<'_, V> {
             {
                 entries.push((
                     name,
-                    Visited {
-                        node: Node::ignored(Unkept::OtherFileSystem),
+                    VisitedEntry {
+                        node: Node::ignored(UncapturedReason::OtherFileSystem),
                         known: None,
                     },
                 ));
                 continue;
             }
-            let place = Place {
+            let place = EntryLocation {
                 folder,
                 path,
                 name: &name,
@@ -376,7 +377,7 @@ impl<V: Visitor> Run<'_, V> {
     }
 }
 
-enum Opened {
+enum OpenedEntry {
     Folder(OwnedFd, FileStat),
     Elsewhere,
 }
@@ -386,7 +387,7 @@ mod tests {
     use super::*;
     use crate::keep::testing::Scene;
 
-    /// Takes each entry for what it is not.
+    /// Records every entry as uncaptured.
     struct Blind;
 
     impl Visitor for Blind {
@@ -395,11 +396,11 @@ mod tests {
         fn visit(
             &self,
             (): &mut (),
-            _: &Place<'_>,
+            _: &EntryLocation<'_>,
             _: &FileStat,
-        ) -> Result<Option<Visited>, Error> {
-            Ok(Some(Visited {
-                node: Node::ignored(Unkept::Special),
+        ) -> Result<Option<VisitedEntry>, Error> {
+            Ok(Some(VisitedEntry {
+                node: Node::ignored(UncapturedReason::Special),
                 known: None,
             }))
         }

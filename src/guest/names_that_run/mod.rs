@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use podbay_wire::BytesPath;
-use podbay_wire::keep::When;
+use podbay_wire::keep::RunTrigger;
 
 /// A group of the table: names that one program obeys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub program: &'static str,
-    pub when: When,
+    pub when: RunTrigger,
     /// Files that stand in such a file run with it.
     pub names_others: bool,
     /// A new folder of such a name comes as a whole, or not at all.
@@ -221,8 +221,8 @@ fn group(line: &'static str) -> Group {
     let mut parts = line.split(" | ");
     let program = parts.next().unwrap_or_default();
     let when = match parts.next() {
-        Some("by itself") => When::ByItself,
-        Some("when you run it") => When::WhenYouRunIt,
+        Some("by itself") => RunTrigger::ByItself,
+        Some("when you run it") => RunTrigger::WhenYouRunIt,
         other => panic!("{line}: `by itself` or `when you run it`, and not {other:?}"),
     };
     let mut group = Group {

@@ -3,14 +3,14 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[track_caller]
-fn check(path: &str, expected: Option<(&str, When)>) {
+fn check(path: &str, expected: Option<(&str, RunTrigger)>) {
     let found = names_that_run(&path.into()).map(|group| (group.program, group.when));
     assert_eq!(found, expected, "{path}");
 }
 
 /// The program is told by a part of what the table calls it.
 #[track_caller]
-fn runs(when: When, program: &str, paths: &str) {
+fn runs(when: RunTrigger, program: &str, paths: &str) {
     for path in paths.split_whitespace() {
         let group = names_that_run(&path.into()).unwrap_or_else(|| panic!("{path} is not known"));
         assert!(
@@ -47,7 +47,7 @@ fn each_name_of_the_table_stands_there_once_in_a_group_with_a_program() {
 
 #[test]
 fn what_runs_by_itself_is_known_wherever_it_lies() {
-    let by_itself = |program, paths| runs(When::ByItself, program, paths);
+    let by_itself = |program, paths| runs(RunTrigger::ByItself, program, paths);
     by_itself("direnv", ".envrc deep/er/.ENVRC .envrc.local");
     by_itself("shell", ".flaskenv .direnv/python/x .env");
     by_itself(
@@ -88,7 +88,7 @@ fn what_runs_by_itself_is_known_wherever_it_lies() {
 
 #[test]
 fn what_runs_when_somebody_runs_it_is_known_and_is_no_more_than_that() {
-    let when_run = |program, paths| runs(When::WhenYouRunIt, program, paths);
+    let when_run = |program, paths| runs(RunTrigger::WhenYouRunIt, program, paths);
     when_run(
         "CI",
         ".github/workflows/ci.yml .gitlab-ci.yml Jenkinsfile .forgejo/workflows/ci.yml dangerfile.ts .circleci/config.yml",
@@ -241,9 +241,9 @@ fn a_folder_that_comes_as_a_whole_is_known_by_its_name_or_by_what_is_in_it() {
         assert_eq!(names_of_wholes(&path.into(), true), None, "{path}");
     }
     // A link of that name leads somewhere.
-    check(".venv", Some(("python at its start", When::ByItself)));
+    check(".venv", Some(("python at its start", RunTrigger::ByItself)));
     check(
         "x/pyvenv.cfg",
-        Some(("python at its start", When::ByItself)),
+        Some(("python at its start", RunTrigger::ByItself)),
     );
 }

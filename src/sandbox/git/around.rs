@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use super::top::Top;
 use crate::Project;
 use crate::project::git_folder;
-use podbay_guest::keep::git::Folder;
 use podbay_guest::keep::git::HOOKS;
+use podbay_guest::keep::git::UntrustedFolder;
 use podbay_guest::keep::git::linked;
-use podbay_guest::keep::git::obeyed;
-use podbay_guest::keep::git::obeyed_in_worktree;
+use podbay_guest::keep::git::obeyed_paths;
+use podbay_guest::keep::git::obeyed_paths_in_worktree;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::ObeyedPaths;
 
 /// Returns patterns, as `sandbox.auto_run` has them, for what the person's git obeys in the project
 /// because the settings of a repository around it say so: folders of hooks, and files of settings
@@ -73,16 +73,16 @@ pub(crate) fn why_no_git(project: &Project) -> Option<String> {
 
 /// Returns what git obeys in a working tree, from its folder, by the settings of its repository. A
 /// repository at the top of a project is the keeper's to read.
-fn obeyed_in(tree: &Path, is_project: bool) -> Option<Obeyed> {
+fn obeyed_in(tree: &Path, is_project: bool) -> Option<ObeyedPaths> {
     let git = tree.join(".git");
     let facts = fs::symlink_metadata(&git).ok()?;
     let place = tree.as_os_str().as_bytes();
     let place = place.strip_suffix(b"/").unwrap_or(place);
     if facts.is_dir() {
         return (!is_project)
-            .then(|| Folder::open(tree).ok())
+            .then(|| UntrustedFolder::open(tree).ok())
             .flatten()
-            .map(|folder| obeyed(&folder, iter::empty(), place));
+            .map(|folder| obeyed_paths(&folder, iter::empty(), place));
     }
     let real = if facts.is_symlink() {
         git
@@ -90,8 +90,16 @@ fn obeyed_in(tree: &Path, is_project: bool) -> Option<Obeyed> {
         tree.join(git_folder(tree).ok().flatten()?)
     };
     let (real, name) = repository(real);
-    let (folder, real) = (Folder::open(tree).ok()?, Folder::open(&real).ok()?);
-    Some(obeyed_in_worktree(&folder, &real, name.as_bytes(), place))
+    let (folder, real) = (
+        UntrustedFolder::open(tree).ok()?,
+        UntrustedFolder::open(&real).ok()?,
+    );
+    Some(obeyed_paths_in_worktree(
+        &folder,
+        &real,
+        name.as_bytes(),
+        place,
+    ))
 }
 
 /// Returns the folder that the settings of a repository are in, and the name of the linked

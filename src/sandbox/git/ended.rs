@@ -3,18 +3,18 @@ use std::path::PathBuf;
 use super::session::with_causes;
 use crate::Error;
 use podbay_event::Kind;
-use podbay_guest::keep::git::ON_ITS_WAY;
+use podbay_guest::keep::git::MOVING_OUT;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Aside;
-use podbay_wire::keep::AsideGit;
 use podbay_wire::keep::ImportedRepository;
 use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MayRun;
+use podbay_wire::keep::MovedOutGit;
+use podbay_wire::keep::MovedOutRepository;
 use podbay_wire::keep::MovedRef;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
+use podbay_wire::keep::PendingGit;
 use podbay_wire::keep::SettledGit;
-use podbay_wire::keep::WaitingGit;
-use podbay_wire::keep::short;
+use podbay_wire::keep::short_ref_name;
 
 /// How many of one kind are told one by one, and how much of a path there: the rest is counted.
 const MOST_TOLD: usize = 20;
@@ -46,7 +46,7 @@ impl Ended {
     }
 
     /// Leaves out of what waited before what is the person's now.
-    pub fn remove_taken(&self, waiting: &mut WaitingGit) {
+    pub fn remove_taken(&self, waiting: &mut PendingGit) {
         waiting.remove_taken(&self.settled.imported);
     }
 
@@ -57,19 +57,19 @@ impl Ended {
 
     /// What its commits hold that may run on the person's machine, because of which nothing was
     /// taken over.
-    pub fn held(&self) -> &Named<MayRun> {
+    pub fn held(&self) -> &NamedList<MayRun> {
         &self.settled.held
     }
 
     /// What was committed, stashed or staged that may run on the person's machine later, also where
     /// no file shows it.
-    pub fn may_run(&self) -> &Named<MayRun> {
+    pub fn may_run(&self) -> &NamedList<MayRun> {
         &self.settled.may_run
     }
 
     /// Returns one with what may run, for tests.
     #[doc(hidden)]
-    pub fn holding(may_run: Named<MayRun>) -> Self {
+    pub fn holding(may_run: NamedList<MayRun>) -> Self {
         Self {
             settled: SettledGit {
                 may_run,
@@ -182,7 +182,11 @@ impl Ended {
     }
 
     /// `shown`: a path, as it is to be read.
-    fn aside_words(&self, aside: &Aside, shown: impl Fn(&BytesPath) -> String) -> String {
+    fn aside_words(
+        &self,
+        aside: &MovedOutRepository,
+        shown: impl Fn(&BytesPath) -> String,
+    ) -> String {
         let mut now = match (
             &aside.kept,
             aside.left.as_ref().map(&shown),
@@ -236,7 +240,7 @@ impl Ended {
 
     /// Says of so many that not each can be named where they are.
     fn rest_of_aside(&self) -> Option<String> {
-        let AsideGit {
+        let MovedOutGit {
             moved,
             n_left,
             n_waiting,
@@ -315,7 +319,7 @@ impl Ended {
                 self.settled.imported.n_more
             ));
         }
-        let AsideGit {
+        let MovedOutGit {
             moved,
             whole,
             is_late,
@@ -376,7 +380,7 @@ fn has_our_name(path: &BytesPath) -> bool {
     path.as_bytes()
         .rsplit(|byte| *byte == b'/')
         .next()
-        .is_some_and(|name| name.starts_with(ON_ITS_WAY.as_bytes()))
+        .is_some_and(|name| name.starts_with(MOVING_OUT.as_bytes()))
 }
 
 fn taken(one: &ImportedRepository, waited: bool) -> Kind {
@@ -389,7 +393,10 @@ fn taken(one: &ImportedRepository, waited: bool) -> Kind {
         branches: one.moved.iter().map(branch).collect(),
         n_more: u32::try_from(one.n_more.moved).unwrap_or(u32::MAX),
         stashes: one.stashes.clone(),
-        head: one.head.as_deref().map(|name| short(name).to_owned()),
+        head: one
+            .head
+            .as_deref()
+            .map(|name| short_ref_name(name).to_owned()),
         staged: one.index == IndexImport::Taken,
         waited,
     }
@@ -403,7 +410,7 @@ fn branch(moved: &MovedRef) -> String {
         .old
         .as_deref()
         .map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
-    format!("{} {from}{}", short(&name), commit(&moved.new))
+    format!("{} {from}{}", short_ref_name(&name), commit(&moved.new))
 }
 
 fn more(n: u64) -> Option<String> {
@@ -437,7 +444,7 @@ mod tests {
     use podbay_wire::keep::ImportedGit;
     use podbay_wire::keep::MoreImported;
     use podbay_wire::keep::NotImported;
-    use podbay_wire::keep::When;
+    use podbay_wire::keep::RunTrigger;
 
     #[test]
     fn what_is_the_persons_now_and_what_is_not_is_told_apart() {
@@ -464,9 +471,9 @@ mod tests {
             notes: vec!["x was deleted".to_owned()],
             ..ImportedRepository::default()
         };
-        let mut aside = Aside::at(&"new/.git".into());
+        let mut aside = MovedOutRepository::at(&"new/.git".into());
         aside.kept = Some("s-0".into());
-        let mut parts = Aside::at(&"lib".into());
+        let mut parts = MovedOutRepository::at(&"lib".into());
         (parts.kept, parts.parts) = (
             Some("s-1".into()),
             ["HEAD", "refs"].map(BytesPath::from).into_iter().collect(),
@@ -477,15 +484,15 @@ mod tests {
                     repositories: vec![module, top],
                     n_more: 0,
                 },
-                aside: AsideGit {
+                aside: MovedOutGit {
                     moved: [aside, parts].into_iter().collect(),
                     whole: true,
-                    ..AsideGit::default()
+                    ..MovedOutGit::default()
                 },
                 is_settled: false,
                 goes_on: false,
-                held: Named::default(),
-                may_run: Named::default(),
+                held: NamedList::default(),
+                may_run: NamedList::default(),
             },
             volume: "podbay-git-s".to_owned(),
             volume_of_below: "podbay-below-s".to_owned(),
@@ -555,14 +562,14 @@ mod tests {
     #[test]
     fn what_only_has_the_name_of_a_repository_on_its_way_is_not_called_one() {
         let said = |path: &str| {
-            let mut aside = Aside::at(&path.into());
+            let mut aside = MovedOutRepository::at(&path.into());
             aside.kept = Some("s-0".into());
             let moved = [aside].into_iter().collect();
             let settled = SettledGit {
-                aside: AsideGit {
+                aside: MovedOutGit {
                     moved,
                     whole: true,
-                    ..AsideGit::default()
+                    ..MovedOutGit::default()
                 },
                 ..SettledGit::default()
             };
@@ -596,18 +603,18 @@ mod tests {
     fn check_many(ended: &Ended) {
         let mut ended = ended.clone();
         let place = vec!["deep".repeat(50); 18].join("/");
-        let one = |n: usize| Aside {
+        let one = |n: usize| MovedOutRepository {
             kept: Some(format!("s-{n}").as_str().into()),
-            ..Aside::at(&format!("{place}/{n}/.git").as_str().into())
+            ..MovedOutRepository::at(&format!("{place}/{n}/.git").as_str().into())
         };
-        let mut first: Vec<Aside> = (0..200).map(one).collect();
+        let mut first: Vec<MovedOutRepository> = (0..200).map(one).collect();
         (first[0].kept, first[0].left) = (
             None,
             Some(format!("{place}/0/.podbay-left-s-0").as_str().into()),
         );
         (first[1].kept, first[1].problem) = (None, Some("not permitted".to_owned()));
-        let moved = Named { n: 5000, first };
-        ended.settled.aside = AsideGit {
+        let moved = NamedList { n: 5000, first };
+        ended.settled.aside = MovedOutGit {
             moved,
             n_left: 1,
             n_stuck: 1,
@@ -688,7 +695,7 @@ mod tests {
         let of = |n: usize| MayRun {
             path: format!("{n}/Makefile").as_str().into(),
             why: "a build runs it".to_owned(),
-            when: When::ByItself,
+            when: RunTrigger::ByItself,
         };
         let said = |n: usize| match Ended::holding((0..n).map(of).collect()).told_what_may_run() {
             Some(Kind::Warning { message }) => message,

@@ -37,7 +37,7 @@ pub(super) use self::reviewed::volume_of;
 pub(super) use self::reviewed::volume_of_below;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
-use podbay_wire::keep::Person;
+use podbay_wire::keep::UserGitSettings;
 
 /// What a session's git needs besides its project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Options {
     /// Where repositories go that a session made; a folder of the state.
     pub aside: PathBuf,
     /// What the person's own settings say.
-    pub person: Person,
+    pub person: UserGitSettings,
     /// Patterns of the person's for what may run on their machine.
     pub auto_run: Vec<String>,
     /// How large a file may be.

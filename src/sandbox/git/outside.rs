@@ -6,29 +6,32 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::Project;
-use podbay_guest::keep::git::Folder;
+use podbay_guest::keep::git::UntrustedFolder;
 use podbay_guest::keep::git::is_repository;
 use podbay_guest::keep::git::linked;
-use podbay_guest::keep::git::obeyed_below;
-use podbay_guest::keep::git::outside as leads_outside;
+use podbay_guest::keep::git::obeyed_paths_below;
+use podbay_guest::keep::git::outside_repository as leads_outside;
 use podbay_guest::root::join;
 use podbay_guest::root::split;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Obeyed;
-use podbay_wire::keep::Outside;
+use podbay_wire::keep::ObeyedPaths;
+use podbay_wire::keep::OutsideRepositories;
 
 /// How many such files are looked at: each names a folder that may be anywhere.
 const MOST: usize = 100;
 
 /// Reads what can be read of them. `gits` are the `.git` below the top, folders and files.
-pub(crate) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]>) -> Outside {
-    let mut read = Outside::default();
-    let Ok(folder) = Folder::open(project.path()) else {
+pub(crate) fn outside<'a>(
+    project: &Project,
+    gits: impl Iterator<Item = &'a [u8]>,
+) -> OutsideRepositories {
+    let mut read = OutsideRepositories::default();
+    let Ok(folder) = UntrustedFolder::open(project.path()) else {
         return read;
     };
     for git in gits.take(MOST) {
         if let Some((config, obeyed)) = one(project.path(), &folder, git) {
-            Outside {
+            OutsideRepositories {
                 read: Vec::new(),
                 obeyed,
             }
@@ -43,17 +46,17 @@ pub(crate) fn outside<'a>(project: &Project, gits: impl Iterator<Item = &'a [u8]
 
 /// Reads one, if the file leads outside. No link in the project is followed on the way to the file,
 /// and in the repository none at all.
-fn one(path: &Path, project: &Folder, git: &[u8]) -> Option<(BytesPath, Obeyed)> {
+fn one(path: &Path, project: &UntrustedFolder, git: &[u8]) -> Option<(BytesPath, ObeyedPaths)> {
     let place = path.as_os_str().as_bytes();
     let (to, config) = leads_outside(project, git, place)?;
     let (common, name) = linked(&to).unwrap_or_else(|| (to, BytesPath::default()));
     let tree = BytesPath::from_bytes(join(place, split(git).0));
-    let real = Folder::open(&tree.as_path().join(common.as_path())).ok()?;
+    let real = UntrustedFolder::open(&tree.as_path().join(common.as_path())).ok()?;
     if !is_repository(&real.names(b"").ok()?) {
         return None;
     }
     let at = split(config.as_bytes()).0;
-    let obeyed = obeyed_below(
+    let obeyed = obeyed_paths_below(
         project,
         git,
         (&real, BytesPath::from_bytes(at).as_path()),
@@ -107,7 +110,8 @@ mod tests {
 
         /// Returns which settings were read, and what is obeyed because of them.
         fn read(&self, git: &str) -> (Vec<String>, Vec<String>) {
-            let Outside { read, obeyed } = outside(&self.project, [git.as_bytes()].into_iter());
+            let OutsideRepositories { read, obeyed } =
+                outside(&self.project, [git.as_bytes()].into_iter());
             let above = format!(
                 "{}/",
                 self.project.path().parent().expect("a folder").display()

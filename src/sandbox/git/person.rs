@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 use nix::libc;
 
-use podbay_guest::keep::git::Filtering;
+use podbay_guest::keep::git::FilterSettings;
 use podbay_guest::keep::git::excludes_in;
 use podbay_guest::keep::git::filters_named;
 use podbay_guest::keep::git::identity_in;
 use podbay_guest::keep::git::line_ends_in;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Attributes;
+use podbay_wire::keep::AttributesFile;
 use podbay_wire::keep::Identity;
-use podbay_wire::keep::Person;
+use podbay_wire::keep::UserGitSettings;
 
 /// Longest file of settings that is read.
 const LONGEST: u64 = 1 << 20;
@@ -39,7 +39,11 @@ const NOBODY: (&str, &str) = ("Podbay", "podbay@localhost");
 /// settings (`~/.gitconfig` and `git/config` in the folder of settings) and by `gitconfig` in that
 /// of the machine. Files that these include are read for filters alone: when they count is not
 /// known.
-pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>) -> Person {
+pub fn person(
+    home: Option<&Path>,
+    config: Option<&Path>,
+    machine: Option<&Path>,
+) -> UserGitSettings {
     let files = [
         home.map(|home| home.join(".gitconfig")),
         config.map(|config| config.join("git/config")),
@@ -71,7 +75,7 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
     let usual = config
         .filter(|_| !is_said)
         .map(|config| config.join("git/attributes"));
-    let mut attributes: Vec<Attributes> = filters
+    let mut attributes: Vec<AttributesFile> = filters
         .attributes
         .iter()
         .filter_map(|said| attributes_said(home, said))
@@ -94,7 +98,7 @@ pub fn person(home: Option<&Path>, config: Option<&Path>, machine: Option<&Path>
         name: or_nobody(name, NOBODY.0),
         email: or_nobody(email, NOBODY.1),
     });
-    Person {
+    UserGitSettings {
         identity,
         filters: known,
         has_more,
@@ -118,11 +122,11 @@ struct Filters<'a> {
 impl Filters<'_> {
     /// Reads a file and what it includes, and returns where it says itself that attributes are.
     fn read(&mut self, path: &Path, text: &[u8], depth: usize) -> Option<Vec<u8>> {
-        let Filtering {
+        let FilterSettings {
             filters,
             attributes,
             includes,
-        } = Filtering::of(text);
+        } = FilterSettings::of(text);
         self.known.extend(filters);
         for said in includes {
             let Some(included) = included(self.home, path, said) else {
@@ -157,14 +161,14 @@ fn included(home: Option<&Path>, by: &Path, said: Vec<u8>) -> Option<PathBuf> {
 
 /// Returns what attributes say for all repositories whose place settings name. A relative one is in
 /// each of them.
-fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<Attributes> {
+fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<AttributesFile> {
     if said.is_empty() {
         return None;
     }
     let is_relative =
         !said.starts_with(b"/") && !said.starts_with(b"~") && !said.starts_with(b"%(");
     if is_relative {
-        return Some(Attributes {
+        return Some(AttributesFile {
             path: BytesPath::from_bytes(said),
             filters: Vec::new(),
             is_of_machine: false,
@@ -173,7 +177,7 @@ fn attributes_said(home: Option<&Path>, said: &[u8]) -> Option<Attributes> {
     Some(attributes_at(&at(home, said.to_vec())?, false))
 }
 
-fn attributes_at(path: &Path, is_of_machine: bool) -> Attributes {
+fn attributes_at(path: &Path, is_of_machine: bool) -> AttributesFile {
     let text = read(path).unwrap_or_default();
     let filters: BTreeSet<&[u8]> = filters_named(&text).collect();
     let filters = filters
@@ -181,7 +185,7 @@ fn attributes_at(path: &Path, is_of_machine: bool) -> Attributes {
         .take(MOST_FILTERS)
         .map(BytesPath::from_bytes)
         .collect();
-    Attributes {
+    AttributesFile {
         path: BytesPath::from(path),
         filters,
         is_of_machine,
@@ -393,7 +397,7 @@ mod tests {
             |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
         let named = || {
             let person = person(Some(place.path()), Some(place.path()), Some(place.path()));
-            let told = |one: &Attributes| {
+            let told = |one: &AttributesFile| {
                 let path = one
                     .path
                     .as_path()

@@ -24,11 +24,11 @@ use podbay_event::InstanceId;
 use podbay_event::SessionId;
 use podbay_wire::BytesPath;
 use podbay_wire::below as path_below;
-use podbay_wire::keep::Find;
+use podbay_wire::keep::FindOrder;
 use podbay_wire::keep::GitAnswer;
 use podbay_wire::keep::GitOrder;
 use podbay_wire::keep::GitRefusal;
-use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::ObeyedPaths;
 use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
 use podbay_wire::keep::git_of_review;
@@ -62,7 +62,7 @@ struct State {
     /// Whether it is on record how the project was.
     is_on_record: bool,
     /// What the person's git obeys in the project.
-    obeyed: Obeyed,
+    obeyed: ObeyedPaths,
     /// Something may have run: what is in the folder is nowhere else.
     is_sealed: bool,
     notes: Vec<String>,
@@ -113,7 +113,7 @@ impl SessionGit {
         engine: &Engine,
         spec: &Spec,
         labels: &Labels,
-        find: &Find,
+        find: &FindOrder,
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Running, Error> {
@@ -351,7 +351,7 @@ impl SessionGit {
 
     /// Returns what the person's git obeys in the project, as the real settings said before
     /// anything ran.
-    pub(crate) async fn obeyed(&self) -> Obeyed {
+    pub(crate) async fn obeyed(&self) -> ObeyedPaths {
         self.state.lock().await.obeyed.clone()
     }
 
@@ -457,7 +457,7 @@ impl SessionGit {
 /// What came of the preparation.
 struct Outcome {
     lent: Option<Lent>,
-    obeyed: Obeyed,
+    obeyed: ObeyedPaths,
     notes: Vec<String>,
     tracked: Vec<BytesPath>,
 }

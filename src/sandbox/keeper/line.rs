@@ -148,15 +148,15 @@ mod tests {
     use tokio::io::DuplexStream;
 
     use super::*;
-    use podbay_wire::keep::Find;
-    use podbay_wire::keep::Found;
+    use podbay_wire::keep::FindOrder;
+    use podbay_wire::keep::FindResult;
 
     const SOON: Duration = Duration::from_secs(20);
 
     fn find() -> Order {
-        Order::Find(Find {
+        Order::Find(FindOrder {
             budget_ms: 1,
-            ..Find::default()
+            ..FindOrder::default()
         })
     }
 
@@ -192,11 +192,11 @@ mod tests {
     async fn an_answer_is_that_of_the_order() {
         let done = |id| FromKeeper::Done {
             id,
-            kept: Kept::Found(Found::default()),
+            kept: Kept::Found(FindResult::default()),
         };
         assert_eq!(
             told(vec![hello(), done(1)]).await.expect("found"),
-            Kept::Found(Found::default())
+            Kept::Found(FindResult::default())
         );
         let failed = Kept::Failed {
             doing: "look".to_owned(),

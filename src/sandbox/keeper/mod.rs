@@ -32,8 +32,8 @@ use podbay_engine::Mount;
 use podbay_engine::Role;
 use podbay_event::InstanceId;
 use podbay_guest as guest;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::keep::GitAnswer;
 use podbay_wire::keep::GitOrder;
 use podbay_wire::keep::KeeperHello;
@@ -184,9 +184,9 @@ impl Keeper {
     /// Looks through the project for what a box must cover.
     pub(super) async fn find(
         &mut self,
-        find: Find,
+        find: FindOrder,
         cancel: &CancellationToken,
-    ) -> Result<Found, Error> {
+    ) -> Result<FindResult, Error> {
         let within = Duration::from_millis(find.budget_ms) + PATIENCE;
         match self.ask(Order::Find(find), within, cancel).await? {
             Kept::Found(found) => Ok(found),

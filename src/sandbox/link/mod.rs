@@ -44,8 +44,8 @@ use podbay_wire::Fault;
 use podbay_wire::Output;
 use podbay_wire::PROTOCOL;
 use podbay_wire::frame;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::message::DiskLimits;
 use podbay_wire::message::Facts;
 use podbay_wire::message::GuestHello;
@@ -97,10 +97,10 @@ impl Link {
         stream: S,
         build: &str,
         disk: DiskLimits,
-        find: Option<Find>,
+        find: Option<FindOrder>,
         deadline: Duration,
         cancel: &CancellationToken,
-    ) -> Result<(Link, Facts, Option<Found>), Error>
+    ) -> Result<(Link, Facts, Option<FindResult>), Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -314,7 +314,7 @@ async fn greet<R, W>(
     sink: &mut FramedWrite<W, tokio_util::codec::LengthDelimitedCodec>,
     build: &str,
     disk: DiskLimits,
-    find: Option<Find>,
+    find: Option<FindOrder>,
 ) -> Result<Facts, Error>
 where
     R: AsyncRead + Unpin,
@@ -386,7 +386,7 @@ where
 /// Returns what the guest found in the project, which it says next.
 async fn found<R: AsyncRead + Unpin>(
     frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>,
-) -> Result<Found, Error> {
+) -> Result<FindResult, Error> {
     let broken = |reason| Error::Greet { reason };
     let next = match frames.next().await {
         Some(Ok(next)) => next,

@@ -1,13 +1,13 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Named;
+use super::NamedList;
 use crate::BytesPath;
 
-/// Why a snapshot does not hold what stands somewhere.
+/// Why a snapshot does not hold an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum Unkept {
+pub enum UncapturedReason {
     #[error("larger than 64 MiB")]
     TooLarge,
     #[error("the room for snapshots of this project is used up")]
@@ -24,11 +24,11 @@ pub enum Unkept {
     TooDeep,
 }
 
-/// Something that a snapshot does not hold.
+/// An entry that a snapshot does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedOver {
+pub struct UncapturedPath {
     pub path: BytesPath,
-    pub why: Unkept,
+    pub why: UncapturedReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,21 +37,21 @@ pub enum EntryType {
     File,
     Folder,
     Link,
-    /// What no snapshot holds.
+    /// An entry that no snapshot holds.
     Unkept,
 }
 
-/// What became of a path between two snapshots.
+/// How a path changed between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum ChangeKind {
     Created,
-    /// The content, or where a link leads.
+    /// The content, or the target of a link.
     Modified,
     Deleted,
-    /// The mode alone.
+    /// Only the mode.
     Mode,
-    /// A file turned into a folder or a link, and the like.
+    /// Another type, such as a folder in place of a file.
     Type {
         before: EntryType,
     },
@@ -70,15 +70,15 @@ pub struct ModeChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathChange {
     pub path: BytesPath,
-    pub what: What,
-    /// What it is now; of something deleted, what it was.
+    pub what: ChangeKind,
+    /// The present type; for something deleted, the old one.
     pub entry: EntryType,
     pub mode: Option<ModeChange>,
-    /// The new size of a file; of a deleted one, the old size.
+    /// The new size of a file; for a deleted one, the old size.
     pub n_bytes: Option<u64>,
-    /// Set where one of the two states is not in its snapshot and so can neither be shown nor
-    /// brought back.
-    pub unkept: Option<Unkept>,
+    /// Set if one of the two states is not in its snapshot and so can neither be shown nor
+    /// restored.
+    pub unkept: Option<UncapturedReason>,
 }
 
 /// Why a path was left as it is.
@@ -108,15 +108,15 @@ pub enum LeftReason {
     #[error("has another name now, {to}, which is left, so the old one is too")]
     Renamed { to: BytesPath },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
-    Unkept { why: Unkept },
+    Unkept { why: UncapturedReason },
     #[error(
         "is not held by the snapshot ({why}), so undo could not bring it back, and it stays; remove or replace it by hand if that is wanted"
     )]
-    ForGood { why: Unkept },
+    ForGood { why: UncapturedReason },
     #[error(
         "is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`"
     )]
-    FromCopy { why: Unkept },
+    FromCopy { why: UncapturedReason },
     #[error(
         "has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one"
     )]
@@ -128,7 +128,7 @@ pub enum LeftReason {
     #[error(
         "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
     )]
-    NotKept { why: Unkept },
+    NotKept { why: UncapturedReason },
     #[error(
         "may be a secret, which the sandbox that runs could read on its way: `podbay undo retry` when that is over"
     )]
@@ -138,7 +138,7 @@ pub enum LeftReason {
 }
 
 impl LeftReason {
-    /// Whether it may go at another time, or after the person did something.
+    /// Whether it may work at another time, or after an action of the user.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::ChangedSince
@@ -165,29 +165,29 @@ impl LeftReason {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct LeftPath {
     pub path: BytesPath,
     pub reason: LeftReason,
 }
 
-/// What came of bringing paths from one state to another.
+/// The outcome of changing paths from one state to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Applied {
-    pub changed: Named<BytesPath>,
-    /// Those of the changed ones where nothing stands any more.
+pub struct ApplyOutcome {
+    pub changed: NamedList<BytesPath>,
+    /// Those of the changed ones where nothing exists any more.
     #[serde(default)]
-    pub removed: Named<BytesPath>,
-    /// Those of the changed ones in which lines of both sides were put together.
-    pub merged: Named<BytesPath>,
-    /// Those of the changed ones that came back without the bits that let them act for their owner.
+    pub removed: NamedList<BytesPath>,
+    /// Those of the changed ones that were merged from both sides.
+    pub merged: NamedList<BytesPath>,
+    /// Those of the changed ones that were restored without the set-user-id and set-group-id bits.
     #[serde(default)]
-    pub without_set_id: Named<BytesPath>,
+    pub without_set_id: NamedList<BytesPath>,
     /// How many were as wanted before.
     pub n_already: u64,
-    /// What somebody else changed meanwhile; untouched.
-    pub conflicts: Named<Left>,
-    /// What is never done, or could not be; untouched.
-    pub refused: Named<Left>,
-    /// Why it stopped before its end, such as a full disk; it is finished by being begun again.
+    /// Changed by another program meanwhile; untouched.
+    pub conflicts: NamedList<LeftPath>,
+    /// Never done, or failed; untouched.
+    pub refused: NamedList<LeftPath>,
+    /// Why it stopped before its end, such as a full disk; starting it again finishes it.
     pub stopped: Option<String>,
 }

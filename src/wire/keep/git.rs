@@ -1,5 +1,5 @@
-//! Repositories of the project: which there are, what became of them for a session, and what of the
-//! session came back.
+//! Repositories of the project: which there are, how they were prepared for a session, and what was
+//! imported from it.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde::Deserialize;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::Named;
+use super::NamedList;
 use crate::BytesPath;
 
 /// The repositories of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundGit {
     pub repositories: Vec<FoundRepository>,
-    /// Whether every folder was looked into, in time.
+    /// Whether every folder was searched, in time.
     pub whole: bool,
-    /// What bears a name that git has in its repositories and lies in a folder that is none.
+    /// Entries with names of repository parts in folders that are no repositories.
     #[serde(default)]
     pub parts: Vec<BytesPath>,
 }
 
-/// Something that git takes for a repository, or for the way to one.
+/// A repository, or something that leads git to one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FoundRepository {
-    /// From the project's folder: a `.git`, a bare repository's own folder, or a submodule's below
-    /// `.git/modules`.
+    /// Relative to the project's folder: a `.git`, a bare repository's own folder, or a submodule's
+    /// below `.git/modules`.
     pub path: BytesPath,
     pub kind: GitKind,
 }
@@ -37,7 +37,7 @@ pub enum GitKind {
     Folder,
     /// A `.git` file, as of a submodule or a linked worktree.
     Pointer {
-        /// What stands behind `gitdir:`; empty where nothing of the kind does.
+        /// The path after `gitdir:`; empty if there is none.
         to: BytesPath,
     },
     /// A `.git` that is a symbolic link.
@@ -48,49 +48,48 @@ pub enum GitKind {
     Bare,
     /// A submodule's repository inside of another one.
     Module,
-    /// One that an earlier session made, whose moving out of the project was cut off.
+    /// One of an earlier session that was not moved out of the project completely.
     OnItsWay,
 }
 
-/// Who commits in a session.
+/// The author and committer of a session's commits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
     pub email: String,
 }
 
-/// What settings of the person's, which lie in no repository, say of a session.
+/// The user's git settings for a session, from files outside of repositories.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Person {
+pub struct UserGitSettings {
     /// Who commits, where the repository does not say.
     pub identity: Option<Identity>,
-    /// The filters that they give programs to.
+    /// The filters with a configured program.
     #[serde(default)]
     pub filters: Vec<BytesPath>,
-    /// Whether they include files that nobody read, so that there may be more.
+    /// Whether they include unread files, so that there may be more filters.
     #[serde(default)]
     pub has_more: bool,
-    /// The files of attributes that count in each of their repositories.
+    /// The attributes files for all of the user's repositories.
     #[serde(default)]
-    pub attributes: Vec<Attributes>,
-    /// Rules of what git leaves alone in each of their repositories.
+    pub attributes: Vec<AttributesFile>,
+    /// Exclude rules for all of the user's repositories.
     #[serde(default)]
     pub ignored: String,
-    /// How lines end, where the repository does not say: settings of `core` and what they are set
-    /// to.
+    /// Line-ending settings of `core` for repositories without their own.
     #[serde(default)]
     pub line_ends: BTreeMap<String, String>,
 }
 
-/// A file of attributes that lies in no repository, or is named for all of them.
+/// An attributes file outside of repositories, or one that is configured for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attributes {
-    /// A relative one is in the folder of each repository's files.
+pub struct AttributesFile {
+    /// A relative one is in each repository's working tree.
     pub path: BytesPath,
-    /// The filters that it names, as far as somebody could read it on the person's machine.
+    /// The filters that it names, if it could be read on the user's machine.
     #[serde(default)]
     pub filters: Vec<BytesPath>,
-    /// Whether it counts also where a repository's own settings name another one.
+    /// Whether it applies also where a repository's own config names another one.
     #[serde(default)]
     pub is_of_machine: bool,
 }
@@ -170,8 +169,8 @@ pub enum GitRefusal {
 }
 
 impl GitRefusal {
-    /// Returns whether git can read in a repository that nothing was made for. Without the objects
-    /// that it borrows, or without `HEAD`, it cannot.
+    /// Returns whether git can read in a repository that was not prepared. Without its borrowed
+    /// objects, or without `HEAD`, it cannot.
     pub fn lets_read(&self) -> bool {
         !matches!(self, Self::Alternates { .. } | Self::NoHead)
     }
@@ -184,41 +183,41 @@ pub struct PreparedGit {
     /// How many more there are.
     #[serde(default)]
     pub n_more: u64,
-    /// What the person's git obeys by settings that a session does not see.
-    pub obeyed: Obeyed,
+    /// Paths that the user's git obeys because of settings that a session does not see.
+    pub obeyed: ObeyedPaths,
 }
 
-/// What git on the host obeys in the project because the settings of a repository there say so.
+/// Paths in the project that git on the host obeys because of a repository's config.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Obeyed {
-    /// Folders with hooks, and files of settings that others include.
+pub struct ObeyedPaths {
+    /// Folders of hooks, and included config files.
     pub paths: Vec<BytesPath>,
-    /// Files of settings that were not read: included ones that lie elsewhere, or are not there
-    /// yet, and those of a repository elsewhere that a file `.git` below the top leads to. Those
-    /// and hooks as well that are longer, or name more, than is looked at.
+    /// Config files that were not read: included ones that lie elsewhere or do not exist yet, and
+    /// those of a repository elsewhere that a `.git` file below the top leads to. Also those, and
+    /// hooks, that are longer or name more than is examined.
     pub unread: Vec<BytesPath>,
-    /// Whether there are any of the last kind, so that not all is known that they have git run.
+    /// Whether there are any of the last kind, so that some of what they have git run is unknown.
     #[serde(default)]
     pub is_cut: bool,
-    /// The same paths as the settings have them, and those where nothing is yet, or a link; and
-    /// programs that settings or hooks name.
+    /// The same paths as written in the config, those that do not exist yet or are links; and
+    /// programs that config or hooks name.
     #[serde(default)]
     pub said: Vec<BytesPath>,
 }
 
-/// What the host read of repositories outside of the project that files `.git` below its top lead
+/// What the host read of repositories outside of the project that `.git` files below its top lead
 /// to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outside {
-    /// Their settings, as [`Obeyed::unread`] names what nobody read.
+pub struct OutsideRepositories {
+    /// Their config files, named as in [`ObeyedPaths::unread`].
     pub read: Vec<BytesPath>,
     /// What git obeys in the project because of them.
-    pub obeyed: Obeyed,
+    pub obeyed: ObeyedPaths,
 }
 
-impl Outside {
-    /// Adds it to what is known without.
-    pub fn add_to(&self, obeyed: &mut Obeyed) {
+impl OutsideRepositories {
+    /// Adds these to what is known without them.
+    pub fn add_to(&self, obeyed: &mut ObeyedPaths) {
         obeyed.unread.retain(|path| !self.read.contains(path));
         for (list, more) in [
             (&mut obeyed.paths, &self.obeyed.paths),
@@ -237,20 +236,20 @@ pub struct PreparedRepository {
     /// As in [`FoundRepository`].
     pub path: BytesPath,
     /// Why git cannot write there: nothing was made for it in the session's folder, or, for a
-    /// submodule, only what git needs to pass it over.
+    /// submodule, only what git needs to ignore it.
     pub refused: Option<GitRefusal>,
-    /// What differs from the real one, in words.
+    /// Differences from the real one, as messages.
     pub notes: Vec<String>,
     pub n_refs: u64,
-    /// Files with secrets that are tracked: the session's index takes them for unchanged. Of very
-    /// many an answer names some.
+    /// Tracked files with secrets, which the session's index marks as unchanged. Of very many an
+    /// answer names some.
     pub hidden: Vec<BytesPath>,
-    /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
+    /// Content for the project's `.git` file, where the repository is a linked worktree.
     pub pointer: Option<BytesPath>,
 }
 
 impl PreparedRepository {
-    /// One that nothing was made for.
+    /// Returns one that was not prepared.
     pub fn refused(path: &BytesPath, refusal: GitRefusal) -> Self {
         let (path, refused) = (path.clone(), Some(refusal));
         Self {
@@ -264,7 +263,7 @@ impl PreparedRepository {
     }
 }
 
-/// What a session left, and what of it is in the real repositories now.
+/// What was imported from a session, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedGit {
     pub repositories: Vec<ImportedRepository>,
@@ -273,7 +272,7 @@ pub struct ImportedGit {
 }
 
 impl ImportedGit {
-    /// Returns whether nothing of the sessions' work is in its own folder alone.
+    /// Returns whether nothing of the session's work is in its own folder alone.
     pub fn is_whole(&self) -> bool {
         self.repositories.iter().all(ImportedRepository::is_whole)
     }
@@ -290,17 +289,17 @@ pub struct ImportedRepository {
     pub path: BytesPath,
     /// Branches and tags that are in the real repository as the session left them.
     pub moved: Vec<MovedRef>,
-    /// Stashes that were put on top of the person's.
+    /// Stashes that were added on top of the user's.
     pub stashes: Vec<String>,
-    /// What is checked out now, where the session changed that.
+    /// The new checkout, where the session changed it.
     pub head: Option<String>,
     pub index: IndexImport,
     pub not_imported: Vec<NotImported>,
-    /// Whether there was no time, or no room on the disk, for some of that: it can come the next
+    /// Whether time or room on the disk was lacking for some of that: it can be imported the next
     /// time.
     #[serde(default)]
     pub is_late: bool,
-    /// What the person may want to know besides, such as branches that the session deleted.
+    /// Notes for the user, such as on branches that the session deleted.
     pub notes: Vec<String>,
     /// How many more there are of each than are named.
     pub n_more: MoreImported,
@@ -322,7 +321,7 @@ impl ImportedRepository {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedRef {
-    /// With all of its name: `refs/heads/main`.
+    /// The full name: `refs/heads/main`.
     pub name: BytesPath,
     /// `None`: it is new.
     pub old: Option<String>,
@@ -340,59 +339,60 @@ pub struct NotImported {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexImport {
-    /// The session staged nothing and left no commit behind that asks for it.
+    /// The session staged nothing, and no commit of it is checked out.
     #[default]
     Unchanged,
-    /// The real index is what the session left, with what the person staged meanwhile.
+    /// The real index has what the session staged, merged with what the user staged meanwhile.
     Taken,
-    /// It is as it was; [`ImportedRepository::not_imported`] says why.
+    /// It is unchanged; [`ImportedRepository::not_imported`] says why.
     Kept,
 }
 
-/// Repositories that a session made, or put in the place of others, and that are out of the project
-/// now.
+/// Repositories that a session made or replaced, and that were moved out of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AsideGit {
-    /// Those that are not where they belong come first.
-    pub moved: Named<Aside>,
-    /// How many of them are in the project, under a name that git does not know; how many wait
-    /// there for the next time; how many are still where they were.
+pub struct MovedOutGit {
+    /// Those that are not where they should be come first.
+    pub moved: NamedList<MovedOutRepository>,
+    /// How many of them are in the project under a name that git does not know; how many wait there
+    /// for the next time; how many could not be moved.
     pub n_left: u64,
     pub n_waiting: u64,
     pub n_stuck: u64,
-    /// Whether every folder was looked into, in time.
+    /// Whether every folder was searched, in time.
     pub whole: bool,
-    /// Whether there is more to do for which there was no time.
+    /// Whether there was no time for some of it.
     pub is_late: bool,
-    /// Whether some of it may have been there when the session began, since not all was seen then.
+    /// Whether some may have existed when the session began, since not everything was searched
+    /// then.
     #[serde(default)]
     pub is_unsure: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aside {
-    /// Where it was, from the project's folder.
+pub struct MovedOutRepository {
+    /// Its original path, relative to the project's folder.
     pub path: BytesPath,
-    /// The names in its folder that were moved, where the rest of that stays; none: all of it was.
+    /// The names in its folder that were moved, if the rest of it stays; empty: all of it was
+    /// moved.
     #[serde(default)]
-    pub parts: Named<BytesPath>,
-    /// Its name in the folder of such.
+    pub parts: NamedList<BytesPath>,
+    /// Its name in the folder where such repositories are kept.
     pub kept: Option<BytesPath>,
-    /// Where it is in the project, under a name that git does not know, because there is more of it
-    /// than is copied, or because of a problem.
+    /// Its path in the project, under a name that git does not know, if it exceeds the limits or
+    /// because of a problem.
     pub left: Option<BytesPath>,
-    /// The same of one that is to be copied the next time.
+    /// The same for one that is to be copied the next time.
     pub waits: Option<BytesPath>,
-    /// Pipes, sockets, devices and what could not be read, which are not kept.
+    /// Pipes, sockets, devices and unreadable entries, which are not kept.
     pub n_passed_over: u64,
-    /// Whether the `.git` file that it had taken the place of is there again.
+    /// Whether the `.git` file that it had replaced is restored.
     pub is_restored: bool,
-    /// What went wrong. Where it is nowhere else it may still be where it was.
+    /// What went wrong. If no other path is set, it may still be at its original one.
     pub problem: Option<String>,
 }
 
-impl Aside {
-    /// One that nothing was done with yet.
+impl MovedOutRepository {
+    /// Returns one that was not handled yet.
     pub fn at(path: &BytesPath) -> Self {
         Self {
             path: path.clone(),

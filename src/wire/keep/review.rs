@@ -1,68 +1,66 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Applied;
+use super::ApplyOutcome;
 use super::MayRun;
-use super::Named;
-use super::PassedOver;
+use super::NamedList;
 use super::PathChange;
-use super::WaitingGit;
+use super::PendingGit;
+use super::UncapturedPath;
 use crate::BytesPath;
 
-/// What is asked about changes that are held back until a person accepts them. A review is called
-/// by the session that made it.
+/// An order about changes that are pending until the user accepts them. A review has the name of
+/// its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "review", rename_all = "snake_case")]
 pub enum ReviewOrder {
-    /// Copies the whole project, where no file system can be laid over it.
+    /// Copies the whole project, where no overlay can be mounted over it.
     Copy,
-    /// Before a session works on a copy: keeps how the project is. One that waits already goes on
-    /// from how it began.
+    /// Before a session works on a copy: captures the project. A pending review is resumed with its
+    /// first state.
     Begin {
         name: String,
-        /// What the person wrote; its first 80 characters are kept.
+        /// The user's message; its first 80 characters are kept.
         words: String,
-        /// The whole project was copied before, so that the copy is what counts.
+        /// Whether the whole project was copied before, so that the copy is what counts.
         is_copied: bool,
-        /// Where the project's folder is on the person's machine.
+        /// Path of the project's folder on the user's machine.
         place: BytesPath,
-        /// Each turn goes into the project at its end.
+        /// Whether each turn is applied at its end.
         #[serde(default)]
         by_turn: bool,
     },
-    /// After the session's box has ended: finds what it changed.
+    /// After the session's sandbox has ended: finds what it changed.
     End { name: String, auto_run: Vec<String> },
-    /// At the end of a turn that goes into the project as a whole; the session goes on.
+    /// At the end of a turn that is applied as a whole; the session continues.
     Turn { name: String, turn: EndOfTurn },
-    /// Lists all that wait.
+    /// Lists all pending reviews.
     List,
-    /// Shows what is not in the project yet.
+    /// Shows the pending changes.
     Diff {
         name: String,
         only: Vec<BytesPath>,
         auto_run: Vec<String>,
     },
-    /// Brings changes into the project.
+    /// Applies changes to the project.
     Apply {
         name: String,
-        /// Paths with what is in them, or patterns where they hold `*`, `?` or `[`; all if there
-        /// are none.
+        /// Paths with their contents, or patterns if they hold `*`, `?` or `[`; all if there are
+        /// none.
         only: Vec<BytesPath>,
-        /// Puts lines of both sides together where a file was changed since; without it such files
-        /// are left.
+        /// Merges files that were changed on both sides; without it such files are left.
         merge: bool,
-        /// Also what may run on the person's machine later.
+        /// Also applies files that may run on the user's machine later.
         with_auto_run: bool,
-        /// Patterns of such files beside those that are known.
+        /// Patterns of such files besides the built-in ones.
         auto_run: Vec<String>,
     },
-    /// What it did with git is taken over; paths may still wait.
+    /// Its git work was imported; paths may still be pending.
     GitTaken { name: String },
-    /// Forgets it.
+    /// Removes it.
     Discard {
         name: String,
-        /// Whether volumes of it are there: one of which nothing else is known, either, is no
-        /// review.
+        /// Whether it has volumes: without those and without a record there is no such review.
         #[serde(default)]
         is_held: bool,
     },
@@ -74,7 +72,7 @@ impl ReviewOrder {
         matches!(self, Self::Apply { .. } | Self::Turn { .. })
     }
 
-    /// The review that it is about.
+    /// The name of its review.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Copy | Self::List => None,
@@ -89,66 +87,65 @@ impl ReviewOrder {
     }
 }
 
-/// What becomes of what a turn changed.
+/// What happens to the changes of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnFate {
-    /// It goes into the project.
+    /// They are applied to the project.
     Keep,
-    /// What was left at the end of the turn goes there, too, also what runs by itself on the
-    /// person's machine; what was changed since does not.
+    /// What was left at the end of the turn is applied, too, also what runs without being asked for
+    /// on the user's machine; later changes are not.
     Accept,
     Drop,
-    /// It is only counted, as what waits, and the turn goes on.
+    /// They are only counted as pending, and the turn continues.
     Count,
 }
 
-/// How a turn ends whose changes go into the project then.
+/// The end of a turn that is applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndOfTurn {
     pub fate: TurnFate,
-    /// Which turn of the session, counted from 1.
+    /// The number of the session's turn, counted from 1.
     pub n_turn: u64,
-    /// What the person wrote; its first 80 characters are kept.
+    /// The user's message; its first 80 characters are kept.
     pub words: String,
-    /// The session goes on in what it worked on, and not in a new copy.
+    /// Whether the session continues in its copy, and not in a new one.
     pub keeps_view: bool,
-    /// The number of that, if so.
+    /// The number of the new copy otherwise.
     pub next_view: u32,
-    /// Also what programs on the person's machine run by themselves.
+    /// Also applies files that programs on the user's machine run without being asked.
     pub with_auto_run: bool,
-    /// Patterns of such files beside those that are known.
+    /// Patterns of such files besides the built-in ones.
     pub auto_run: Vec<String>,
 }
 
-/// Names the git of a session whose changes wait in a review: a session has only one review at a
-/// time.
+/// Returns the git session id for a review's session: a session has only one review at a time.
 pub fn git_of_review(name: &str) -> String {
     format!("{name}-review")
 }
 
-/// Returns the name of the review whose git has this one.
+/// Returns the name of the review with this git session id.
 pub fn name_of_review(git: &str) -> &str {
     git.strip_suffix("-review").unwrap_or(git)
 }
 
-/// What is answered to a [`ReviewOrder`].
+/// The answer to a [`ReviewOrder`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewAnswer {
-    Copied(Copied),
+    Copied(ProjectCopied),
     Began(ReviewBegan),
-    Ended(Pending),
+    Ended(PendingChanges),
     Turn(Box<ReviewedTurn>),
     Reviews {
-        reviews: Named<Review>,
+        reviews: NamedList<PendingReview>,
     },
     Difference(ReviewDifference),
     Applied(Box<ReviewApplied>),
-    /// To an apply: all of it is in since an earlier one, which was cut off before its volumes were
-    /// removed.
+    /// To an apply: all of it was applied by an earlier one, which was interrupted before it
+    /// removed the volumes.
     InAlready {
-        /// It was taken back since, and whether it can be brought back.
+        /// Whether it was undone since, and if so whether it can be redone.
         is_taken_back: bool,
         has_redo: bool,
     },
@@ -157,65 +154,63 @@ pub enum ReviewAnswer {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copied {
+pub struct ProjectCopied {
     pub n_files: u64,
     pub n_bytes: u64,
-    /// Pipes, sockets, devices and what cannot be read.
+    /// Pipes, sockets, devices and unreadable entries.
     pub n_passed_over: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewBegan {
-    /// Whether it waited already.
+    /// Whether it was pending already.
     pub goes_on: bool,
-    /// What is not kept of how the project is; nothing of one that goes on, of which it was said
-    /// before.
-    pub passed_over: Named<PassedOver>,
-    /// What the person changed where a session that goes on has its own version, which it still
-    /// sees.
+    /// What the snapshot of the project does not hold; empty for a resumed review, for which it was
+    /// reported before.
+    pub passed_over: NamedList<UncapturedPath>,
+    /// Changes of the user where a resumed session has its own version, which it still sees.
     #[serde(default)]
-    pub hidden_changes: Named<BytesPath>,
+    pub hidden_changes: NamedList<BytesPath>,
 }
 
-/// One review that waits.
+/// A pending review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Review {
+pub struct PendingReview {
     pub name: String,
     pub words: String,
-    /// When it began, in seconds since 1970.
+    /// The time when it began, in seconds since 1970.
     pub at: u64,
-    /// How many paths are not in the project yet; `None`: its session was cut off or goes on, or
-    /// what it needs is broken.
+    /// Number of pending paths; `None`: its session was interrupted or still runs, or its data is
+    /// broken.
     pub n_changes: Option<u64>,
-    /// What its session did with git that waits, too.
-    pub git: WaitingGit,
-    /// Where the project was that it is of, if that is elsewhere now. The keeper there alone knows
-    /// more of it.
+    /// Its pending git work.
+    pub git: PendingGit,
+    /// The old path of its project, if that has been moved. Only the keeper there knows more of it.
     #[serde(default)]
     pub elsewhere: Option<String>,
 }
 
-/// What of a review is not in the project.
+/// The pending changes of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
-    pub changes: Named<ReviewedPath>,
+pub struct PendingChanges {
+    pub changes: NamedList<ReviewedPath>,
     /// Lines of all files together, as far as they were counted.
     pub n_added: u64,
     pub n_removed: u64,
-    /// Files whose lines were not counted: too large, too many, or not kept.
+    /// Files whose lines were not counted: too large, too many, or not captured.
     #[serde(default)]
     pub n_uncounted: u64,
-    /// Which of all of them may run on the person's machine later.
-    pub may_run: Named<MayRun>,
-    /// Whether there may be others: hooks or settings of git name more than is looked at.
+    /// Those of all changes that may run on the user's machine later.
+    pub may_run: NamedList<MayRun>,
+    /// Whether there may be others: hooks or git config name more than is examined.
     #[serde(default)]
     pub is_may_run_cut: bool,
-    /// What the session did with git.
-    pub git: WaitingGit,
+    /// The session's git work.
+    pub git: PendingGit,
 }
 
-impl Pending {
-    /// Whether nothing waits.
+impl PendingChanges {
+    /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.git.is_empty()
     }
@@ -224,7 +219,7 @@ impl Pending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewedPath {
     pub change: PathChange,
-    /// Lines that are added and removed; `None` where they were not counted.
+    /// Added and removed lines; `None` if they were not counted.
     pub lines: Option<LineCount>,
 }
 
@@ -236,48 +231,48 @@ pub struct LineCount {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewDifference {
-    pub review: Review,
-    pub pending: Pending,
+    pub review: PendingReview,
+    pub pending: PendingChanges,
     /// A unified diff.
     pub text: String,
-    /// How many changed files are not in the text because it would be too long.
+    /// Changed files that are not in the text because it would be too long.
     pub n_left_out: u64,
-    /// Of how many only the beginning is, of which the whole is shown where it is asked for alone.
+    /// Files of which only the beginning is shown; a single requested file is shown completely.
     #[serde(default)]
     pub n_cut: u64,
 }
 
-/// What came of bringing changes in.
+/// The outcome of an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewApplied {
-    pub applied: Applied,
-    /// What was finished first because it had been interrupted.
-    pub resumed: Option<Applied>,
-    /// Which of what was brought in may run on the person's machine later.
+    pub applied: ApplyOutcome,
+    /// The outcome of an interrupted application that was finished first.
+    pub resumed: Option<ApplyOutcome>,
+    /// Applied files that may run on the user's machine later.
     #[serde(default)]
-    pub may_run: Named<MayRun>,
-    /// How many paths still wait.
+    pub may_run: NamedList<MayRun>,
+    /// Number of paths that are still pending.
     pub n_left: u64,
-    /// What the session did with git, none of which is brought in by this. With no path left and
-    /// nothing here the review is over.
-    pub git: WaitingGit,
+    /// The session's git work, none of which is imported by this. With no path left and nothing
+    /// here the review is finished.
+    pub git: PendingGit,
 }
 
-/// What came of a turn that went into the project at its end.
+/// The outcome of applying a turn at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewedTurn {
-    /// What is in the project now.
-    pub came: Pending,
-    pub applied: Applied,
-    /// What was finished first because it had been interrupted.
-    pub resumed: Option<Applied>,
-    /// How many paths still wait, as those that were changed on both sides.
+    /// What was applied.
+    pub came: PendingChanges,
+    pub applied: ApplyOutcome,
+    /// The outcome of an interrupted application that was finished first.
+    pub resumed: Option<ApplyOutcome>,
+    /// Number of paths that are still pending, such as those that were changed on both sides.
     pub n_left: u64,
 }
 
 impl ReviewedTurn {
-    /// Whether the session gets another copy to work on: what it has is the project's now, and
-    /// nothing waits there.
+    /// Whether the session gets a new copy: the changes in its own are the project's now, and
+    /// nothing is pending there.
     pub fn needs_view(&self, turn: &EndOfTurn) -> bool {
         match turn.fate {
             TurnFate::Keep | TurnFate::Accept => {

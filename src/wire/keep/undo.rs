@@ -3,73 +3,70 @@ use std::fmt;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Applied;
-use super::Named;
-use super::PassedOver;
+use super::ApplyOutcome;
+use super::NamedList;
 use super::PathChange;
+use super::UncapturedPath;
 use crate::BytesPath;
 
-/// Tells the keeper where turns begin and end.
+/// An order about the beginning or end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "turn", rename_all = "snake_case")]
 pub enum TurnOrder {
     /// Before the first change of a turn.
     Begin {
         session: String,
-        /// Which turn of the session, counted from 1.
+        /// The number of the session's turn, counted from 1.
         n_turn: u64,
-        /// What the person wrote; its first 80 characters are kept.
+        /// The user's message; its first 80 characters are kept.
         words: String,
-        /// As in [`Self::End`]: it may be that another turn has to be ended first.
+        /// As in [`Self::End`], since another turn may have to be ended first.
         #[serde(default)]
         place: BytesPath,
         #[serde(default)]
         auto_run: Vec<String>,
     },
-    /// After the last change of the turn that was begun.
+    /// After the last change of the open turn.
     End {
-        /// Where the project's folder is on the person's machine.
+        /// Path of the project's folder on the user's machine.
         place: BytesPath,
-        /// The person's patterns of files that may run on their machine, beside those that are
-        /// known.
+        /// The user's patterns of files that may run on their machine, besides the built-in ones.
         #[serde(default)]
         auto_run: Vec<String>,
     },
 }
 
-/// What a person asks for.
+/// A user's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undo", rename_all = "snake_case")]
 pub enum UndoOrder {
     List,
-    /// Shows what the last `n` turns changed that were not taken back, each by itself.
+    /// Shows the changes of the last `n` turns that were not undone, each by itself.
     Diff {
         n: u32,
     },
-    /// Takes back the last `n` turns that changed something.
+    /// Undoes the last `n` turns that changed something.
     Back {
         n: u32,
-        /// Puts lines of both sides together where a file was changed since; without it such files
-        /// are left.
+        /// Merges files that were changed on both sides; without it such files are left.
         merge: bool,
-        /// A sandbox of the project runs meanwhile: what may be a secret that is hidden from it is
-        /// left.
+        /// A sandbox of the project runs meanwhile: what may be masked in it is left.
         is_beside: bool,
     },
-    /// Brings back the `n` turns that were taken back last.
+    /// Redoes the `n` turns that were undone last.
     Forward {
         n: u32,
         merge: bool,
         is_beside: bool,
     },
-    /// Tries again what was left when turns were taken back, or brought back.
+    /// Retries paths that an undo or redo left.
     Retry {
         merge: bool,
         is_beside: bool,
     },
-    /// Finishes what was interrupted, if anything was.
+    /// Finishes an interrupted application, if there is one.
     Resume,
-    /// Gives up what was interrupted: what is done stays done, the rest is not.
+    /// Gives up an interrupted application: what is done stays done, the rest is not.
     Abandon,
 }
 
@@ -86,7 +83,7 @@ impl UndoOrder {
         }
     }
 
-    /// Returns the same for a project of which a sandbox runs.
+    /// Returns the same order for a project with a running sandbox.
     #[must_use]
     pub fn beside_a_sandbox(mut self) -> Self {
         match &mut self {
@@ -99,7 +96,7 @@ impl UndoOrder {
     }
 }
 
-/// What is answered to a [`TurnOrder`].
+/// The answer to a [`TurnOrder`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnAnswer {
@@ -107,24 +104,25 @@ pub enum TurnAnswer {
     Ended(TurnEnded),
 }
 
-/// What is answered to an [`UndoOrder`].
+/// The answer to an [`UndoOrder`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UndoAnswer {
-    Turns(Turns),
+    Turns(TurnList),
     Differences {
         turns: Vec<TurnDifference>,
     },
-    Undone(Undone),
-    /// Changes of that name, which were interrupted, are in.
+    Undone(UndoOutcome),
+    /// An interrupted apply of the review of this name was finished.
     Applied {
         name: String,
-        applied: Applied,
+        applied: ApplyOutcome,
     },
     Abandoned,
     /// Nothing was interrupted.
     Nothing,
-    /// Nothing was done: an earlier one was interrupted, and has to be finished or given up first.
+    /// Nothing was done: an earlier application was interrupted, and has to be finished or given up
+    /// first.
     Unfinished,
 }
 
@@ -132,55 +130,53 @@ pub enum UndoAnswer {
 pub struct TurnBegan {
     pub turn: u64,
     pub n_files: u64,
-    /// What undo will not be able to bring back.
-    pub passed_over: Named<PassedOver>,
-    /// Whether an application of changes from elsewhere was interrupted and waits for being
-    /// resumed.
+    /// What undo will not be able to restore.
+    pub passed_over: NamedList<UncapturedPath>,
+    /// Whether an apply was interrupted and waits to be resumed.
     pub is_unfinished: bool,
-    /// Whether an undo was interrupted, which this turn ends: the turn it was about counts as not
-    /// taken back.
+    /// Whether an undo was interrupted, which this turn ends: the undone turn counts as not undone.
     #[serde(default)]
     pub is_given_up: bool,
-    /// Which files that the turn before changed may run on the person's machine later, if that turn
-    /// was cut off, so that nobody said it.
+    /// Files of the turn before that may run on the user's machine later, if that turn was
+    /// interrupted, so that they were not reported.
     #[serde(default)]
-    pub may_run: Named<MayRun>,
+    pub may_run: NamedList<MayRun>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnded {
     pub turn: u64,
     /// Those nearest to the top first.
-    pub changes: Named<PathChange>,
-    /// Which of all of them may run on the person's machine later.
-    pub may_run: Named<MayRun>,
-    /// Whether there may be others: hooks or settings of git name more than is looked at.
+    pub changes: NamedList<PathChange>,
+    /// Those of all changes that may run on the user's machine later.
+    pub may_run: NamedList<MayRun>,
+    /// Whether there may be others: hooks or git config name more than is examined.
     #[serde(default)]
     pub is_may_run_cut: bool,
-    pub passed_over: Named<PassedOver>,
+    pub passed_over: NamedList<UncapturedPath>,
 }
 
 /// A new or changed file that programs on the host run or obey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MayRun {
     pub path: BytesPath,
-    /// Which program, and when, in words.
+    /// Which program, and when, as a message.
     pub why: String,
-    pub when: When,
+    pub when: RunTrigger,
 }
 
 /// When a program obeys a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
-    /// As soon as the person opens or enters the folder, commits, or starts an agent there: such a
-    /// file waits until they say yes.
+pub enum RunTrigger {
+    /// As soon as the user opens or enters the folder, commits, or starts an agent there: such a
+    /// file is not applied until they agree.
     ByItself,
-    /// When they build, test, install or deploy: such a file is named.
+    /// When the user builds, tests, installs or deploys: such a file is reported.
     WhenYouRunIt,
 }
 
-impl fmt::Display for When {
+impl fmt::Display for RunTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ByItself => "by itself",
@@ -192,65 +188,65 @@ impl fmt::Display for When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
-    /// Its end was not told yet.
+    /// It has not ended.
     Open,
     Done,
-    /// Can be brought back.
+    /// It can be redone.
     TakenBack,
 }
 
-/// One turn of the log.
+/// A turn of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnTaken {
+pub struct TurnSummary {
     pub turn: u64,
     pub session: String,
     pub n_turn: u64,
     pub words: String,
-    /// When it began, in seconds since 1970.
+    /// The time when it began, in seconds since 1970.
     pub at: u64,
     pub state: TurnState,
-    /// How many paths it changed; unknown while it is open.
+    /// Number of paths that it changed; unknown while it is open.
     pub n_changed: Option<u64>,
-    /// Its end was never told, so whatever was changed until the next look counts as its change.
+    /// Whether its end was never reported, so that all changes until the next look count as its
+    /// own.
     pub is_interrupted: bool,
-    /// How many paths were left as they were when it was taken back, or brought back, and may be
-    /// tried again.
+    /// Number of paths that its undo or redo left, and that may be retried.
     #[serde(default)]
     pub n_left: u64,
 }
 
 /// The turns that changed something, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turns {
-    pub turns: Named<TurnTaken>,
-    /// What the snapshots take on disk, and may take.
+pub struct TurnList {
+    pub turns: NamedList<TurnSummary>,
+    /// Bytes of all snapshots on the disk, and their limit.
     pub n_bytes: u64,
     pub most_bytes: u64,
     pub is_unfinished: bool,
 }
 
-/// What one turn changed.
+/// The changes of one turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnDifference {
-    pub turn: TurnTaken,
-    pub changes: Named<PathChange>,
+    pub turn: TurnSummary,
+    pub changes: NamedList<PathChange>,
     /// A unified diff.
     pub text: String,
-    /// How many changed files are not in the text because it would be too long.
+    /// Changed files that are not in the text because it would be too long.
     pub n_left_out: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoneTurn {
-    pub turn: TurnTaken,
-    pub applied: Applied,
+    pub turn: TurnSummary,
+    pub applied: ApplyOutcome,
 }
 
-/// What came of going back or forward; fewer turns than were asked for where there are no more.
+/// The outcome of an undo or redo; with fewer turns than asked for if there are no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
+pub struct UndoOutcome {
     pub turns: Vec<UndoneTurn>,
-    /// How many more could be taken back, and brought back, now.
+    /// How many more can be undone, and redone, now.
     pub n_back: u64,
     pub n_forward: u64,
 }

@@ -15,32 +15,32 @@ use super::*;
 use crate::keep::Node;
 use crate::keep::Origin;
 use crate::keep::compare::compare;
-use crate::keep::compare::told;
+use crate::keep::compare::path_changes;
 use crate::keep::deflate::Deflate;
-use crate::keep::read::Found;
-use crate::keep::swap::Content;
+use crate::keep::read::FoundEntry;
 use crate::keep::swap::IS_WITHOUT_FLAGS;
-use crate::keep::swap::Spot;
-use crate::keep::swap::Swapped;
+use crate::keep::swap::NewContent;
+use crate::keep::swap::SwapOutcome;
+use crate::keep::swap::SwapTarget;
 use crate::keep::testing::Scene;
-use crate::keep::testing::as_a_person;
+use crate::keep::testing::as_user;
 use crate::keep::testing::left;
 use crate::keep::tree::Tree;
 use podbay_wire::keep::LeftReason;
-use podbay_wire::keep::Unkept;
+use podbay_wire::keep::UncapturedReason;
 
-/// Takes a snapshot, lets somebody change things, takes another one.
+/// Takes a snapshot, makes changes, takes another snapshot.
 fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::super::ObjectId) {
     let before = scene.take().id;
     act();
     (before, scene.take().id)
 }
 
-/// Plans without opening anything to look into it.
+/// Plans without opening any folder.
 fn plan(scene: &Scene, request: &Request<'_>) -> Journal {
     let mut store = scene.store();
-    let wanted = wanted(&store, request).expect("compared");
-    plan_of(
+    let wanted = wanted_changes(&store, request).expect("compared");
+    make_plan(
         &scene.project(),
         &mut store,
         request,
@@ -51,7 +51,7 @@ fn plan(scene: &Scene, request: &Request<'_>) -> Journal {
     .expect("planned")
 }
 
-/// Goes back and forth between two states and compares all there is.
+/// Applies in both directions between two states, and compares everything.
 #[track_caller]
 pub(super) fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
     let one = scene.all();
@@ -142,7 +142,7 @@ fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
     let request = Scene::request(after, before);
     let journal = plan(&scene, &request);
     assert_eq!(journal.opened, BTreeMap::from([("closed".into(), 0o555)]));
-    // As it is when somebody is killed in the middle.
+    // The state after a kill in the middle.
     scene.mode("closed", 0o755);
     journal.save(&scene.state()).expect("saved");
     assert_eq!(scene.resume().expect("something is").changed.n, 1);
@@ -166,10 +166,10 @@ fn a_folder_that_was_closed_is_opened_again() {
     let before = scene.take().id;
     let all = scene.all();
     scene.mode("closed", 0);
-    // As somebody sees it who may not read it, which root always may.
+    // As a user sees it who may not read it, which root always may.
     let mut store = scene.store();
     let mut tree = Tree::read(&store, &before).expect("there");
-    tree.0[1].1 = Node::ignored(Unkept::Unreadable);
+    tree.0[1].1 = Node::ignored(UncapturedReason::Unreadable);
     let addition = store.add();
     let after = addition
         .put_tree(&tree.encode(), &mut Deflate::default())
@@ -310,7 +310,7 @@ fn what_is_never_brought_in_is_refused_and_named() {
             format!(".GIT {git}"),
             format!(".GIT/hooks {git}"),
             format!(".GIT/hooks/pre-commit {git}"),
-            format!("large {}", LeftReason::FromCopy { why: Unkept::TooLarge }),
+            format!("large {}", LeftReason::FromCopy { why: UncapturedReason::TooLarge }),
             "out would be a link to /etc/passwd, out of the project; make it by hand if it is wanted".into(),
             "pipe is not held by the snapshot (neither a file nor a folder nor a link), so it could not be brought back".into(),
             "setuid would get a set-user-id or set-group-id bit; set it by hand if it is wanted".into(),
@@ -323,7 +323,7 @@ fn what_is_never_brought_in_is_refused_and_named() {
         there,
         ["fine", "sub", "sub/in", "worktree"].map(PathBuf::from)
     );
-    // Taken back in its own project, what is not held stays.
+    // Undone in the project that it came from, what no snapshot holds stays.
     let applied = scene.apply(after, before);
     assert!(
         applied
@@ -463,7 +463,7 @@ fn links_that_flip_meanwhile_lead_nowhere() {
         }
         done.store(true, Ordering::Relaxed);
     });
-    // Whatever came of each, none is half, and none is anything but one of the two.
+    // Whatever the outcome, no file is half written, and each is as in one of the two states.
     for (path, told) in scene.all() {
         assert!(
             told == "file 644 \"1\"" || told == "file 644 \"2\"" || told.starts_with("folder"),
@@ -478,24 +478,24 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
     scene.write("file", "1");
     let folder = scene.project().list(b"").expect("opens");
     let look = nix::sys::stat::lstat(&scene.path("file")).expect("there");
-    // Somebody saves between the look and the change.
+    // Another program saves between look and change.
     scene.write("other", "mine");
     fs::rename(scene.path("other"), scene.path("file")).expect("renamed");
-    let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
-    let content = Content::File {
+    let spot = SwapTarget::new(folder.as_fd(), b"file", "token", 0);
+    let content = NewContent::File {
         content: b"2".to_vec(),
         mode: 0o644,
         is_flushed: true,
     };
-    assert_eq!(spot.put(&content, Some(&look)), Ok(Swapped::Changed));
-    assert_eq!(spot.put(&content, None), Ok(Swapped::Changed));
-    assert_eq!(spot.remove(&look), Ok(Swapped::Changed));
-    assert_eq!(spot.set_mode(0o700, &look), Ok(Swapped::Changed));
+    assert_eq!(spot.put(&content, Some(&look)), Ok(SwapOutcome::Changed));
+    assert_eq!(spot.put(&content, None), Ok(SwapOutcome::Changed));
+    assert_eq!(spot.remove(&look), Ok(SwapOutcome::Changed));
+    assert_eq!(spot.set_mode(0o700, &look), Ok(SwapOutcome::Changed));
     assert_eq!(
         scene.all(),
         BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
     );
-    // Where that was killed in between, it goes back when it is settled.
+    // Killed in between, it is moved back when it is settled.
     let [from, to] = [b"1", b"2"].map(|content| Node::File {
         mode: 0o644,
         n_bytes: 1,
@@ -505,23 +505,26 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
     scene.write("file", "2");
     assert_eq!(
         spot.settle(is(Some(&from)), is(Some(&to))),
-        Ok(Swapped::Changed)
+        Ok(SwapOutcome::Changed)
     );
     assert_eq!(
         scene.all(),
         BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
     );
     fs::rename(scene.path("file"), scene.path(".podbay-token-0.old")).expect("renamed");
-    assert_eq!(spot.settle(is(Some(&from)), is(None)), Ok(Swapped::Changed));
+    assert_eq!(
+        spot.settle(is(Some(&from)), is(None)),
+        Ok(SwapOutcome::Changed)
+    );
     assert_eq!(
         scene.all(),
         BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())])
     );
-    // What can go nowhere is kept and named.
+    // An entry that cannot be moved back is kept and named.
     scene.write(".podbay-token-0.old", "older");
     assert_eq!(
         spot.settle(is(Some(&from)), is(None)),
-        Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned()))
+        Ok(SwapOutcome::KeptAs(".podbay-token-0.old".to_owned()))
     );
     assert_eq!(
         fs::read(scene.path(".podbay-token-0.old")).expect("there"),
@@ -534,9 +537,9 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     let scene = Scene::new();
     let project = scene.project();
     let folder = project.folder(b"").expect("opens");
-    let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
+    let spot = SwapTarget::new(folder.as_fd(), b"file", "token", 0);
     IS_WITHOUT_FLAGS.set(true);
-    let content = |text: &str| Content::File {
+    let content = |text: &str| NewContent::File {
         content: text.as_bytes().to_vec(),
         mode: 0o644,
         is_flushed: true,
@@ -545,34 +548,34 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     let there = || scene.all().into_values().collect::<Vec<_>>();
     assert_eq!(
         (spot.put(&content("1"), None), there()),
-        (Ok(Swapped::Done), vec!["file 644 \"1\"".to_owned()])
+        (Ok(SwapOutcome::Done), vec!["file 644 \"1\"".to_owned()])
     );
     assert_eq!(
         (spot.put(&content("2"), None), there()),
-        (Ok(Swapped::Changed), vec!["file 644 \"1\"".to_owned()])
+        (Ok(SwapOutcome::Changed), vec!["file 644 \"1\"".to_owned()])
     );
     let first = look();
     assert_eq!(
         (spot.put(&content("22"), Some(&first)), there()),
-        (Ok(Swapped::Done), vec!["file 644 \"22\"".to_owned()])
+        (Ok(SwapOutcome::Done), vec!["file 644 \"22\"".to_owned()])
     );
     assert_eq!(
         (spot.put(&content("3"), Some(&first)), there()),
-        (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()])
+        (Ok(SwapOutcome::Changed), vec!["file 644 \"22\"".to_owned()])
     );
     assert_eq!(
         (spot.remove(&first), there()),
-        (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()])
+        (Ok(SwapOutcome::Changed), vec!["file 644 \"22\"".to_owned()])
     );
     assert_eq!(
         (spot.remove(&look()), there()),
-        (Ok(Swapped::Done), Vec::new())
+        (Ok(SwapOutcome::Done), Vec::new())
     );
     IS_WITHOUT_FLAGS.set(false);
 }
 
-/// Whether something is what is expected.
-fn is(expected: Option<&Node>) -> impl Fn(&Found) -> bool {
+/// Whether the entry is the expected one.
+fn is(expected: Option<&Node>) -> impl Fn(&FoundEntry) -> bool {
     move |found| found.node().as_ref() == expected
 }
 
@@ -632,7 +635,7 @@ fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
         scene.mode("", 0o777);
         scene.mode("src", 0o1777);
     });
-    let changes = told(&compare(&scene.store(), &before, &after).expect("compares"));
+    let changes = path_changes(&compare(&scene.store(), &before, &after).expect("compares"));
     let told: Vec<String> = changes
         .iter()
         .map(|change| {
@@ -660,7 +663,7 @@ fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
         let applied = scene.apply(from, to);
         assert_eq!((applied.changed.n, modes()), (2, expected));
     }
-    // What somebody else gave it since stays.
+    // A mode that was set since stays.
     scene.mode("", 0o700);
     assert_eq!(left(&scene.apply(after, before).conflicts).len(), 1);
     assert_eq!(modes(), [0o700, 0o711]);
@@ -668,7 +671,7 @@ fn modes_of_folders_the_projects_own_included_are_told_and_taken_back() {
 
 #[test]
 fn what_was_in_a_project_whose_own_folder_was_closed_comes_back() {
-    as_a_person(|| {
+    as_user(|| {
         let scene = Scene::new();
         for path in ["gone", "-first/gone", "src/kept"] {
             scene.write(path, path);

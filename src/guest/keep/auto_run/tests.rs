@@ -3,15 +3,18 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::keep::git::sample::Sample;
 
-/// Which of the paths may run as files.
+/// Returns those of the paths that may run as files.
 fn running(sample: &Sample, paths: &[&str]) -> Vec<String> {
     let place = sample.path("").display().to_string();
-    let known = Known {
+    let known = AutoRunSources {
         place: place.trim_end_matches('/').as_bytes(),
-        ..Known::default()
+        ..AutoRunSources::default()
     };
-    let auto_run =
-        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let auto_run = AutoRun::of(
+        &git::UntrustedFolder::open(&sample.path("")).expect("opens"),
+        known,
+    )
+    .expect("looked");
     paths
         .iter()
         .filter(|path| auto_run.runs_as_file(&BytesPath::from(**path)).is_some())
@@ -59,15 +62,19 @@ fn what_links_of_such_names_lead_to_may_run() {
         [""; 0]
     );
     let place = sample.path("").display().to_string();
-    let known = Known {
+    let known = AutoRunSources {
         place: place.as_bytes(),
-        ..Known::default()
+        ..AutoRunSources::default()
     };
-    let auto_run =
-        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let auto_run = AutoRun::of(
+        &git::UntrustedFolder::open(&sample.path("")).expect("opens"),
+        known,
+    )
+    .expect("looked");
     let runs = auto_run.runs_as_file(&"mk/inc".into()).expect("may run");
     assert!(
-        runs.why.starts_with("the link Makefile leads to it: ") && runs.when == When::WhenYouRunIt,
+        runs.why.starts_with("the link Makefile leads to it: ")
+            && runs.when == RunTrigger::WhenYouRunIt,
         "{runs:?}"
     );
     assert_eq!(
@@ -75,7 +82,7 @@ fn what_links_of_such_names_lead_to_may_run() {
             .runs_as_file(&"deep/er/rc".into())
             .expect("may run")
             .when,
-        When::ByItself
+        RunTrigger::ByItself
     );
     // In its place a link would lead there.
     assert!(
@@ -121,18 +128,21 @@ fn what_git_obeys_may_run_wherever_it_lies_and_whether_it_is_there_or_not() {
     assert_eq!(running(&sample, &others), [""; 0]);
 }
 
-/// Why each of the paths runs by itself.
+/// Returns why a path runs without being asked for.
 fn why(sample: &Sample, path: &str) -> Option<String> {
     let place = sample.path("").display().to_string();
-    let known = Known {
+    let known = AutoRunSources {
         place: place.trim_end_matches('/').as_bytes(),
-        ..Known::default()
+        ..AutoRunSources::default()
     };
-    let auto_run =
-        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let auto_run = AutoRun::of(
+        &git::UntrustedFolder::open(&sample.path("")).expect("opens"),
+        known,
+    )
+    .expect("looked");
     auto_run
         .runs_as_file(&path.into())
-        .filter(|runs| runs.when == When::ByItself)
+        .filter(|runs| runs.when == RunTrigger::ByItself)
         .map(|runs| runs.why)
 }
 
@@ -220,7 +230,7 @@ fn what_a_file_names_that_runs_by_itself_runs_with_it_and_nothing_else() {
             assert_eq!(why(&sample, path), None, "{file}: {path}");
         }
     }
-    // One level, and nothing that packages of others say.
+    // Only one level, and nothing that packages name.
     let sample = Sample::new();
     sample.write(".envrc", "./tools/a\n");
     sample.write("tools/a", "./tools/b\n");
@@ -238,10 +248,10 @@ fn the_persons_own_patterns_run_by_themselves_and_of_the_usual_ones_the_table_sa
     let runs = |patterns: &[&str], path: &str| {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
         let auto_run = AutoRun::of(
-            &git::Folder::open(&sample.path("")).expect("opens"),
-            Known {
+            &git::UntrustedFolder::open(&sample.path("")).expect("opens"),
+            AutoRunSources {
                 patterns: &patterns,
-                ..Known::default()
+                ..AutoRunSources::default()
             },
         );
         auto_run
@@ -251,25 +261,31 @@ fn the_persons_own_patterns_run_by_themselves_and_of_the_usual_ones_the_table_sa
     };
     assert_eq!(
         runs(&READ_ONLY, ".github/workflows/ci.yml"),
-        Some(When::WhenYouRunIt)
+        Some(RunTrigger::WhenYouRunIt)
     );
     assert_eq!(
         runs(&["/.github"], ".github/workflows/ci.yml"),
-        Some(When::ByItself)
+        Some(RunTrigger::ByItself)
     );
-    assert_eq!(runs(&["tools/*.run"], "tools/a.run"), Some(When::ByItself));
+    assert_eq!(
+        runs(&["tools/*.run"], "tools/a.run"),
+        Some(RunTrigger::ByItself)
+    );
     assert_eq!(runs(&[], "tools/a.run"), None);
 }
 
-/// What a session made, as far as it counts here; a slash at its end makes it a folder.
-fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, When)> {
+/// Folders and files of a session; a slash at the end makes it a folder.
+fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, RunTrigger)> {
     let place = sample.path("").display().to_string();
-    let known = Known {
+    let known = AutoRunSources {
         place: place.trim_end_matches('/').as_bytes(),
-        ..Known::default()
+        ..AutoRunSources::default()
     };
-    let auto_run =
-        AutoRun::of(&git::Folder::open(&sample.path("")).expect("opens"), known).expect("looked");
+    let auto_run = AutoRun::of(
+        &git::UntrustedFolder::open(&sample.path("")).expect("opens"),
+        known,
+    )
+    .expect("looked");
     let made: Vec<(BytesPath, EntryType)> = paths
         .iter()
         .map(|path| match path.strip_suffix('/') {
@@ -277,7 +293,7 @@ fn wholes(sample: &Sample, paths: &[&str]) -> Vec<(String, When)> {
             None => ((*path).into(), EntryType::File),
         })
         .collect();
-    let changes = made.iter().map(|(path, entry)| Changed {
+    let changes = made.iter().map(|(path, entry)| ChangedPath {
         path,
         entry: Some(*entry),
         is_new: true,
@@ -302,17 +318,20 @@ fn a_new_folder_of_dependencies_is_named_once_and_judged_as_a_whole() {
     let sample = Sample::new();
     assert_eq!(
         wholes(&sample, &modules),
-        [("web/node_modules".to_owned(), When::WhenYouRunIt)]
+        [("web/node_modules".to_owned(), RunTrigger::WhenYouRunIt)]
     );
-    // One that is there already is looked at file by file.
+    // An existing folder is judged file by file.
     assert_eq!(
         wholes(&sample, &modules[3..4]),
-        [("web/node_modules/.bin/x".to_owned(), When::WhenYouRunIt)]
+        [(
+            "web/node_modules/.bin/x".to_owned(),
+            RunTrigger::WhenYouRunIt
+        )]
     );
     sample.git(&["config", "core.hooksPath", "web/node_modules/.bin"]);
     assert_eq!(
         wholes(&sample, &modules),
-        [("web/node_modules".to_owned(), When::ByItself)]
+        [("web/node_modules".to_owned(), RunTrigger::ByItself)]
     );
     let sample = Sample::new();
     let environment = [
@@ -325,10 +344,10 @@ fn a_new_folder_of_dependencies_is_named_once_and_judged_as_a_whole() {
     ];
     assert_eq!(
         wholes(&sample, &environment),
-        [("any".to_owned(), When::ByItself)]
+        [("any".to_owned(), RunTrigger::ByItself)]
     );
     assert_eq!(
         wholes(&sample, &["any/lib/a.pth", "any/lib/a.py"]),
-        [("any/lib/a.pth".to_owned(), When::ByItself)]
+        [("any/lib/a.pth".to_owned(), RunTrigger::ByItself)]
     );
 }

@@ -1,35 +1,34 @@
-//! Repositories deep in what ignore files leave out: what a package manager checked out, and
-//! whatever else a person keeps there.
+//! Repositories deep in ignored folders: checkouts of package managers, and others of the user's.
 //!
-//! There are many names in such folders, so that nothing but repositories is looked for.
+//! Such folders hold many names, so only repositories are searched for.
 
 use std::time::Duration;
 use std::time::Instant;
 
 use super::Finder;
-use super::Part;
+use super::PartialResult;
 use crate::beneath::Beneath;
 use crate::tools::walk::Entry;
 use crate::tools::walk::Kind;
 use crate::tools::walk::Visitor;
 use crate::tools::walk::Walk;
 
-/// What was found in ignored folders.
-pub(super) struct Deep {
-    pub(super) parts: Vec<Part>,
+/// The repositories in ignored folders.
+pub(super) struct IgnoredRepositories {
+    pub(super) parts: Vec<PartialResult>,
     /// Whether there was time for all of them.
     pub(super) is_whole: bool,
 }
 
-/// Looks through these folders, by their paths from the project's, with a slash in front of each.
+/// Searches these folders, given by their paths from the project's, each with a leading slash.
 pub(super) fn repositories(
     finder: &Finder<'_>,
     base: &Beneath,
     folders: Vec<Vec<u8>>,
     within: Duration,
-) -> Deep {
+) -> IgnoredRepositories {
     if folders.is_empty() {
-        return Deep {
+        return IgnoredRepositories {
             parts: Vec::new(),
             is_whole: true,
         };
@@ -44,27 +43,27 @@ pub(super) fn repositories(
         in_breadth: true,
         stop: &stop,
     };
-    let walked = walk.run_in(folders, &Repositories { finder });
-    Deep {
+    let walked = walk.run_in(folders, &RepositoryFinder { finder });
+    IgnoredRepositories {
         parts: walked.states,
         is_whole: !stop.is_late(),
     }
 }
 
-struct Repositories<'a> {
+struct RepositoryFinder<'a> {
     finder: &'a Finder<'a>,
 }
 
-impl Visitor for Repositories<'_> {
-    type State = Part;
+impl Visitor for RepositoryFinder<'_> {
+    type State = PartialResult;
 
     fn select(&self, entry: &Entry<'_>) -> Option<bool> {
         Some(entry.kind == Kind::Folder)
     }
 
-    fn visit(&self, _part: &mut Part, _entry: &Entry<'_>) {}
+    fn visit(&self, _part: &mut PartialResult, _entry: &Entry<'_>) {}
 
-    fn repository(&self, part: &mut Part, entry: &Entry<'_>) {
+    fn repository(&self, part: &mut PartialResult, entry: &Entry<'_>) {
         self.finder.repository(part, entry);
     }
 }

@@ -1,10 +1,9 @@
-//! Finds again what a session has moved in its copy of the project.
+//! Finds hidden files and folders again that a session has moved in its copy of the project.
 //!
-//! What is hidden in a box is a mount, and the kernel renames no mount. But a folder above it can
-//! go anywhere in the copy, also to where no look at a project goes, under a name that says
-//! nothing, with something else left in its place. What stays is the last part of its path: so what
-//! does not read as it does in the project is looked for everywhere by that, and hidden wherever it
-//! is.
+//! What is hidden in a sandbox is a mount, and the kernel does not rename a mount. But a folder
+//! above it can be moved anywhere in the copy, also to where no search of a project goes, with
+//! something else in its place. The last part of its path stays the same: so whatever does not read
+//! as in the project is searched for everywhere by that name, and hidden wherever it is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,8 +28,8 @@ use nix::unistd::AccessFlags;
 use nix::unistd::faccessat;
 use nix::unistd::geteuid;
 
-use super::bound;
 use super::find;
+use super::truncate;
 use crate::beneath::Beneath;
 use crate::beneath::Links;
 use crate::root::file_type;
@@ -40,27 +39,26 @@ use crate::tools::stop::Stop;
 use crate::tools::walk::Kind;
 use crate::tools::walk::list;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Find;
-use podbay_wire::keep::Found;
+use podbay_wire::keep::FindOrder;
+use podbay_wire::keep::FindResult;
 use podbay_wire::keep::MOST_HIDDEN;
 use podbay_wire::keep::MOST_LOST;
-use podbay_wire::keep::Secret;
+use podbay_wire::keep::SecretPath;
 
-/// How long everything is looked through for what was moved; whoever asked waits somewhat longer.
+/// Time for the search of moved files; the host waits somewhat longer.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// A file above this is not compared, and a folder not with more files in it: both count as moved.
+/// A larger file, or a folder with more bytes in it, is not compared: both count as moved.
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_FILES: usize = 1_000;
 
-/// Looks through the copy of a project that a session works on; `upper` is what the session
-/// changed.
+/// Searches the session's copy of a project; `upper` holds what the session changed.
 pub(crate) fn find_in_copy(
     workspace: &Path,
     copy: &Path,
     upper: &Path,
-    order: &Find,
-) -> io::Result<Found> {
+    order: &FindOrder,
+) -> io::Result<FindResult> {
     find_within(workspace, copy, upper, order, LONGEST)
 }
 
@@ -68,16 +66,16 @@ pub(super) fn find_within(
     workspace: &Path,
     copy: &Path,
     upper: &Path,
-    order: &Find,
+    order: &FindOrder,
     within: Duration,
-) -> io::Result<Found> {
+) -> io::Result<FindResult> {
     let mut found = find(copy, order, &BTreeSet::new())?;
     if fs::read_dir(upper).is_ok_and(|mut names| names.next().is_none()) {
-        // The copy is the project still.
+        // The copy does not differ from the project.
         return Ok(found);
     }
     let own = find(workspace, order, &BTreeSet::new())?.secrets;
-    let both = Both {
+    let both = ProjectAndCopy {
         project: open(workspace)?,
         copy: open(copy)?,
     };
@@ -91,11 +89,11 @@ pub(super) fn find_within(
     let mut sought = Vec::new();
     for secret in &own {
         if both.are_same(secret.path.as_bytes()) {
-            // Ignore files of the session may have left it out.
+            // Ignore files of the session may have excluded it.
             protected.insert(secret.path.clone());
             found.secrets.push(secret.clone());
         } else {
-            sought.push(Sought {
+            sought.push(SoughtSecret {
                 path: &secret.path,
                 is_folder: Some(secret.is_folder),
             });
@@ -107,7 +105,7 @@ pub(super) fn find_within(
         .hidden
         .iter()
         .filter(|path| !is_own(path) && !both.are_same(path.as_bytes()));
-    sought.extend(others.map(|path| Sought {
+    sought.extend(others.map(|path| SoughtSecret {
         path,
         is_folder: None,
     }));
@@ -118,7 +116,7 @@ pub(super) fn find_within(
             &sought,
             &Stop::new(&cancelled, Some(Instant::now() + within)),
         );
-        // The engine takes no name that is not UTF-8.
+        // The engine accepts only UTF-8 names.
         is_whole = again.is_whole
             && again
                 .secrets
@@ -134,7 +132,7 @@ pub(super) fn find_within(
             .map(|sought| sought.path.clone())
             .collect();
     }
-    found.n_left_out += bound(&mut found.secrets, &protected);
+    found.n_left_out += truncate(&mut found.secrets, &protected);
     Ok(found)
 }
 
@@ -142,13 +140,13 @@ fn open(folder: &Path) -> io::Result<Beneath> {
     Ok(Beneath::new(OwnedFd::from(File::open(folder)?)))
 }
 
-struct Sought<'a> {
+struct SoughtSecret<'a> {
     path: &'a BytesPath,
-    /// `None`: nobody knows what it was.
+    /// `None`: not known.
     is_folder: Option<bool>,
 }
 
-impl Sought<'_> {
+impl SoughtSecret<'_> {
     fn is_named(&self, folder: &[u8], name: &[u8], kind: Kind) -> bool {
         let (above, last) = split(self.path.as_bytes());
         let is_folder = match kind {
@@ -156,8 +154,8 @@ impl Sought<'_> {
             Kind::File => false,
             Kind::Link | Kind::Other => return false,
         };
-        // Many files are called `config`; the folder of a repository is no more renamed than what
-        // is hidden in it.
+        // Many files are called `config`; the folder of a repository cannot be renamed either,
+        // since something in it is hidden.
         let is_settings = |folder: &[u8]| split(folder).1 == b".git";
         last == name
             && self.is_folder.is_none_or(|expected| expected == is_folder)
@@ -165,22 +163,22 @@ impl Sought<'_> {
     }
 }
 
-/// What was found by its name.
-struct Again {
-    secrets: Vec<Secret>,
-    /// Nothing of the copy was left out that commands can come to.
+/// What was found by name.
+struct FoundAgain {
+    secrets: Vec<SecretPath>,
+    /// Whether no part of the copy that commands can reach was left out.
     is_whole: bool,
 }
 
-struct Both {
+struct ProjectAndCopy {
     project: Beneath,
     copy: Beneath,
 }
 
-impl Both {
-    /// Looks everywhere: in what is ignored, and in folders called `.git`.
-    fn search(&self, sought: &[Sought<'_>], stop: &Stop<'_>) -> Again {
-        let mut again = Again {
+impl ProjectAndCopy {
+    /// Searches everywhere: in ignored folders, and in those called `.git`.
+    fn search(&self, sought: &[SoughtSecret<'_>], stop: &Stop<'_>) -> FoundAgain {
+        let mut again = FoundAgain {
             secrets: Vec::new(),
             is_whole: true,
         };
@@ -200,7 +198,7 @@ impl Both {
             }
             let names = match names {
                 Ok(names) => names,
-                // No command runs now; the person may have removed it.
+                // No command runs now; the user may have removed it.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => continue,
                 Err(_) => {
                     again.is_whole &= self.is_closed(&path);
@@ -209,14 +207,14 @@ impl Both {
             };
             for name in names {
                 let full = join(&path, &name.name);
-                // What reads as it does in the project, and is not sought there, the person has
-                // left for everybody.
+                // A file that reads as in the project and was not hidden there is one that the user
+                // lets commands read.
                 if sought
                     .iter()
                     .any(|sought| sought.is_named(&path, &name.name, name.kind))
                     && !self.are_same(&full)
                 {
-                    again.secrets.push(Secret {
+                    again.secrets.push(SecretPath {
                         path: BytesPath::from_bytes(full),
                         is_folder: name.kind == Kind::Folder,
                     });
@@ -228,8 +226,8 @@ impl Both {
         again
     }
 
-    /// Returns whether commands, which are the same user, come into a folder as little, and cannot
-    /// open it for themselves.
+    /// Returns whether commands, which run as the same user, cannot enter a folder and cannot open
+    /// it for themselves.
     fn is_closed(&self, path: &[u8]) -> bool {
         let (above, name) = split(path);
         let Ok(folder) = self
@@ -245,8 +243,8 @@ impl Both {
             && faccessat(&folder, name, AccessFlags::X_OK, AtFlags::empty()).is_err()
     }
 
-    /// Returns whether the same is at a path in both. Nobody who could not read it can have put it
-    /// there.
+    /// Returns whether a path has the same content in both. A session that could not read it cannot
+    /// have written it there.
     fn are_same(&self, path: &[u8]) -> bool {
         let mut n_left = MOST_FILES;
         self.compare(path, &mut n_left).unwrap_or(false)

@@ -2,7 +2,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use podbay_wire::keep::Known;
+use podbay_wire::keep::KnownProtected;
 
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -14,22 +14,22 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn looked(folder: &Path, reveal: &[&str], auto_run: &[&str]) -> Found {
+fn looked(folder: &Path, reveal: &[&str], auto_run: &[&str]) -> FindResult {
     let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
     find(
         folder,
-        &Find {
+        &FindOrder {
             reveal: owned(reveal),
             auto_run: owned(auto_run),
             budget_ms: 10_000,
-            ..Find::default()
+            ..FindOrder::default()
         },
         &BTreeSet::new(),
     )
     .expect("looked through")
 }
 
-fn secrets(found: &Found) -> Vec<String> {
+fn secrets(found: &FindResult) -> Vec<String> {
     found
         .secrets
         .iter()
@@ -195,10 +195,10 @@ fn repositories_deep_in_what_is_ignored_are_found_where_there_is_time() {
     let looked = |ignored_ms: u64| {
         find(
             folder.path(),
-            &Find {
+            &FindOrder {
                 budget_ms: 10_000,
                 ignored_ms,
-                ..Find::default()
+                ..FindOrder::default()
             },
             &BTreeSet::new(),
         )
@@ -262,31 +262,31 @@ fn a_long_list_keeps_what_stands_near_the_top_and_says_how_much_it_lacks() {
     assert!(secrets(&found).contains(&"zz-credentials.json".to_owned()));
 }
 
-/// Looks without what the ignore files leave, as one does who knows what was covered before.
+/// Searches without the ignored paths, given what was protected before.
 fn knowing(
     folder: &Path,
     hidden: &[&str],
     read_only: &[&str],
     reveal: &[&str],
     budget_ms: u64,
-) -> Found {
+) -> FindResult {
     let paths = |list: &[&str]| {
         list.iter()
             .map(|path| BytesPath::from_bytes(*path))
             .collect()
     };
-    let known = Known {
+    let known = KnownProtected {
         hidden: paths(hidden),
         read_only: paths(read_only),
     };
     let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
     find(
         folder,
-        &Find {
+        &FindOrder {
             reveal,
             budget_ms,
             known,
-            ..Find::default()
+            ..FindOrder::default()
         },
         &BTreeSet::new(),
     )
@@ -343,7 +343,7 @@ fn what_was_covered_stays_so_whatever_commands_did_meanwhile() {
             )
         );
     }
-    // A link that the person reveals.
+    // A link that the user reveals.
     symlink("shared/settings", folder.path().join(".env")).expect("linked");
     assert_eq!(
         secrets(&knowing(
@@ -382,6 +382,7 @@ fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
 #[test]
 fn without_time_it_says_that_it_did_not_see_all() {
     let folder = project(&[("a/b/c/.env", "A=1")]);
-    let found = find(folder.path(), &Find::default(), &BTreeSet::new()).expect("looked through");
+    let found =
+        find(folder.path(), &FindOrder::default(), &BTreeSet::new()).expect("looked through");
     assert!(!found.is_whole, "{found:?}");
 }

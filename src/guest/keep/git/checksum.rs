@@ -1,5 +1,5 @@
-//! SHA-1, which git ends an index with. It guards against broken disks there and against nobody
-//! else, here too.
+//! SHA-1, the checksum at the end of a git index. It detects disk errors, there and here, and no
+//! forgery.
 
 /// Returns the SHA-1 of some bytes.
 pub(crate) fn sha1(bytes: &[u8]) -> [u8; 20] {

@@ -4,27 +4,26 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::folder::Folder;
-use super::record::Started;
 use super::refs::Head;
 use super::refs::object;
+use super::session_start::StartedRepository;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 
-/// How much of a commit is read: all that is looked for stands at its beginning.
+/// Most bytes that are read of a commit: all that is needed is at its beginning.
 const MAX_COMMIT: u64 = 64 << 10;
 const MAX_OBJECT: u64 = 16 << 20;
 const MAX_COMMITS: usize = 2000;
 const MAX_SUBJECT: usize = 100;
-/// How many are read in all: of very many branches each may have as many as are counted.
+/// Most commits that are read in all: with very many branches each may have as many as are counted.
 const MOST_READ: u32 = 50_000;
 
-/// The commits that a session made, as far as each is a file of its own: those lie in its folder,
-/// and whatever it borrows does not.
+/// The commits of a session that are loose objects: those are in its folder, borrowed ones are not.
 pub(super) struct Commits<'a> {
-    session: &'a Folder,
-    /// What there was before.
+    session: &'a UntrustedFolder,
+    /// Commits from before the session.
     known: BTreeSet<&'a str>,
-    /// Whether some may be packed, where they are not looked for.
+    /// Whether some may be packed, where they are not searched for.
     are_packed: bool,
     n_read: Cell<u32>,
 }
@@ -36,7 +35,7 @@ struct Commit {
 }
 
 impl<'a> Commits<'a> {
-    pub(super) fn new(session: &'a Folder, started: &'a Started) -> Self {
+    pub(super) fn new(session: &'a UntrustedFolder, started: &'a StartedRepository) -> Self {
         let packs = session.names(b"objects/pack").unwrap_or_default();
         let are_packed = packs.iter().any(|(name, _)| name.ends_with(b".pack"));
         let head = if let Head::Commit { object } = &started.head {
@@ -59,8 +58,8 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Counts the session's commits that one leads to, itself included, and says what it says of
-    /// itself; `None`: they cannot be counted.
+    /// Counts the session's commits reachable from a tip, itself included, and returns its subject;
+    /// `None`: they cannot be counted.
     pub(super) fn since_the_start(&self, tip: &str) -> (Option<u64>, Option<String>) {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
@@ -78,7 +77,7 @@ impl<'a> Commits<'a> {
                     waiting.extend(commit.parents);
                 }
                 None if self.are_packed || seen.is_empty() => return (None, subject),
-                // It is borrowed.
+                // Borrowed.
                 None => continue,
             }
             seen.insert(name);
@@ -89,8 +88,8 @@ impl<'a> Commits<'a> {
         (Some(seen.len() as u64), subject)
     }
 
-    /// Returns the session's commits that some lead to, those themselves included, as far as each
-    /// is a file of its own.
+    /// Returns the session's commits that are reachable from some tips, those included, as far as
+    /// they are loose.
     pub(super) fn reached<'t>(&self, tips: impl Iterator<Item = &'t str>) -> BTreeSet<String> {
         let mut waiting: Vec<String> = tips.map(str::to_owned).collect();
         let mut reached = BTreeSet::new();
@@ -110,8 +109,7 @@ impl<'a> Commits<'a> {
         reached
     }
 
-    /// Returns whether all that `tip` leads to is the session's: it stands on nothing that was
-    /// there before.
+    /// Returns whether all history of `tip` is the session's: it is based on nothing from before.
     pub(super) fn begin_anew(&self, tip: &str) -> bool {
         let mut waiting = vec![tip.to_owned()];
         let mut seen = BTreeSet::new();
@@ -120,7 +118,7 @@ impl<'a> Commits<'a> {
                 return false;
             }
             if seen.insert(name.clone()) {
-                // What is borrowed was there.
+                // A borrowed commit was there before.
                 let Some(commit) = self.read(&name) else {
                     return false;
                 };
@@ -130,24 +128,24 @@ impl<'a> Commits<'a> {
         true
     }
 
-    /// Whether an object may be in the session's folder alone. Of one that was there before, or is
-    /// borrowed, that is known.
+    /// Whether an object may be in the session's folder alone. One from before the session, or a
+    /// borrowed one, is known not to be.
     pub(super) fn may_have(&self, name: &str) -> bool {
         let is_file = |path: Vec<u8>| self.session.kind(&path).is_some();
         !self.known.contains(name) && (self.are_packed || place(name).is_some_and(is_file))
     }
 
-    /// Returns the tree of a commit of the session's, as that says itself.
+    /// Returns the tree of a commit of the session, as the commit says.
     pub(super) fn tree(&self, name: &str) -> Option<String> {
         self.read(name)?.tree
     }
 
-    /// Reads a commit that is a file of its own; nobody has checked it.
+    /// Reads a loose commit; it is not verified.
     fn read(&self, name: &str) -> Option<Commit> {
         self.n_read.set(self.n_read.get() + 1);
         let packed = self.session.read(&place(name)?, MAX_OBJECT).ok()??;
         let mut text = Vec::new();
-        // What comes after the beginning may be wrong as it likes.
+        // Errors after the beginning do not matter.
         let _ = ZlibDecoder::new(packed.as_slice())
             .take(MAX_COMMIT)
             .read_to_end(&mut text);
@@ -176,7 +174,7 @@ impl<'a> Commits<'a> {
     }
 }
 
-/// Returns where an object is that is a file of its own.
+/// Returns the path of a loose object.
 fn place(name: &str) -> Option<Vec<u8>> {
     let (folder, rest) = name.split_at_checked(2)?;
     Some(join(&join(b"objects", folder.as_bytes()), rest.as_bytes()))
@@ -184,26 +182,26 @@ fn place(name: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Start;
     use super::super::sample::ID;
-    use super::super::sample::InSession;
     use super::super::sample::Sample;
+    use super::super::sample::SampleSession;
+    use super::super::session_start::SessionStart;
     use super::*;
 
     #[test]
     fn of_very_many_branches_not_every_commit_is_counted() {
         let sample = Sample::new();
         sample.commit("a", "1");
-        let session = InSession::of(sample);
+        let session = SampleSession::of(sample);
         session.sample.commit("b", "1");
         let tip = session.sample.commit("c", "1");
-        let start = Start::read(
-            &Folder::open(&session.sample.beside("state")).expect("opens"),
+        let start = SessionStart::read(
+            &UntrustedFolder::open(&session.sample.beside("state")).expect("opens"),
             ID,
         )
         .expect("read")
         .expect("on record");
-        let folder = Folder::open(&session.sample.path(".git")).expect("opens");
+        let folder = UntrustedFolder::open(&session.sample.path(".git")).expect("opens");
         let mut commits = Commits::new(&folder, &start.repositories[0]);
         assert_eq!(
             commits.since_the_start(&tip),

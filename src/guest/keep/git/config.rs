@@ -1,20 +1,19 @@
-//! Git's format of settings, as far as reading and writing go. Files that a file includes are never
-//! looked at.
+//! Git's config format: parser and writer. Included files are never read.
 
-/// One line of settings, as `git config --list` has it.
+/// One setting, as a line of `git config --list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ConfigEntry {
     /// In lower case.
     pub(crate) section: String,
-    /// As it stands: its case counts.
+    /// As written: its case counts.
     pub(crate) subsection: Option<Vec<u8>>,
     /// In lower case.
     pub(crate) key: String,
-    /// `None`: the key stands alone, which means yes.
+    /// `None`: the key stands alone, which means true.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-impl Entry {
+impl ConfigEntry {
     pub(crate) fn new(section: &str, subsection: Option<&[u8]>, key: &str, value: &[u8]) -> Self {
         Self {
             section: section.to_owned(),
@@ -24,12 +23,12 @@ impl Entry {
         }
     }
 
-    /// Returns whether this is a setting without a subsection.
+    /// Returns whether this is the setting `section.key`.
     pub(crate) fn is(&self, section: &str, key: &str) -> bool {
         self.section == section && self.subsection.is_none() && self.key == key
     }
 
-    /// Returns the value as git takes it for a yes or no.
+    /// Returns the value as git reads a boolean.
     pub(crate) fn is_true(&self) -> bool {
         match &self.value {
             None => true,
@@ -44,9 +43,9 @@ impl Entry {
     }
 }
 
-/// Reads settings; what is wrong with them comes with its line.
-pub(crate) fn parse(text: &[u8]) -> Result<Vec<Entry>, String> {
-    let mut reader = Reader {
+/// Parses a config file; an error names its line.
+pub(crate) fn parse(text: &[u8]) -> Result<Vec<ConfigEntry>, String> {
+    let mut reader = ConfigReader {
         rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text),
         line: 1,
     };
@@ -70,7 +69,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Entry>, String> {
                 let (key, value) = reader
                     .setting(first)
                     .ok_or_else(|| reader.wrong("a setting"))?;
-                entries.push(Entry {
+                entries.push(ConfigEntry {
                     section: section.clone(),
                     subsection: subsection.clone(),
                     key,
@@ -83,8 +82,8 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// Writes settings so that git, and [`parse`], read the same ones.
-pub(crate) fn write(entries: &[Entry]) -> Vec<u8> {
+/// Writes settings so that git and [`parse`] read the same ones.
+pub(crate) fn write(entries: &[ConfigEntry]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut last = None;
     for entry in entries {
@@ -124,12 +123,12 @@ pub(crate) fn write(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-struct Reader<'text> {
+struct ConfigReader<'text> {
     rest: &'text [u8],
     line: usize,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn next(&mut self) -> Option<u8> {
         let (&byte, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -150,14 +149,13 @@ impl Reader<'_> {
         while self.next().is_some_and(|byte| byte != b'\n') {}
     }
 
-    /// Reads what follows the bracket, with the other bracket.
+    /// Parses the rest of a section header, with its closing bracket.
     fn section(&mut self) -> Option<(String, Option<Vec<u8>>)> {
         let mut name = String::new();
         loop {
             match self.next()? {
                 b']' if !name.is_empty() => {
-                    // As it was written once: the part behind the dot is a subsection, in lower
-                    // case.
+                    // The old form: the part behind the dot is a subsection, in lower case.
                     let parts = name
                         .split_once('.')
                         .map(|(section, sub)| (section.to_owned(), Some(sub.as_bytes().to_vec())));
@@ -192,7 +190,7 @@ impl Reader<'_> {
         (self.next()? == b']').then_some((name, Some(subsection)))
     }
 
-    /// Reads the rest of a key and its value, to the end of the line.
+    /// Parses the rest of a key and its value, to the end of the line.
     fn setting(&mut self, first: u8) -> Option<(String, Option<Vec<u8>>)> {
         let mut key = String::from(char::from(first.to_ascii_lowercase()));
         loop {
@@ -222,7 +220,7 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Option<Vec<u8>> {
         let mut value = Vec::new();
-        // Blanks at the end do not count, those in quotes do.
+        // Blanks at the end are stripped, those in quotes are not.
         let mut kept = 0;
         let mut is_quoted = false;
         loop {
@@ -272,9 +270,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, Option<&str>, &str, Option<&str>)]) {
-        let expected: Vec<Entry> = expected
+        let expected: Vec<ConfigEntry> = expected
             .iter()
-            .map(|(section, subsection, key, value)| Entry {
+            .map(|(section, subsection, key, value)| ConfigEntry {
                 section: (*section).to_owned(),
                 subsection: subsection.map(|text| text.as_bytes().to_vec()),
                 key: (*key).to_owned(),
@@ -355,7 +353,7 @@ mod tests {
             subsection in proptest::option::of("[^\r\n\0]{0,9}"),
             value in "[^\r\0\u{8}]{0,20}",
         ) {
-            let entry = Entry::new("a", subsection.as_deref().map(str::as_bytes), "b-c", value.as_bytes());
+            let entry = ConfigEntry::new("a", subsection.as_deref().map(str::as_bytes), "b-c", value.as_bytes());
             prop_assert_eq!(parse(&write(std::slice::from_ref(&entry))), Ok(vec![entry]));
         }
     }

@@ -4,48 +4,48 @@ use std::time::Instant;
 
 use nix::sys::stat::FileStat;
 
-use super::folder::Folder;
-use super::folder::Kind;
-use super::folder::OpenedUp;
-use super::repository::is_part;
-use super::repository::is_repository;
-use super::repository::modules;
-use super::repository::pointed;
+use super::repository_layout::is_part;
+use super::repository_layout::is_repository;
+use super::repository_layout::modules;
+use super::repository_layout::pointed;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UnlockedFolder;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::FoundGit;
 use podbay_wire::keep::FoundRepository;
 use podbay_wire::keep::GitKind;
 
-/// The longest `.git` file that says something.
+/// Longest `.git` file that is read.
 pub(crate) const MAX_POINTER: u64 = 8 * 1024;
-/// What begins the name of something that is being moved out of the project.
-pub const ON_ITS_WAY: &str = ".podbay-aside-";
+/// Prefix of the temporary name of something that is being moved out of the project.
+pub const MOVING_OUT: &str = ".podbay-aside-";
 /// Longer paths cannot be used from the project's folder, by git neither.
 const MAX_PATH: usize = 4000;
 pub(super) const MAX_FOUND: usize = 10_000;
-/// Of more names than these nobody knows later that they were there.
+/// Most names that are recorded as existing at the start.
 const MAX_PARTS: usize = 100_000;
-/// How many folders are kept open to be put back. Those beyond stay open to their owner: whoever
-/// locked so many hides nothing by it.
+/// Most folders that are kept open for restoring their modes. Those beyond stay accessible to their
+/// owner.
 const MAX_OPENED: usize = 200;
 
-/// Finds every repository of a project, and everything that git takes for the way to one.
+/// Finds every repository of a project, and everything that leads git to one.
 ///
-/// It does not leave the file system, and looks into repositories for those of submodules alone. A
-/// folder that lets its owner not look into it is opened meanwhile where it may be written to: git
-/// needs no list of its names to obey a repository in there.
-pub fn find(project: &Folder, budget: Duration) -> FoundGit {
+/// It does not leave the file system, and searches repositories only for those of submodules. A
+/// folder that its owner cannot list is made readable meanwhile if it is writable: git needs no
+/// list of its names to obey a repository in it.
+pub fn find(project: &UntrustedFolder, budget: Duration) -> FoundGit {
     walk(project, budget).0
 }
 
-/// Names the folders that could not be looked into, and that git may come into nevertheless.
-pub(crate) fn closed(project: &Folder, budget: Duration) -> Vec<BytesPath> {
+/// Returns the folders that could not be searched and that git may enter nevertheless.
+pub(crate) fn closed(project: &UntrustedFolder, budget: Duration) -> Vec<BytesPath> {
     walk(project, budget).1
 }
 
-fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
-    let Some(mut walk) = Walk::begin(project, Modules::Named) else {
+fn walk(project: &UntrustedFolder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
+    let Some(mut walk) = RepositoryWalk::begin(project, SubmoduleScan::Named) else {
         return (FoundGit::default(), Vec::new());
     };
     let mut found = walk.next(MAX_FOUND, Instant::now() + budget);
@@ -53,30 +53,30 @@ fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
     (found, walk.end())
 }
 
-/// Whether submodules' repositories inside of others are looked for.
+/// Whether submodules' repositories inside of others are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Modules {
+pub(super) enum SubmoduleScan {
     Named,
-    /// Each is where the one is that it lies in.
+    /// Each is found with the repository that it lies in.
     PassedOver,
 }
 
-/// A look through a project that may be taken in several steps: no folder is looked into twice.
-pub(super) struct Walk<'a> {
-    project: &'a Folder,
-    modules: Modules,
+/// A search of a project in several steps: no folder is searched twice.
+pub(super) struct RepositoryWalk<'a> {
+    project: &'a UntrustedFolder,
+    modules: SubmoduleScan,
     device: u64,
-    /// Folders that are still to be looked into, and whether each lets its owner not do that.
+    /// Folders still to be searched, and whether each keeps its owner out.
     folders: Vec<(Vec<u8>, bool)>,
-    /// Folders that are open for the time of the look, and of the taking out of what is found.
-    opened: Vec<OpenedUp>,
+    /// Folders that are open during the search, and while the found repositories are moved out.
+    opened: Vec<UnlockedFolder>,
     closed: Vec<BytesPath>,
-    /// Those that are repositories themselves, in which nobody looked for others.
+    /// Repositories' own folders, which were not searched for others.
     passed: HashSet<Vec<u8>>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn begin(project: &'a Folder, modules: Modules) -> Option<Self> {
+impl<'a> RepositoryWalk<'a> {
+    pub(super) fn begin(project: &'a UntrustedFolder, modules: SubmoduleScan) -> Option<Self> {
         let device = project.stat(b".").ok()?.st_dev;
         let (folders, opened, closed) = (vec![(Vec::new(), false)], Vec::new(), Vec::new());
         Some(Self {
@@ -90,25 +90,25 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether there is nothing more to look into.
+    /// Whether the search is finished.
     pub(super) fn is_over(&self) -> bool {
         self.folders.is_empty()
     }
 
-    /// Looks also into this folder and those in it.
+    /// Adds a folder to the search.
     pub(super) fn look_into(&mut self, path: Vec<u8>) {
         let is_locked = self.project.stat(&path).is_ok_and(|stat| keeps_out(&stat));
         self.folders.push((path, is_locked));
     }
 
-    /// Looks also into a folder that was passed because it was a repository.
+    /// Adds a folder that was skipped because it was a repository.
     pub(super) fn look_behind(&mut self, path: Vec<u8>) {
         if self.passed.remove(&path) {
             self.look_into(path);
         }
     }
 
-    /// Goes on until about so many are found, or until there is no more time.
+    /// Continues until about `most` are found, or until the time is over.
     pub(super) fn next(&mut self, most: usize, end: Instant) -> FoundGit {
         let mut found = FoundGit {
             whole: true,
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
         let project = self.project;
         let Some(names) = names(project, &path, is_locked, &mut self.opened) else {
             found.whole = false;
-            // One in which nothing can be reached by its name either keeps git out as well.
+            // A folder without search permission keeps git out as well.
             if project.stat(&join(&path, b".")).is_ok() && self.closed.len() < MAX_FOUND {
                 self.closed.push(BytesPath::from_bytes(path));
             }
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
                 self.add(found, join(&path, name), *kind);
             }
         }
-        // The project itself may be a bare repository, whose hooks are as good as any.
+        // The project's folder may be a bare repository, with hooks like any other.
         if is_repository(&names) {
             found.repositories.push(FoundRepository {
                 path: BytesPath::from_bytes(path.clone()),
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         } else {
             let parts = names
                 .iter()
-                .filter(|(name, kind)| *kind != Kind::Special && is_part(name));
+                .filter(|(name, kind)| *kind != FileKind::Special && is_part(name));
             let room = MAX_PARTS.saturating_sub(found.parts.len());
             found.parts.extend(
                 parts
@@ -165,14 +165,14 @@ impl<'a> Walk<'a> {
             );
         }
         for (name, kind) in names {
-            if name.starts_with(ON_ITS_WAY.as_bytes()) {
+            if name.starts_with(MOVING_OUT.as_bytes()) {
                 found.repositories.push(FoundRepository {
                     path: BytesPath::from_bytes(join(&path, &name)),
                     kind: GitKind::OnItsWay,
                 });
                 continue;
             }
-            if kind != Kind::Folder || name.eq_ignore_ascii_case(b".git") {
+            if kind != FileKind::Folder || name.eq_ignore_ascii_case(b".git") {
                 continue;
             }
             let inner = join(&path, &name);
@@ -186,13 +186,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn add(&self, found: &mut FoundGit, path: Vec<u8>, kind: Kind) {
+    fn add(&self, found: &mut FoundGit, path: Vec<u8>, kind: FileKind) {
         let kind = match kind {
-            Kind::Folder => {
+            FileKind::Folder => {
                 self.add_modules(found, &path);
                 GitKind::Folder
             }
-            Kind::File => {
+            FileKind::File => {
                 let text = self
                     .project
                     .read(&path, MAX_POINTER)
@@ -203,10 +203,10 @@ impl<'a> Walk<'a> {
                     to: BytesPath::from_bytes(pointed(&text).unwrap_or_default()),
                 }
             }
-            Kind::Link => GitKind::Link {
+            FileKind::Link => GitKind::Link {
                 to: BytesPath::from_bytes(self.project.link_target(&path).unwrap_or_default()),
             },
-            Kind::Special => GitKind::Special,
+            FileKind::Special => GitKind::Special,
         };
         found.repositories.push(FoundRepository {
             path: BytesPath::from_bytes(path),
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
     }
 
     fn add_modules(&self, found: &mut FoundGit, inside: &[u8]) {
-        if self.modules == Modules::PassedOver {
+        if self.modules == SubmoduleScan::PassedOver {
             return;
         }
         match modules(self.project, inside) {
@@ -232,28 +232,31 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Closes what was opened, and returns which folders nobody could look into.
+    /// Restores the opened folders, and returns those that could not be searched.
     pub(super) fn end(self) -> Vec<BytesPath> {
-        // What lies deeper was opened later.
-        self.opened.into_iter().rev().for_each(OpenedUp::put_back);
+        // Deeper folders were opened later.
+        self.opened
+            .into_iter()
+            .rev()
+            .for_each(UnlockedFolder::put_back);
         self.closed
     }
 }
 
-/// Whether a folder does not let its owner look into it.
+/// Whether a folder keeps its owner out.
 fn keeps_out(folder: &FileStat) -> bool {
     folder.st_mode & 0o500 != 0o500
 }
 
-/// Returns what lies in a folder; `None`: it does not let anybody know.
+/// Returns the entries of a folder; `None`: it cannot be listed.
 ///
-/// One that has to stay open for what lies in it to be reached is added to `opened`.
+/// A folder that must stay open for its entries to be reached is added to `opened`.
 fn names(
-    project: &Folder,
+    project: &UntrustedFolder,
     path: &[u8],
     is_locked: bool,
-    opened: &mut Vec<OpenedUp>,
-) -> Option<Vec<(Vec<u8>, Kind)>> {
+    opened: &mut Vec<UnlockedFolder>,
+) -> Option<Vec<(Vec<u8>, FileKind)>> {
     let lock = if is_locked {
         project.open_up(path).ok()
     } else {
@@ -276,13 +279,13 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::fs::symlink;
 
-    use super::super::aside::Bounds;
+    use super::super::new_repositories::MoveOutBounds;
     use super::super::sample::Sample;
     use super::*;
 
     fn found(sample: &Sample) -> FoundGit {
         find(
-            &Folder::open(&sample.path("")).expect("opens"),
+            &UntrustedFolder::open(&sample.path("")).expect("opens"),
             Duration::from_secs(20),
         )
     }
@@ -303,7 +306,7 @@ mod tests {
         sample.git(&["init", "-q", "--bare", "bare.git"]);
         sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
         symlink("deep/er/nested/.git", sample.path("deep/.git")).expect("linked");
-        // What only leads git on: all but HEAD lies elsewhere.
+        // Only redirects: everything but HEAD lies elsewhere.
         sample.write("lure/HEAD", "ref: refs/heads/x\n");
         sample.write("lure/commondir", "../bare.git");
         sample.write("no repository/HEAD", "x");
@@ -346,14 +349,14 @@ mod tests {
             & 0o777
     }
 
-    /// Does something as somebody whom modes hold back: nothing is locked for root.
+    /// Runs something as a user whom modes restrict, since root is not.
     fn as_owner<T>(sample: &Sample, what: impl FnOnce() -> T) -> T {
         if !nix::unistd::geteuid().is_root() {
             return what();
         }
         let mut folders = vec![sample.beside("")];
         while let Some(path) = folders.pop() {
-            // What root made for the test to be another's stays so.
+            // What root made as another user's for the test stays so.
             if !path.ends_with("theirs") {
                 nix::unistd::chown(&path, Some(SOMEBODY), None).expect("owned by somebody");
             }
@@ -395,12 +398,17 @@ mod tests {
         set_mode(&sample, "both", 0o111);
         fs::create_dir(sample.beside("kept")).expect("made");
         let (now, moved) = as_owner(&sample, || {
-            let open = |path: &std::path::Path| Folder::open(path).expect("opens");
+            let open = |path: &std::path::Path| UntrustedFolder::open(path).expect("opens");
             let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
             (
                 found(&sample),
-                super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default())
-                    .expect("moved"),
+                super::super::new_repositories::move_out_new(
+                    &project,
+                    &start,
+                    (&kept, "s"),
+                    MoveOutBounds::default(),
+                )
+                .expect("moved"),
             )
         });
         assert!(now.whole && moved.whole, "{now:?}");
@@ -452,7 +460,7 @@ mod tests {
         for folder in ["whole", "in/side", "mixed", "shut"] {
             sample.git(&["init", "-q", "--bare", folder]);
         }
-        // Whatever is beside what makes it a repository stays, and may be the way to another one.
+        // Other entries beside the parts of a repository stay, and may lead to another one.
         sample.git(&["init", "-q", "mixed/deep"]);
         for folder in ["whole", "in/side", "shut"] {
             fs::remove_file(sample.path(&format!("{folder}/keep"))).expect("removed");
@@ -468,10 +476,15 @@ mod tests {
         }
         fs::create_dir(sample.beside("kept")).expect("made");
         let moved = as_owner(&sample, || {
-            let open = |path: &std::path::Path| Folder::open(path).expect("opens");
+            let open = |path: &std::path::Path| UntrustedFolder::open(path).expect("opens");
             let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
-            super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default())
-                .expect("moved")
+            super::super::new_repositories::move_out_new(
+                &project,
+                &start,
+                (&kept, "s"),
+                MoveOutBounds::default(),
+            )
+            .expect("moved")
         });
         assert!(
             moved.whole && moved.n_stuck == 0 && moved.n_left == 0,
@@ -512,8 +525,8 @@ mod tests {
         sample.write("HEAD", "x");
         set_mode(&sample, "shut", 0);
         let (all, is_over) = as_owner(&sample, || {
-            let project = Folder::open(&sample.path("")).expect("opens");
-            let mut walk = Walk::begin(&project, Modules::Named).expect("a folder");
+            let project = UntrustedFolder::open(&sample.path("")).expect("opens");
+            let mut walk = RepositoryWalk::begin(&project, SubmoduleScan::Named).expect("a folder");
             let end = Instant::now() + Duration::from_secs(20);
             let all: Vec<FoundGit> = (0..4).map(|_| walk.next(1, end)).collect();
             let is_over = walk.is_over();
@@ -546,13 +559,13 @@ mod tests {
         set_mode(&sample, "open/theirs", 0o733);
         set_mode(&sample, "shut/theirs", 0o700);
         let look = || {
-            let project = Folder::open(&sample.path("")).expect("opens");
+            let project = UntrustedFolder::open(&sample.path("")).expect("opens");
             (
                 find(&project, Duration::from_secs(20)).whole,
                 closed(&project, Duration::from_secs(20)),
             )
         };
-        // Only root can make one that is another's.
+        // Only root can make one that another user owns.
         let named: &[BytesPath] = if nix::unistd::geteuid().is_root() {
             &["open/theirs".into()]
         } else {
@@ -566,7 +579,7 @@ mod tests {
     fn what_could_not_be_looked_at_is_said() {
         let sample = Sample::new();
         sample.write("a/b/c", "x");
-        let project = Folder::open(&sample.path("")).expect("opens");
+        let project = UntrustedFolder::open(&sample.path("")).expect("opens");
         assert!(!find(&project, Duration::ZERO).whole);
         assert_eq!(shown(&found(&sample)), [".git Folder"]);
         fs::remove_dir_all(sample.path(".git")).expect("removed");

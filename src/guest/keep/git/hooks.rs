@@ -1,53 +1,53 @@
-//! What the person's git obeys in the project because the settings of a repository there say so:
-//! folders with hooks, files of settings that others include, and programs; because links in a
-//! repository lead there; or because the hooks of one name it. Whoever can write them runs programs
-//! at the person's next git command.
+//! Paths in the project that the user's git obeys: folders of hooks, included config files and
+//! programs that a repository's config names; targets of links in a repository; and files that its
+//! hooks name. A session that can write them runs programs at the user's next git command. This
+//! only advises.
 
-mod named;
+mod named_files;
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-pub(crate) use self::named::named_in;
+pub(crate) use self::named_files::named_in;
 use super::config;
-use super::config::Entry;
+use super::config::ConfigEntry;
 use super::find::MAX_POINTER;
-use super::folder::Folder;
-use super::folder::Kind;
+use super::link_path::LinkPath;
+use super::link_path::PathEnd;
 use super::project_paths::MAX_CONFIG;
 use super::project_paths::ProjectPaths;
-use super::record::Start;
 use super::repositories::MAX_REPOSITORIES;
 use super::repositories::Repositories;
 use super::repositories::Repository;
 use super::repositories::TOP;
-use super::repository::pointed;
-use super::repository::work_tree;
-use super::way::End;
-use super::way::Way;
+use super::repository_layout::pointed;
+use super::repository_layout::work_tree;
+use super::session_start::SessionStart;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Obeyed;
+use podbay_wire::keep::ObeyedPaths;
 
-/// How deep git itself follows.
+/// Git's own limit of nested includes.
 const MAX_DEPTH: usize = 10;
-/// How many files of settings are read for one repository.
+/// Most config files that are read for one repository.
 const MAX_FILES: usize = 64;
 
-/// The folder that husky has git look for hooks in: what is there runs those beside it.
+/// The folder that husky sets as `core.hooksPath`: its hooks run the files beside it.
 pub(super) const HUSKYS: &[u8] = b"_";
 
-/// How many folders of hooks, and folders in them, are looked through for links, and how many of
-/// those are followed.
+/// Most folders of hooks, with their subfolders, that are searched for links, and most links that
+/// are followed.
 const MAX_FOLDERS: usize = 100;
 const MAX_LINKS: usize = 1000;
 
-/// Longest list of paths as settings have them.
+/// Most reported paths as written in the config.
 const MAX_SAID: usize = 1000;
 
-/// What git looks for in a folder of hooks.
+/// Names of hooks that git runs.
 pub const HOOKS: [&str; 28] = [
     "applypatch-msg",
     "pre-applypatch",
@@ -79,16 +79,16 @@ pub const HOOKS: [&str; 28] = [
     "post-index-change",
 ];
 
-/// Returns what git obeys in a project. `gits` are the `.git` below the top, folders and files;
-/// `place` is where the project's folder is on the person's machine, as far as that is known.
+/// Returns the paths that git obeys in a project. `gits` are the `.git` below the top, folders and
+/// files; `place` is the path of the project's folder on the user's machine, if known.
 ///
-/// Of several values of one setting all count: which of them git takes may depend on what is
-/// checked out. What the person's settings for all repositories say is not known here.
-pub fn obeyed<'a>(
-    project: &Folder,
+/// All values of a setting count: which of them git uses may depend on the checkout. The user's
+/// global settings are not known here.
+pub fn obeyed_paths<'a>(
+    project: &UntrustedFolder,
     gits: impl Iterator<Item = &'a BytesPath>,
     place: &[u8],
-) -> Obeyed {
+) -> ObeyedPaths {
     let paths = ProjectPaths::new(project, place);
     let gits: BTreeSet<&[u8]> = [TOP]
         .into_iter()
@@ -96,7 +96,7 @@ pub fn obeyed<'a>(
         .take(MAX_REPOSITORIES)
         .collect();
     let Repositories { found, outside, .. } = Repositories::of_project(&paths, &gits);
-    let mut all = All::new(&paths);
+    let mut all = ObeyedScan::new(&paths);
     for Repository {
         settings,
         hooks,
@@ -113,21 +113,26 @@ pub fn obeyed<'a>(
 }
 
 /// Returns the same for a project that is a working tree of a repository elsewhere: `name` is that
-/// of a linked worktree there, and empty for the only one.
-pub fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
+/// of the linked worktree, and empty for the main one.
+pub fn obeyed_paths_in_worktree(
+    project: &UntrustedFolder,
+    real: &UntrustedFolder,
+    name: &[u8],
+    place: &[u8],
+) -> ObeyedPaths {
     obeyed_elsewhere(project, real, name, b"", place)
 }
 
-/// The same for a working tree below the top, whose file `.git` leads out of the project; `place`
-/// must be known, `git` and `real` are the file and the repository. `None`: its settings cannot be
-/// read, or say that its files are elsewhere.
-pub fn obeyed_below(
-    project: &Folder,
+/// Returns the same for a working tree below the top whose `.git` file leads out of the project;
+/// `place` must be known, `git` and `real` are the file and the repository. `None`: its config
+/// cannot be read, or puts its files elsewhere.
+pub fn obeyed_paths_below(
+    project: &UntrustedFolder,
     git: &[u8],
-    (real, at): (&Folder, &Path),
+    (real, at): (&UntrustedFolder, &Path),
     name: &[u8],
     place: &[u8],
-) -> Option<Obeyed> {
+) -> Option<ObeyedPaths> {
     let tree = split(git).0;
     let entries = config::parse(&real.read(b"config", MAX_CONFIG).ok().flatten()?).ok()?;
     let said = entries
@@ -150,19 +155,19 @@ pub fn obeyed_below(
 }
 
 fn obeyed_elsewhere(
-    project: &Folder,
-    real: &Folder,
+    project: &UntrustedFolder,
+    real: &UntrustedFolder,
     name: &[u8],
     tree: &[u8],
     place: &[u8],
-) -> Obeyed {
+) -> ObeyedPaths {
     let paths = ProjectPaths::new(project, place);
     let own = if name.is_empty() {
         Vec::new()
     } else {
         join(b"worktrees", name)
     };
-    let mut all = All::new(&paths);
+    let mut all = ObeyedScan::new(&paths);
     for Repository { settings, tree, .. } in Repositories::elsewhere(&paths, real, &own, tree).found
     {
         all.settings(real, false, &settings, &tree);
@@ -171,9 +176,13 @@ fn obeyed_elsewhere(
     all.done()
 }
 
-/// Returns where a file `.git` below the top of a project leads that lies outside of it, and the
-/// settings there as [`Obeyed`] names them; `None`: it leads into the project, or nowhere.
-pub fn outside(project: &Folder, git: &[u8], place: &[u8]) -> Option<(BytesPath, BytesPath)> {
+/// Returns where a `.git` file below the top leads that points out of the project, and the config
+/// there as in [`ObeyedPaths`]; `None`: it leads into the project, or nowhere.
+pub fn outside_repository(
+    project: &UntrustedFolder,
+    git: &[u8],
+    place: &[u8],
+) -> Option<(BytesPath, BytesPath)> {
     let text = project.read(git, MAX_POINTER).ok().flatten()?;
     let (to, tree) = (pointed(&text)?, split(git).0);
     let paths = ProjectPaths::new(project, place);
@@ -186,22 +195,22 @@ pub fn outside(project: &Folder, git: &[u8], place: &[u8]) -> Option<(BytesPath,
     })
 }
 
-/// Returns what git obeys in a project as it was said when a session began: settings elsewhere, as
-/// of a linked worktree, are not seen later. `starts` is where that was written down.
-pub fn obeyed_at_start(starts: &Path, id: &str) -> Vec<BytesPath> {
-    let start = Folder::open(starts)
+/// Returns the paths that git obeyed when a session began: config elsewhere, as of a linked
+/// worktree, is not visible later. `starts` is the folder of the records.
+pub fn obeyed_paths_at_start(starts: &Path, id: &str) -> Vec<BytesPath> {
+    let start = UntrustedFolder::open(starts)
         .ok()
-        .and_then(|starts| Start::read(&starts, id).ok().flatten());
+        .and_then(|starts| SessionStart::read(&starts, id).ok().flatten());
     start
         .map(|start| start.prepared.obeyed.said)
         .unwrap_or_default()
 }
 
-/// Returns where the files of a repository of the project are, from the project's folder; `None`:
-/// it does not say, or not in the project.
+/// Returns the working tree of a repository of the project, relative to the project's folder;
+/// `None`: unknown, or not in the project.
 ///
-/// `place` is where the project's folder is on the person's machine.
-pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option<Vec<u8>> {
+/// `place` is the path of the project's folder on the user's machine.
+pub(crate) fn work_tree_of(project: &UntrustedFolder, place: &[u8], git: &[u8]) -> Option<Vec<u8>> {
     let (above, name) = split(git);
     if name == TOP {
         return Some(above.to_vec());
@@ -209,22 +218,23 @@ pub(crate) fn work_tree_of(project: &Folder, place: &[u8], git: &[u8]) -> Option
     ProjectPaths::new(project, place).said_trees(git).pop()
 }
 
-struct All<'a> {
-    project: &'a Folder,
+struct ObeyedScan<'a> {
+    project: &'a UntrustedFolder,
     paths_of: &'a ProjectPaths<'a>,
     paths: BTreeSet<Vec<u8>>,
     unread: BTreeSet<Vec<u8>>,
-    /// Some of what is in `unread` was read and names more than is looked at, or is longer.
+    /// Whether files in `unread` were read in part, because they name more than is examined, or are
+    /// too long.
     is_cut: bool,
     said: BTreeSet<Vec<u8>>,
     programs: BTreeSet<Vec<u8>>,
-    /// How many names of texts were looked for.
+    /// How many names in scripts were looked up.
     n_words: usize,
     /// Hooks that were read, each with the working tree that it runs in.
     texts: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
-impl<'a> All<'a> {
+impl<'a> ObeyedScan<'a> {
     fn new(paths_of: &'a ProjectPaths<'a>) -> Self {
         let (paths, unread, said, programs) = Default::default();
         let (is_cut, n_words, texts) = Default::default();
@@ -241,9 +251,15 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Reads the settings of one working tree. `in_project`: whether the files are of the project,
+    /// Reads the config of one working tree. `in_project`: whether the files belong to the project,
     /// where a command could change them.
-    fn settings(&mut self, folder: &Folder, in_project: bool, files: &[Vec<u8>], tree: &[u8]) {
+    fn settings(
+        &mut self,
+        folder: &UntrustedFolder,
+        in_project: bool,
+        files: &[Vec<u8>],
+        tree: &[u8],
+    ) {
         let mut waiting: Vec<(Vec<u8>, usize)> =
             files.iter().map(|file| (file.clone(), 0)).collect();
         let mut seen = BTreeSet::new();
@@ -252,18 +268,18 @@ impl<'a> All<'a> {
             if !seen.insert(file.clone()) {
                 continue;
             }
-            // What stands in it is said from where the link is.
+            // Paths in it are relative to the folder of the link.
             let end = if in_project {
                 self.lead(&file)
             } else {
                 Some(file.clone())
             };
-            let entries: Option<Vec<Entry>> = end
+            let entries: Option<Vec<ConfigEntry>> = end
                 .and_then(|end| folder.read(&end, MAX_CONFIG).ok().flatten())
                 .and_then(|text| config::parse(&text).ok())
                 .filter(|_| seen.len() <= MAX_FILES);
             let Some(entries) = entries else {
-                // A repository's own need not be there, and one that cannot be read is told of
+                // A repository's own config may be missing; an unreadable one is reported
                 // elsewhere.
                 if depth > 0 {
                     self.unread.insert(file);
@@ -283,7 +299,7 @@ impl<'a> All<'a> {
                 } else if matches!(entry.section.as_str(), "include" | "includeif")
                     && entry.key == "path"
                 {
-                    // Elsewhere nothing is known of where that file is.
+                    // The absolute path of a repository elsewhere is not known.
                     if (in_project || value.starts_with(b"/") || value.starts_with(b"~"))
                         && let Some(path) = self
                             .paths_of
@@ -299,7 +315,7 @@ impl<'a> All<'a> {
                         Some(path) => drop(self.unread.insert(path)),
                         None => {
                             self.unread.insert(value.to_vec());
-                            // It may be another one: both are told of.
+                            // It may be another file: both are reported.
                             waiting.extend(
                                 self.paths_of
                                     .by_another_way(value)
@@ -318,7 +334,7 @@ impl<'a> All<'a> {
                 .meant(tree, &said)
                 .or_else(|| by_another_way.clone())
             {
-                // Of a folder that is all of a working tree only the hooks count.
+                // If the folder is the whole working tree, only the hooks count.
                 Some(path) if path == tree => HOOKS
                     .iter()
                     .for_each(|hook| self.say(join(tree, hook.as_bytes()))),
@@ -327,7 +343,7 @@ impl<'a> All<'a> {
             }
             if let Some(path) = self.paths_of.inside(tree, &said, true).or(by_another_way) {
                 self.hooks(&path, tree);
-                // Nothing of it is read-only as a whole where it is all of the project.
+                // The whole project is not made read-only.
                 if !path.is_empty() {
                     self.add(path);
                 }
@@ -335,8 +351,8 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Counts where links lead that stand for a folder of hooks or lie in it, since git runs what
-    /// is there, and what the hooks name.
+    /// Adds the targets of links that are a folder of hooks or lie in one, since git runs those,
+    /// and the files that the hooks name.
     fn hooks(&mut self, folder: &[u8], tree: &[u8]) {
         let mut waiting = vec![folder.to_vec()];
         let mut seen = BTreeSet::new();
@@ -349,7 +365,7 @@ impl<'a> All<'a> {
                 continue;
             }
             if end.is_empty() || end == tree {
-                // Of a folder that is all of a working tree only the hooks count.
+                // If the folder is the whole working tree, only the hooks count.
                 for hook in HOOKS.map(|hook| join(&end, hook.as_bytes())) {
                     let leads_to = self.lead(&hook);
                     self.hook(&leads_to.unwrap_or_else(|| hook.clone()), tree);
@@ -358,13 +374,13 @@ impl<'a> All<'a> {
                 }
                 continue;
             }
-            // Where a link leads.
+            // The target of a link.
             self.hook(&end, tree);
             if path == folder {
                 self.hook_texts(&end, tree);
             }
             for (name, kind) in self.project.names(&end).unwrap_or_default() {
-                if matches!(kind, Kind::Link | Kind::Folder) && n_links < MAX_LINKS {
+                if matches!(kind, FileKind::Link | FileKind::Folder) && n_links < MAX_LINKS {
                     n_links += 1;
                     waiting.push(join(&end, &name));
                 }
@@ -372,20 +388,20 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Counts where links lead that are hooks of a repository elsewhere, and what its hooks name,
-    /// as far as that can be told of one whose place is not known.
-    fn hooks_elsewhere(&mut self, real: &Folder, tree: &[u8]) {
+    /// Adds the targets of links that are hooks of a repository elsewhere, and the files that its
+    /// hooks name, as far as can be told without knowing its path.
+    fn hooks_elsewhere(&mut self, real: &UntrustedFolder, tree: &[u8]) {
         let inside = real.names(b"hooks").unwrap_or_default();
         for (name, _) in inside
             .iter()
-            .filter(|(_, kind)| *kind == Kind::File)
+            .filter(|(_, kind)| *kind == FileKind::File)
             .take(MAX_LINKS)
         {
             self.hook_of(real, &join(b"hooks", name), tree, tree);
         }
         let links = inside
             .into_iter()
-            .filter(|(_, kind)| *kind == Kind::Link)
+            .filter(|(_, kind)| *kind == FileKind::Link)
             .map(|(name, _)| join(b"hooks", &name));
         for link in [b"hooks".to_vec()].into_iter().chain(links.take(MAX_LINKS)) {
             let Ok(target) = real.link_target(&link) else {
@@ -403,20 +419,20 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Counts what links make of a path of the project, if it is a link or lies behind one, and
-    /// returns where they lead in the project.
+    /// Adds the paths that links turn a path of the project into, and returns where it leads in the
+    /// project.
     fn lead(&mut self, path: &[u8]) -> Option<Vec<u8>> {
-        let way = Way::of(self.project, self.paths_of.place, path);
+        let way = LinkPath::of(self.project, self.paths_of.place, path);
         let end = match way.end {
-            End::Inside(end) => end,
-            End::Outside(path) => self.paths_of.by_another_way(&path)?,
-            End::Nowhere => return None,
+            PathEnd::Inside(end) => end,
+            PathEnd::Outside(path) => self.paths_of.by_another_way(&path)?,
+            PathEnd::Nowhere => return None,
         };
         if way.links.is_empty() {
             return Some(end);
         }
         way.spelled.into_iter().for_each(|path| self.say(path));
-        // Of all of the project nothing can be said.
+        // The whole project is not added.
         if !end.is_empty() {
             self.say(end.clone());
             self.add(end.clone());
@@ -430,21 +446,25 @@ impl<'a> All<'a> {
         }
     }
 
-    /// Says of a file that not all that it names is known.
+    /// Reports that a file names more than was examined.
     fn cut(&mut self, source: Vec<u8>) {
         self.unread.insert(source);
         self.is_cut = true;
     }
 
-    /// What lies in a repository is as protected as that.
+    /// Adds a path, unless it lies in a repository, which is protected as a whole.
     fn add(&mut self, path: Vec<u8>) {
-        if !is_in_git(&path) && matches!(self.project.kind(&path), Some(Kind::Folder | Kind::File))
+        if !is_in_git(&path)
+            && matches!(
+                self.project.kind(&path),
+                Some(FileKind::Folder | FileKind::File)
+            )
         {
             self.paths.insert(path);
         }
     }
 
-    fn done(self) -> Obeyed {
+    fn done(self) -> ObeyedPaths {
         let texts = |paths: BTreeSet<Vec<u8>>, most| {
             paths
                 .into_iter()
@@ -461,7 +481,7 @@ impl<'a> All<'a> {
             .chain(programs)
             .cloned()
             .collect();
-        Obeyed {
+        ObeyedPaths {
             paths: texts(self.paths, MAX_FILES),
             unread: texts(self.unread, MAX_FILES),
             is_cut: self.is_cut,

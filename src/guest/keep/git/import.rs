@@ -1,10 +1,10 @@
-mod broken;
+mod broken_refs;
+mod checked_out;
 mod fetch;
-mod here;
-mod incoming;
+mod incoming_packs;
 mod index;
-mod names;
-mod too_large;
+mod oversized_objects;
+mod ref_updates;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,20 +13,20 @@ use std::time::Duration;
 use std::time::Instant;
 
 use self::fetch::Fetched;
-pub(super) use self::incoming::place as place_of_incoming;
-use self::names::Names;
-use super::folder::Folder;
-use super::folder::failed;
+pub(super) use self::incoming_packs::place as place_of_incoming;
+use self::ref_updates::RefUpdates;
+use super::git_command::Git;
+use super::import_marker::ImportMarker;
 use super::index::Index;
-use super::land::LOCKED;
-use super::left::Left;
-use super::leftover::Under;
-use super::record::Start;
-use super::record::Started;
-use super::record::check_id;
+use super::index_merge::LOCKED;
 use super::refs;
 use super::refs::Head;
-use super::run::Git;
+use super::session_changes::SessionChanges;
+use super::session_start::SessionStart;
+use super::session_start::StartedRepository;
+use super::session_start::check_id;
+use super::untrusted_folder::UntrustedFolder;
+use super::untrusted_folder::failed;
 use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
@@ -36,12 +36,11 @@ use podbay_wire::keep::IndexImport;
 use podbay_wire::keep::MovedRef;
 use podbay_wire::keep::NotImported;
 
-/// How long git may go on, when the time for all is over, with moving names that it has begun to
-/// move.
+/// Extra time, when the time for all is over, for git to finish moving references that it has
+/// started to move.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What is said where the disk is full: by git, by us, and by git where only the person's part of
-/// it is.
+/// Messages of a full disk: git's, ours, and git's where only the user's file system is full.
 const NO_ROOM: [&str; 3] = [
     "No space left on device",
     "no space left on the device",
@@ -50,59 +49,58 @@ const NO_ROOM: [&str; 3] = [
 
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
-/// What a session left, and where it goes.
+/// The input of an import: the session's folders, and the real repositories.
 #[derive(Debug)]
 pub struct Import<'a> {
     pub id: &'a str,
-    /// Where the session's start is on record.
-    pub state: &'a Folder,
-    /// A folder of ours, for what is needed meanwhile.
+    /// Where the session's start is recorded.
+    pub state: &'a UntrustedFolder,
+    /// A scratch folder of ours.
     pub scratch: &'a Path,
-    /// For each `.git` of the project that was prepared the real repository and the session's
-    /// folder, or why nothing is to be taken over.
+    /// For each prepared `.git` of the project the real repository and the session's folder, or why
+    /// nothing is to be imported.
     pub places: &'a BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>,
-    /// How long git may take for all of it.
+    /// Time limit of git for all of it.
     pub budget: Duration,
-    /// How large a file may be.
+    /// Size limit of a file.
     pub file_size: u64,
-    /// What is to stay because nobody could look through it.
-    pub(super) unlooked: &'a Unlooked,
+    /// What is to stay because it could not be examined.
+    pub(super) unlooked: &'a UnreadRepositories,
 }
 
-/// What could not be looked through, of each repository by its number.
-pub(super) type Unlooked = BTreeMap<usize, Unseen>;
+/// What could not be examined, by the number of the repository.
+pub(super) type UnreadRepositories = BTreeMap<usize, UnreadContents>;
 
-/// What could not be looked through of a repository.
+/// What could not be examined in a repository.
 #[derive(Debug)]
-pub(super) enum Unseen {
-    /// Nothing could; `is_late`: for want of time.
+pub(super) enum UnreadContents {
+    /// Everything; `is_late`: for lack of time.
     All {
         fault: Fault,
         is_late: bool,
     },
-    Names(Vec<UnseenName>),
+    Names(Vec<UnreadRef>),
 }
 
-/// Something that a session left under a name; `what` as in [`NotImported`]. What is staged is no
-/// object.
+/// A reference of the session; `what` as in [`NotImported`]. What is staged is no object.
 #[derive(Debug)]
-pub(super) struct UnseenName {
+pub(super) struct UnreadRef {
     pub what: BytesPath,
     pub object: String,
     pub why: String,
-    /// Whether there was only no time for it.
+    /// Whether only time was lacking.
     pub is_late: bool,
-    /// Whether git failed over it: nobody can have it then, whatever it holds.
+    /// Whether git failed to read it: it can never be imported then.
     pub is_broken: bool,
 }
 
-/// Brings back what a session committed, stashed and staged, as far as nobody else moved it
-/// meanwhile and there is time: what is checked out comes before all else.
+/// Imports what a session committed, stashed and staged, as far as the user has not moved it
+/// meanwhile and there is time: what is checked out first.
 ///
-/// It can be killed at any time and begun again. The session's folder is only read.
+/// It can be killed at any time and started again. The session's folder is only read.
 pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     check_id(import.id)?;
-    let Some(start) = Start::read(import.state, import.id)? else {
+    let Some(start) = SessionStart::read(import.state, import.id)? else {
         return Ok(ImportedGit::default());
     };
     let end = Instant::now() + import.budget;
@@ -121,7 +119,7 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
                 continue;
             }
         };
-        if let Some(Unseen::All { fault, is_late }) = import.unlooked.get(&at) {
+        if let Some(UnreadContents::All { fault, is_late }) = import.unlooked.get(&at) {
             imported.repositories.push(ImportedRepository {
                 is_late: *is_late,
                 ..left_out(&started.path, &fault.to_string())
@@ -130,11 +128,12 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
         }
         let index = start.index(import.state, import.id, at)?;
         let mut is_late = false;
-        let repository = One::open(import, place, (at, index), end, started).and_then(|one| {
-            let repository = one.import(share(end, start.repositories.len() - at));
-            is_late = one.git.is_late();
-            repository
-        });
+        let repository =
+            RepositoryImport::open(import, place, (at, index), end, started).and_then(|one| {
+                let repository = one.import(share(end, start.repositories.len() - at));
+                is_late = one.git.is_late();
+                repository
+            });
         imported.repositories.push(match repository {
             Ok((repository, taken)) => {
                 all_taken.push((at, taken));
@@ -147,7 +146,7 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
         });
     }
     for one in &mut imported.repositories {
-        // What another git works on it is done with sooner or later.
+        // Another git releases its locks sooner or later.
         let passes = |one: &NotImported| {
             NO_ROOM
                 .iter()
@@ -156,9 +155,10 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
         };
         one.is_late |= one.not_imported.iter().any(passes);
     }
-    // It is tried again, and nothing is to come twice then. What is whole is never asked for again.
+    // It is tried again, and nothing must be imported twice then. A complete import is not
+    // repeated.
     for (at, taken) in all_taken.iter().filter(|_| !imported.is_whole()) {
-        Start::note_taken(
+        SessionStart::note_taken(
             import.state,
             import.id,
             *at,
@@ -169,14 +169,13 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     Ok(imported)
 }
 
-/// Returns until when one of so many may take its time, so that there is as much for each of the
-/// others.
+/// Returns the deadline for one of `n` parts, so that the others get as much time.
 pub(super) fn share(end: Instant, n: usize) -> Instant {
     let now = Instant::now();
     now + end.saturating_duration_since(now) / u32::try_from(n).unwrap_or(u32::MAX).max(1)
 }
 
-/// Says of a repository that all of it stays in the session's folder.
+/// Reports that all of a repository stays in the session's folder.
 pub(crate) fn left_out(path: &BytesPath, why: &str) -> ImportedRepository {
     ImportedRepository {
         path: path.clone(),
@@ -189,47 +188,47 @@ pub(crate) fn left_out(path: &BytesPath, why: &str) -> ImportedRepository {
     }
 }
 
-/// One repository on its way.
-pub(super) struct One<'a> {
+/// The import of one repository.
+pub(super) struct RepositoryImport<'a> {
     pub(super) id: &'a str,
     pub(super) at: usize,
-    pub(super) state: &'a Folder,
+    pub(super) state: &'a UntrustedFolder,
     pub(super) scratch: &'a Path,
-    pub(super) started: &'a Started,
+    pub(super) started: &'a StartedRepository,
     pub(super) start_index: Option<Vec<u8>>,
     pub(super) real_path: PathBuf,
     pub(super) session_path: PathBuf,
-    pub(super) real: Folder,
-    pub(super) session: Folder,
-    /// Below both: what a worktree has of its own.
+    pub(super) real: UntrustedFolder,
+    pub(super) session: UntrustedFolder,
+    /// Below both: the private folder of a worktree.
     pub(super) private: Vec<u8>,
     pub(super) git: Git,
-    /// The same for what moves names: what it has begun it ends, however late, as it would leave
-    /// its locks behind.
+    /// Git with more time for moving references: a started move is finished, however late, since it
+    /// would leave its locks behind.
     steady: Git,
     pub(super) end: Instant,
     file_size: u64,
-    unseen: &'a [UnseenName],
+    unseen: &'a [UnreadRef],
 }
 
-type Bound = BTreeMap<BytesPath, String>;
+type RefTargets = BTreeMap<BytesPath, String>;
 
-/// What was taken over, as a start from which the rest goes on.
-pub(super) struct Taken {
-    pub(super) now: Started,
+/// What was imported, as a new start for the rest.
+pub(super) struct ImportedState {
+    pub(super) now: StartedRepository,
     pub(super) index: Option<Index>,
 }
 
-impl<'a> One<'a> {
+impl<'a> RepositoryImport<'a> {
     pub(super) fn open(
         import: &'a Import<'a>,
         (real, session): &'a (PathBuf, PathBuf),
         (at, start_index): (usize, Option<Vec<u8>>),
         end: Instant,
-        started: &'a Started,
+        started: &'a StartedRepository,
     ) -> Result<Self, Fault> {
         let inside = started.inside.as_path();
-        // Joining nothing would add a slash.
+        // Joining an empty path would add a slash.
         let join_path = |path: &Path| {
             if started.inside.is_empty() {
                 path.to_owned()
@@ -238,8 +237,8 @@ impl<'a> One<'a> {
             }
         };
         let open = |path: &Path| {
-            let whole =
-                Folder::open(path).map_err(|error| failed("open", b"the repository", &error))?;
+            let whole = UntrustedFolder::open(path)
+                .map_err(|error| failed("open", b"the repository", &error))?;
             let inner = if started.inside.is_empty() {
                 b".".as_slice()
             } else {
@@ -249,7 +248,7 @@ impl<'a> One<'a> {
                 .descend(inner)
                 .map_err(|errno| failed("open", inner, &errno.into()))
         };
-        let folder = Folder::open(import.scratch)
+        let folder = UntrustedFolder::open(import.scratch)
             .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.make(b"empty")?;
         let real_path = join_path(real);
@@ -274,15 +273,18 @@ impl<'a> One<'a> {
             end,
             file_size: import.file_size,
             unseen: match import.unlooked.get(&at) {
-                Some(Unseen::Names(names)) => names,
+                Some(UnreadContents::Names(names)) => names,
                 _ => &[],
             },
         })
     }
 
-    /// `share`: until when it may take its time with what is not checked out.
-    pub(super) fn import(&self, share: Instant) -> Result<(ImportedRepository, Taken), Fault> {
-        let under = Under {
+    /// `share`: the deadline for what is not checked out.
+    pub(super) fn import(
+        &self,
+        share: Instant,
+    ) -> Result<(ImportedRepository, ImportedState), Fault> {
+        let under = ImportMarker {
             real: &self.real,
             private: &self.private,
             state: self.state,
@@ -308,11 +310,11 @@ impl<'a> One<'a> {
 
     fn import_in(
         &self,
-        under: &Under<'_>,
+        under: &ImportMarker<'_>,
         share: Instant,
-    ) -> Result<(ImportedRepository, Taken), Fault> {
+    ) -> Result<(ImportedRepository, ImportedState), Fault> {
         self.check_head()?;
-        let mut left = Left::read(
+        let mut left = SessionChanges::read(
             &self.session,
             &self.private,
             self.id,
@@ -351,7 +353,7 @@ impl<'a> One<'a> {
                 share,
             );
         }
-        // Of very many not all are named: what is checked out is, and then what was there before.
+        // Not all of very many are named: what is checked out is, and then what existed before.
         let place = |moved: &MovedRef| (!first.contains_key(&&moved.name), moved.old.is_none());
         done.moved
             .sort_by(|one, other| (place(one), &one.name).cmp(&(place(other), &other.name)));
@@ -373,12 +375,15 @@ impl<'a> One<'a> {
         }
         done.not_imported.extend(left.not_imported);
         done.notes.extend(left.notes);
-        Ok((done, Taken { now, index }))
+        Ok((done, ImportedState { now, index }))
     }
 
-    /// Returns the names that have to do with what is checked out, here or in the session, and all
+    /// Returns the references that concern what is checked out, here or in the session, and all
     /// others.
-    pub(super) fn in_order<'l>(&self, left: &'l Left) -> Result<(Names<'l>, Names<'l>), Fault> {
+    pub(super) fn in_order<'l>(
+        &self,
+        left: &'l SessionChanges,
+    ) -> Result<(RefUpdates<'l>, RefUpdates<'l>), Fault> {
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
         let heads = [here.as_ref(), Some(&self.started.head), left.head.as_ref()];
         let is_first = |name: &BytesPath| {
@@ -390,15 +395,15 @@ impl<'a> One<'a> {
         Ok(left.names.iter().partition(|(name, _)| is_first(name)))
     }
 
-    /// Names what holds objects on their way.
+    /// The prefix of the references that hold objects during the import.
     fn own_names(&self) -> Vec<u8> {
         format!("refs/podbay/{}", self.id).into_bytes()
     }
 
-    /// Removes what objects were held by on their way.
-    fn remove_own_names(&self, under: &Under<'_>) -> Result<(), Fault> {
+    /// Removes the references that held objects during the import.
+    fn remove_own_names(&self, under: &ImportMarker<'_>) -> Result<(), Fault> {
         let own = self.own_names();
-        // Those of a git that was ended because its time was over.
+        // Locks of a git that was killed because its time was over.
         under.clear_own()?;
         let mut order = Vec::new();
         for name in refs::read_below(&self.real, &own)?.bound.keys() {

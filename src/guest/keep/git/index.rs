@@ -1,13 +1,12 @@
-//! Git's index, read and written in as far as flags are concerned. `gitformat-index(5)` describes
-//! it.
+//! Git's index: parser, and a writer that changes only flags. Format: `gitformat-index(5)`.
 
 use super::checksum::sha1;
 
-/// The longest that is read: some ten times what the largest repositories have.
+/// Longest index that is read: some ten times that of the largest repositories.
 pub(crate) const MAX_INDEX: u64 = 512 << 20;
 
 const HEADER: usize = 12;
-/// Times, device, inode, mode, user, group, size; then the object's name.
+/// Times, device, inode, mode, user, group, size; then the object id.
 const STAT: usize = 40;
 const OBJECT: usize = 20;
 const ASSUME_VALID: u16 = 0x8000;
@@ -17,12 +16,12 @@ const NAME: u16 = 0x0fff;
 pub(crate) const SKIP_WORKTREE: u16 = 0x4000;
 pub(crate) const INTENT_TO_ADD: u16 = 0x2000;
 
-/// Extensions that hold for other flags as well. All others are left out, which git allows where a
+/// Extensions that stay valid with other flags. All others are left out, which git allows if the
 /// name begins with a capital letter.
 const KEPT: [&[u8; 4]; 2] = [b"TREE", b"REUC"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) stat: [u8; STAT],
     pub(crate) object: [u8; OBJECT],
     flags: u16,
@@ -30,8 +29,8 @@ pub(crate) struct Entry {
     pub(crate) name: Vec<u8>,
 }
 
-impl Entry {
-    /// Returns the name of its object, in hexadecimal digits.
+impl IndexEntry {
+    /// Returns the object id, in hexadecimal digits.
     pub(super) fn id(&self) -> String {
         self.object
             .iter()
@@ -51,7 +50,7 @@ impl Entry {
         self.extended & INTENT_TO_ADD != 0
     }
 
-    /// Returns whether both say the same of the file's contents.
+    /// Returns whether both have the same content and mode.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.object, self.mode(), self.stage(), self.is_intended())
             == (
@@ -63,12 +62,12 @@ impl Entry {
     }
 }
 
-/// What an index is that nothing is taken from or added to.
+/// Why an index is neither imported nor changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    /// Part of it lies in another file.
+pub(crate) enum UnsupportedIndex {
+    /// A split index: part of it lies in another file.
     Split,
-    /// It has folders in the place of their files.
+    /// A sparse index: with folders in place of their files.
     Sparse,
     Broken(&'static str),
 }
@@ -76,41 +75,41 @@ pub(crate) enum Unfit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// Sorted by name and stage.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<IndexEntry>,
     kept: Vec<u8>,
 }
 
 impl Index {
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unfit> {
-        let broken = Unfit::Broken("it ends too early");
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, UnsupportedIndex> {
+        let broken = UnsupportedIndex::Broken("it ends too early");
         let body = bytes
             .get(..bytes.len().saturating_sub(OBJECT))
             .ok_or(broken)?;
         let header = body.get(..HEADER).ok_or(broken)?;
         if !header.starts_with(b"DIRC") {
-            return Err(Unfit::Broken("it does not begin like an index"));
+            return Err(UnsupportedIndex::Broken("it does not begin like an index"));
         }
         let version = number(&header[4..8]);
         if !(2..=4).contains(&version) {
-            return Err(Unfit::Broken("its version is not known"));
+            return Err(UnsupportedIndex::Broken("its version is not known"));
         }
         let n_entries = number(&header[8..12]) as usize;
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<IndexEntry> =
             Vec::with_capacity(n_entries.min(body.len() / (STAT + OBJECT)));
         let mut rest = &body[HEADER..];
         for _ in 0..n_entries {
             let previous = entries.last().map_or(&[][..], |entry| &entry.name);
             let (entry, length) = entry(rest, version, previous).ok_or(broken)?;
             rest = rest.get(length..).ok_or(broken)?;
-            // It stands for one of the file that the rest lies in.
+            // It replaces an entry of the shared index.
             if entry.name.is_empty() {
-                return Err(Unfit::Split);
+                return Err(UnsupportedIndex::Split);
             }
             if entries
                 .last()
                 .is_some_and(|last| (&last.name, last.stage()) >= (&entry.name, entry.stage()))
             {
-                return Err(Unfit::Broken("its entries are not in order"));
+                return Err(UnsupportedIndex::Broken("its entries are not in order"));
             }
             entries.push(entry);
         }
@@ -120,13 +119,17 @@ impl Index {
             let length = 8 + number(rest.get(4..8).ok_or(broken)?) as usize;
             let extension = rest.get(..length).ok_or(broken)?;
             match signature {
-                b"link" => return Err(Unfit::Split),
-                b"sdir" => return Err(Unfit::Sparse),
+                b"link" => return Err(UnsupportedIndex::Split),
+                b"sdir" => return Err(UnsupportedIndex::Sparse),
                 known if KEPT.iter().any(|kept| kept.as_slice() == known) => {
                     kept.extend_from_slice(extension);
                 }
                 [b'A'..=b'Z', ..] => {}
-                _ => return Err(Unfit::Broken("it has an extension that is not known")),
+                _ => {
+                    return Err(UnsupportedIndex::Broken(
+                        "it has an extension that is not known",
+                    ));
+                }
             }
             rest = &rest[length..];
         }
@@ -137,15 +140,14 @@ impl Index {
         self.entries.iter().any(|entry| entry.stage() != 0)
     }
 
-    /// Returns the tree that it says it is, as it does after a commit and until something is
-    /// staged. A session's may be a lie.
+    /// Returns the root tree of the cache-tree extension, which is valid after a commit until
+    /// something is staged. A session's may be forged.
     pub(crate) fn tree(&self) -> Option<String> {
         let mut rest = self.kept.as_slice();
         while let Some(length) = rest.get(4..8).map(|length| 8 + number(length) as usize) {
             let extension = rest.get(..length)?;
             if let Some(body) = extension.strip_prefix(b"TREE") {
-                // Without a name it is the one at the top; a number below zero says that it is not
-                // known.
+                // The root has an empty name; a negative count marks it as invalid.
                 let root = body.get(4..)?.strip_prefix(b"\0")?;
                 let end = memchr::memchr(b'\n', root)?;
                 let object = root
@@ -158,7 +160,7 @@ impl Index {
         None
     }
 
-    /// Forgets what belongs to the entries as they were read: trees that were computed from them.
+    /// Drops the cached trees, which belong to the entries as they were read.
     pub(crate) fn forget_trees(&mut self) {
         self.kept.clear();
     }
@@ -202,8 +204,8 @@ fn number(bytes: &[u8]) -> u32 {
         .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Reads one entry; returns it and its length.
-fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(Entry, usize)> {
+/// Parses one entry; returns it and its length.
+fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(IndexEntry, usize)> {
     let stat: [u8; STAT] = rest.get(..STAT)?.try_into().ok()?;
     let object: [u8; OBJECT] = rest.get(STAT..STAT + OBJECT)?.try_into().ok()?;
     let mut at = STAT + OBJECT;
@@ -227,7 +229,7 @@ fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(Entry, usize)> {
         at = (at - 1) / 8 * 8 + 8;
     }
     Some((
-        Entry {
+        IndexEntry {
             stat,
             object,
             flags,
@@ -238,7 +240,7 @@ fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(Entry, usize)> {
     ))
 }
 
-/// Reads a number as git writes offsets.
+/// Parses a variable-length offset as in packs.
 fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = usize::from(bytes.first()? & 0x7f);
     let mut at = 0;
@@ -297,7 +299,7 @@ mod tests {
         std::fs::write(sample.path(".git/index"), &written).expect("written");
         assert_eq!(listed(&sample), before);
         sample.git(&["fsck", "--strict"]);
-        // Git's own of version 3 is the same, byte for byte, where it has no more than we keep.
+        // Git's own version 3 is the same, byte for byte, if it has no extension that we drop.
         if version == "3" {
             assert_eq!(written, bytes);
         }
@@ -320,9 +322,15 @@ mod tests {
         };
         assert!(read(&sample).is_ok());
         sample.git(&["update-index", "--split-index"]);
-        assert_eq!(read(&sample), Err(Unfit::Split));
-        assert_eq!(Index::parse(b""), Err(Unfit::Broken("it ends too early")));
-        assert!(matches!(Index::parse(&[b'x'; 64]), Err(Unfit::Broken(_))));
+        assert_eq!(read(&sample), Err(UnsupportedIndex::Split));
+        assert_eq!(
+            Index::parse(b""),
+            Err(UnsupportedIndex::Broken("it ends too early"))
+        );
+        assert!(matches!(
+            Index::parse(&[b'x'; 64]),
+            Err(UnsupportedIndex::Broken(_))
+        ));
     }
 
     proptest! {

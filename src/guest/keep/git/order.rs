@@ -1,31 +1,31 @@
-//! What the host orders about repositories, put together from what can be done with them.
+//! Executes the host's orders about repositories.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::aside::Bounds;
-use super::aside::aside;
+use super::committed_auto_run::CommittedAutoRun;
+use super::committed_auto_run::HeldCommits;
+use super::committed_auto_run::committed_auto_run;
 use super::find::closed;
 use super::find::find;
-use super::folder::Folder;
-use super::folder::failed;
 use super::import::Import;
-use super::import::Unlooked;
-use super::import::Unseen;
+use super::import::UnreadContents;
+use super::import::UnreadRepositories;
 use super::import::import;
 use super::import::left_out;
-use super::prepare::Source;
+use super::new_repositories::MoveOutBounds;
+use super::new_repositories::move_out_new;
+use super::prepare::PrepareSource;
 use super::prepare::prepare;
-use super::record::Late;
-use super::record::Start;
-use super::record::Started;
-use super::record::check_id;
-use super::repository::linked;
-use super::touched::Holding;
-use super::touched::Touched;
-use super::touched::touched;
+use super::repository_layout::linked;
+use super::session_start::PendingMoveOut;
+use super::session_start::SessionStart;
+use super::session_start::StartedRepository;
+use super::session_start::check_id;
+use super::untrusted_folder::UntrustedFolder;
+use super::untrusted_folder::failed;
 use crate::keep::review;
 use crate::root::split;
 use podbay_wire::BytesPath;
@@ -40,39 +40,39 @@ use podbay_wire::keep::GitSource;
 use podbay_wire::keep::ImportedGit;
 use podbay_wire::keep::ImportedRepository;
 use podbay_wire::keep::MayRun;
-use podbay_wire::keep::Named;
+use podbay_wire::keep::NamedList;
 use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
 use podbay_wire::keep::ReviewedGit;
+use podbay_wire::keep::RunTrigger;
 use podbay_wire::keep::SettledGit;
-use podbay_wire::keep::When;
 use podbay_wire::keep::name_of_review;
 
-/// How long the project is looked through for repositories, and how long git may work on an import.
-const LOOK: Duration = Duration::from_secs(20);
-const IMPORT: Duration = Duration::from_mins(2);
+/// Time limits of the search for repositories, and of git for an import.
+const FIND_TIME: Duration = Duration::from_secs(20);
+const IMPORT_TIME: Duration = Duration::from_mins(2);
 
-/// How many folders are named that could not be looked into.
+/// Most unsearched folders that are named.
 const MOST_CLOSED: usize = 20;
 
 /// The `.git` of the project itself.
 const TOP: &[u8] = b".git";
 
-/// Where the keeper has what.
+/// The keeper's folders.
 #[derive(Debug)]
-pub struct Folders<'a> {
+pub struct KeeperFolders<'a> {
     pub project: &'a Path,
     /// Our own state, out of every session's reach.
     pub state: &'a Path,
-    /// Where repositories go that a session made; where there is no such folder, into the state.
+    /// Where a session's repositories are moved to; into the state if it does not exist.
     pub aside: &'a Path,
-    /// For what is needed meanwhile.
+    /// A scratch folder.
     pub scratch: &'a Path,
 }
 
-impl Folders<'_> {
-    /// Opens a folder of the state, made where it is missing.
-    fn kept(&self, name: &[u8]) -> Result<Folder, Fault> {
+impl KeeperFolders<'_> {
+    /// Opens a folder of the state; makes it if it is missing.
+    fn kept(&self, name: &[u8]) -> Result<UntrustedFolder, Fault> {
         let state = open(self.state)?;
         state.make(name)?;
         state
@@ -81,17 +81,16 @@ impl Folders<'_> {
     }
 }
 
-/// Carries out one order.
-pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, Fault> {
-    carry_out_within(folders, order, Bounds::default(), IMPORT)
+/// Executes one order.
+pub fn execute(folders: &KeeperFolders<'_>, order: &GitOrder) -> Result<GitAnswer, Fault> {
+    execute_within(folders, order, MoveOutBounds::default(), IMPORT_TIME)
 }
 
-/// `bounds`: of what is moved out of the project; `import`: how long git may work on what is taken
-/// over.
-pub(super) fn carry_out_within(
-    folders: &Folders<'_>,
+/// `bounds`: limits of what is moved out of the project; `import`: time limit of git for an import.
+pub(super) fn execute_within(
+    folders: &KeeperFolders<'_>,
     order: &GitOrder,
-    bounds: Bounds,
+    bounds: MoveOutBounds,
     import: Duration,
 ) -> Result<GitAnswer, Fault> {
     let project = open(folders.project)?;
@@ -107,8 +106,8 @@ pub(super) fn carry_out_within(
             outside,
         } => {
             check_id(id)?;
-            Start::forget_settled(&starts)?;
-            // Where nothing was made for it before, it may be by now.
+            SessionStart::forget_settled(&starts)?;
+            // Where nothing was made for it before, it may be now.
             let has_folder = |source: &GitSource| {
                 open(source.session.as_path())
                     .is_ok_and(|folder| !folder.names(b"").unwrap_or_default().is_empty())
@@ -117,14 +116,14 @@ pub(super) fn carry_out_within(
                 .as_ref()
                 .is_some_and(|name| review::is_on_record(folders.state, name))
                 && (sources.is_empty() || sources.iter().any(has_folder))
-                && let Some(start) = Start::read(&starts, id)?
+                && let Some(start) = SessionStart::read(&starts, id)?
             {
                 let prepared = start.goes_on(&project, sources);
                 write_pointers(sources, &prepared)?;
                 return Ok(GitAnswer::Prepared(prepared));
             }
-            // Nothing has run in what an earlier preparation of it made.
-            Start::forget(&starts, id)?;
+            // No command has run in what an earlier preparation of it made.
+            SessionStart::forget(&starts, id)?;
             let mut refused = Vec::new();
             let mut opened = Vec::new();
             for source in sources {
@@ -140,11 +139,11 @@ pub(super) fn carry_out_within(
                     }
                 }
             }
-            let taken: Vec<Source<'_>> = opened
+            let taken: Vec<PrepareSource<'_>> = opened
                 .iter()
                 .map(|(source, real, session)| taken(source, real, session))
                 .collect();
-            let found = find(&project, LOOK);
+            let found = find(&project, FIND_TIME);
             if !sources.is_empty() {
                 refused.extend(worktrees_below(&found));
             }
@@ -173,7 +172,7 @@ pub(super) fn carry_out_within(
             place,
             file_size,
         } => {
-            let left = Left {
+            let left = EndedSession {
                 id,
                 top: top.as_ref(),
                 below: below.as_ref(),
@@ -194,9 +193,10 @@ pub(super) fn carry_out_within(
                     .iter()
                     .any(|one| !one.moved.is_empty() || !one.stashes.is_empty());
                 settled.goes_on = *tries_again
-                    || settled.imported.is_late() && Start::tries_again(&starts, id, has_come)?;
+                    || settled.imported.is_late()
+                        && SessionStart::tries_again(&starts, id, has_come)?;
                 if !settled.goes_on {
-                    Start::keep(&starts, id)?;
+                    SessionStart::keep(&starts, id)?;
                 }
             }
             Ok(GitAnswer::Settled(settled))
@@ -204,8 +204,8 @@ pub(super) fn carry_out_within(
     }
 }
 
-/// A session that is over, and how it is settled.
-struct Left<'a> {
+/// A session that has ended, and how it is to be settled.
+struct EndedSession<'a> {
     id: &'a str,
     top: Option<&'a GitSource>,
     below: Option<&'a BytesPath>,
@@ -215,33 +215,36 @@ struct Left<'a> {
     auto_run: &'a [String],
     place: &'a [u8],
     file_size: u64,
-    bounds: Bounds,
+    bounds: MoveOutBounds,
     import: Duration,
 }
 
 fn settle(
-    folders: &Folders<'_>,
-    project: &Folder,
-    starts: &Folder,
-    left: &Left<'_>,
+    folders: &KeeperFolders<'_>,
+    project: &UntrustedFolder,
+    starts: &UntrustedFolder,
+    left: &EndedSession<'_>,
 ) -> Result<SettledGit, Fault> {
     let id = left.id;
-    let Some(start) = Start::read(starts, id)? else {
+    let Some(start) = SessionStart::read(starts, id)? else {
         return Ok(unknown(left));
     };
-    if Start::is_settled(starts, id) {
+    if SessionStart::is_settled(starts, id) {
         return Ok(SettledGit {
             is_settled: true,
             ..SettledGit::default()
         });
     }
-    let (is_kept, late) = (Start::is_kept(starts, id), Start::late(starts, id));
+    let (is_kept, late) = (
+        SessionStart::is_kept(starts, id),
+        SessionStart::late(starts, id),
+    );
     if is_kept && late.is_none() {
         return Ok(SettledGit::default());
     }
     let places = places(folders, project, &start, left);
-    let mut asked_for = Named::default();
-    let (mut broken, mut unread) = (Unlooked::default(), Unlooked::default());
+    let mut asked_for = NamedList::default();
+    let (mut broken, mut unread) = (UnreadRepositories::default(), UnreadRepositories::default());
     if let Some(ReviewedGit {
         auto_run,
         with_auto_run,
@@ -249,12 +252,12 @@ fn settle(
     {
         let place = review::place_of(folders.state, name_of_review(id));
         let held = staged(folders, starts, left, &places, |import| {
-            touched(import, project, (auto_run, place.as_bytes()), true)?.holding()
+            committed_auto_run(import, project, (auto_run, place.as_bytes()), true)?.holding()
         });
         let held = match held {
-            Err(fault) if *with_auto_run => Holding {
-                may_run: Named::from_iter([unlooked(&fault)]),
-                ..Holding::default()
+            Err(fault) if *with_auto_run => HeldCommits {
+                may_run: NamedList::from_iter([unlooked(&fault)]),
+                ..HeldCommits::default()
             },
             held => held?,
         };
@@ -270,12 +273,13 @@ fn settle(
             broken = held.broken;
         }
     }
-    // What came, or was told not to come, is not looked at again for what is still to be moved.
-    let is_done = is_kept || late == Some(Late::AllTaken);
+    // What was imported, or refused for good, is not examined again when only repositories are
+    // still to be moved out.
+    let is_done = is_kept || late == Some(PendingMoveOut::AllTaken);
     let (may_run, mut imported) = match left.review {
-        _ if is_done => (Named::default(), ImportedGit::default()),
+        _ if is_done => (NamedList::default(), ImportedGit::default()),
         Some(_) => (
-            Named::default(),
+            NamedList::default(),
             staged(folders, starts, left, &places, |all| {
                 import(&Import {
                     unlooked: &broken,
@@ -284,9 +288,9 @@ fn settle(
             })?,
         ),
         None => staged(folders, starts, left, &places, |all| {
-            let Touched {
+            let CommittedAutoRun {
                 may_run, unlooked, ..
-            } = touched(all, project, (left.auto_run, left.place), false)?;
+            } = committed_auto_run(all, project, (left.auto_run, left.place), false)?;
             Ok((
                 may_run,
                 import(&Import {
@@ -299,9 +303,9 @@ fn settle(
     let are_all_taken = !is_kept && imported.is_whole();
     if left.review.is_some() {
         asked_for.extend(came_unread(unread, &mut imported));
-        // Whatever appeared in the project meanwhile is not the session's.
+        // What appeared in the project meanwhile is not the session's.
         if are_all_taken {
-            Start::settle(starts, id)?;
+            SessionStart::settle(starts, id)?;
         }
         return Ok(SettledGit {
             imported,
@@ -331,20 +335,20 @@ fn settle(
     } else {
         folders.kept(b"aside")?
     };
-    // What was taken over is to be told all the same.
-    let aside = aside(project, &before, (&kept, id), left.bounds).unwrap_or_default();
+    // The import is reported in any case.
+    let aside = move_out_new(project, &before, (&kept, id), left.bounds).unwrap_or_default();
     let late = aside.is_late.then_some(if are_all_taken {
-        Late::AllTaken
+        PendingMoveOut::AllTaken
     } else {
-        Late::SomeLeft
+        PendingMoveOut::SomeLeft
     });
-    Start::note_late(starts, id, late)?;
+    SessionStart::note_late(starts, id, late)?;
     let is_settled = are_all_taken && late.is_none();
     if is_settled {
-        Start::settle(starts, id)?;
+        SessionStart::settle(starts, id)?;
     }
     if !aside.whole {
-        let warned = warned_of(&closed(project, LOOK));
+        let warned = warned_of(&closed(project, FIND_TIME));
         imported.repositories.extend(warned.or_else(|| {
             aside
                 .moved
@@ -361,22 +365,22 @@ fn settle(
     })
 }
 
-/// Says of commits that were asked for why nobody knows what they hold.
+/// Reports requested commits whose contents could not be examined.
 fn unlooked(fault: &Fault) -> MayRun {
     let why = format!("its commits could not be looked through: {fault}");
     MayRun {
         path: BytesPath::from_bytes(TOP),
         why,
-        when: When::ByItself,
+        when: RunTrigger::ByItself,
     }
 }
 
-/// Returns what of that which nobody could read, and which was asked for, came all the same; of the
-/// rest it is said that it cannot be read.
-fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
+/// Returns requested references that were imported unexamined; for the rest it reports that they
+/// cannot be read.
+fn came_unread(unread: UnreadRepositories, imported: &mut ImportedGit) -> Vec<MayRun> {
     let mut came = Vec::new();
     for (at, unseen) in unread {
-        let Unseen::Names(names) = unseen else {
+        let UnreadContents::Names(names) = unseen else {
             continue;
         };
         for name in names {
@@ -390,7 +394,7 @@ fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
                 None => came.push(MayRun {
                     path: name.what,
                     why: name.why,
-                    when: When::ByItself,
+                    when: RunTrigger::ByItself,
                 }),
             }
         }
@@ -398,7 +402,7 @@ fn came_unread(unread: Unlooked, imported: &mut ImportedGit) -> Vec<MayRun> {
     came
 }
 
-/// Says which folders may hold a repository that nobody was able to look for.
+/// Reports folders that could not be searched for repositories.
 pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
     let named: Vec<String> = closed
         .iter()
@@ -417,11 +421,11 @@ pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
     (!closed.is_empty()).then(|| top_with(note))
 }
 
-/// What is said where there was not even time to find one.
+/// The note when there was no time to find any repository.
 const UNLOOKED: &str =
     "not every folder of the project was looked into for repositories that this session made";
 
-/// The repository at the top, of which there is nothing to say but this.
+/// A report on the top repository with only a note.
 fn top_with(note: String) -> ImportedRepository {
     ImportedRepository {
         path: BytesPath::from_bytes(TOP),
@@ -430,9 +434,9 @@ fn top_with(note: String) -> ImportedRepository {
     }
 }
 
-/// A session that is not on record was never prepared to its end, or its record is gone, and with
-/// it the way to take over what it did.
-fn unknown(left: &Left<'_>) -> SettledGit {
+/// A session without a record: it was never prepared completely, or its record is lost, and with it
+/// the means to import its work.
+fn unknown(left: &EndedSession<'_>) -> SettledGit {
     let has_work = |folder: &Path| folder.join("HEAD").is_file();
     let why = "how the repository was when the session began is not on record any more";
     let mut repositories: Vec<ImportedRepository> = left
@@ -463,18 +467,23 @@ fn unknown(left: &Left<'_>) -> SettledGit {
     }
 }
 
-type Places = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;
+type RepositoryPlaces = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;
 
-/// Says where each repository is that the session had a folder for, or why nothing of it can be
-/// taken over.
-fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_>) -> Places {
-    let place = |started: &Started| {
+/// Returns the paths of each repository that the session had a folder for, or why nothing of it can
+/// be imported.
+fn places(
+    folders: &KeeperFolders<'_>,
+    project: &UntrustedFolder,
+    start: &SessionStart,
+    left: &EndedSession<'_>,
+) -> RepositoryPlaces {
+    let place = |started: &StartedRepository| {
         let git = started.git();
         let shown = BytesPath::from_bytes(git);
         if let Some(why) = left.no_import {
             return Err(why.to_owned());
         }
-        // Below the top also what is a file by now, or lies behind a link.
+        // Below the top also what is a file now, or lies behind a link.
         if !start.is_still(project, git) || git != TOP && project.descend(git).is_err() {
             return Err(format!(
                 "`{shown}` of the project is another one than when the session began"
@@ -501,12 +510,12 @@ fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_
         .collect()
 }
 
-/// Has something done with what a session left, for which there is a folder meanwhile.
+/// Runs something on what a session left, with a scratch folder for it.
 fn staged<T>(
-    folders: &Folders<'_>,
-    starts: &Folder,
-    left: &Left<'_>,
-    places: &Places,
+    folders: &KeeperFolders<'_>,
+    starts: &UntrustedFolder,
+    left: &EndedSession<'_>,
+    places: &RepositoryPlaces,
     work: impl FnOnce(&Import<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let id = left.id;
@@ -521,16 +530,16 @@ fn staged<T>(
         places,
         budget: left.import,
         file_size: left.file_size,
-        unlooked: &Unlooked::default(),
+        unlooked: &UnreadRepositories::default(),
     });
     above.remove(name.as_bytes())?;
     done
 }
 
-impl Start {
-    /// Returns what a session gets that goes on in its own folders. In another repository's place
-    /// they are of no use.
-    fn goes_on(&self, project: &Folder, sources: &[GitSource]) -> PreparedGit {
+impl SessionStart {
+    /// Returns the folders of a session that resumes. In a repository that was replaced they are of
+    /// no use.
+    fn goes_on(&self, project: &UntrustedFolder, sources: &[GitSource]) -> PreparedGit {
         let mut prepared = self.prepared.clone();
         let is_another = |path: &BytesPath| {
             sources
@@ -551,20 +560,20 @@ impl Start {
     }
 }
 
-/// Returns what stands at the top now.
-fn find_top(project: &Folder) -> impl Iterator<Item = FoundRepository> {
-    find(project, LOOK)
+/// Returns the repository at the top as it is now.
+fn find_top(project: &UntrustedFolder) -> impl Iterator<Item = FoundRepository> {
+    find(project, FIND_TIME)
         .repositories
         .into_iter()
         .filter(|one| one.path.as_bytes() == TOP)
 }
 
-/// A file is known by what it says, whoever put it there.
+/// A `.git` file is recognized by its content.
 fn is_pointer_at_top(one: &FoundRepository) -> bool {
     one.path.as_bytes() == TOP && matches!(one.kind, GitKind::Pointer { .. })
 }
 
-/// Writes what leads linked worktrees to the session's folder.
+/// Writes the files that lead linked worktrees to the session's folder.
 fn write_pointers(sources: &[GitSource], prepared: &PreparedGit) -> Result<(), Fault> {
     for source in sources {
         let repository = prepared
@@ -582,7 +591,7 @@ fn write_pointers(sources: &[GitSource], prepared: &PreparedGit) -> Result<(), F
     Ok(())
 }
 
-/// Names the linked worktrees in the project below its top.
+/// Returns the linked worktrees below the top of the project.
 fn worktrees_below(found: &FoundGit) -> impl Iterator<Item = PreparedRepository> {
     found
         .repositories
@@ -591,15 +600,18 @@ fn worktrees_below(found: &FoundGit) -> impl Iterator<Item = PreparedRepository>
         .map(|one| PreparedRepository::refused(&one.path, GitRefusal::WorktreeBelow))
 }
 
-/// A linked worktree in the project, of whichever repository.
+/// A linked worktree in the project, of any repository.
 fn is_worktree_below(one: &FoundRepository) -> bool {
     one.path.as_bytes() != TOP
         && matches!(&one.kind, GitKind::Pointer { to } if linked(to).is_some())
 }
 
-/// Opens a repository and the session's folder for it. That of one below the top is made; on the
-/// way to the real one no link is followed.
-fn open_both(project: &Folder, source: &GitSource) -> Result<(Folder, Folder), Fault> {
+/// Opens a repository and the session's folder for it, which is made for one below the top; no link
+/// on the way to the real one is followed.
+fn open_both(
+    project: &UntrustedFolder,
+    source: &GitSource,
+) -> Result<(UntrustedFolder, UntrustedFolder), Fault> {
     if source.path.as_bytes() == TOP {
         return Ok((
             open(source.real.as_path())?,
@@ -618,8 +630,12 @@ fn open_both(project: &Folder, source: &GitSource) -> Result<(Folder, Folder), F
     Ok((real, session))
 }
 
-fn taken<'a>(source: &GitSource, real: &'a Folder, session: &'a Folder) -> Source<'a> {
-    Source {
+fn taken<'a>(
+    source: &GitSource,
+    real: &'a UntrustedFolder,
+    session: &'a UntrustedFolder,
+) -> PrepareSource<'a> {
+    PrepareSource {
         path: source.path.clone(),
         real,
         worktree: source.worktree.clone(),
@@ -630,7 +646,7 @@ fn taken<'a>(source: &GitSource, real: &'a Folder, session: &'a Folder) -> Sourc
     }
 }
 
-fn open(path: &Path) -> Result<Folder, Fault> {
+fn open(path: &Path) -> Result<UntrustedFolder, Fault> {
     use std::os::unix::ffi::OsStrExt;
-    Folder::open(path).map_err(|error| failed("open", path.as_os_str().as_bytes(), &error))
+    UntrustedFolder::open(path).map_err(|error| failed("open", path.as_os_str().as_bytes(), &error))
 }

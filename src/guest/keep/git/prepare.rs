@@ -1,41 +1,41 @@
+mod contents;
 mod filters;
-mod look;
 
+pub(super) use self::contents::MAX_CONFIG;
+use self::contents::RepositoryContents;
 #[cfg(test)]
 pub(super) use self::filters::MAX_ATTRIBUTES;
-use self::look::Contents;
-pub(super) use self::look::MAX_CONFIG;
 use super::config;
-use super::folder::Folder;
-use super::folder::Kind;
-use super::hide;
-use super::hooks::obeyed;
-use super::hooks::obeyed_in_worktree;
-use super::logs;
-use super::record::Start;
-use super::record::Started;
-use super::record::check_id;
+use super::hidden_files;
+use super::hooks::obeyed_paths;
+use super::hooks::obeyed_paths_in_worktree;
+use super::reflogs;
 use super::refs;
 use super::refs::Head;
-use super::repository::is_bare;
-use super::repository::modules;
-use super::repository::work_tree;
-use super::settings::Settings;
+use super::repository_layout::is_bare;
+use super::repository_layout::modules;
+use super::repository_layout::work_tree;
+use super::session_config::SessionConfig;
+use super::session_start::SessionStart;
+use super::session_start::StartedRepository;
+use super::session_start::check_id;
 use super::stash;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::keep::FoundGit;
 use podbay_wire::keep::GitKind;
 use podbay_wire::keep::GitRefusal;
-use podbay_wire::keep::Outside;
-use podbay_wire::keep::Person;
+use podbay_wire::keep::OutsideRepositories;
 use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
+use podbay_wire::keep::UserGitSettings;
 
 const MAX_SMALL: u64 = 16 << 20;
 
-/// What a merge or the like leaves in a repository while it lasts.
+/// Files that exist in a repository during a merge or the like.
 pub(crate) const UNDER_WAY: [(&[u8], &str); 6] = [
     (b"MERGE_HEAD", "a merge"),
     (b"CHERRY_PICK_HEAD", "a cherry-pick"),
@@ -47,50 +47,50 @@ pub(crate) const UNDER_WAY: [(&[u8], &str); 6] = [
 
 /// A repository that a session is to work in.
 #[derive(Debug)]
-pub struct Source<'a> {
-    /// Where its `.git` stands, from the project's folder.
+pub struct PrepareSource<'a> {
+    /// Path of its `.git`, relative to the project's folder.
     pub path: BytesPath,
-    /// The real repository; of a linked worktree, the one that it belongs to.
-    pub real: &'a Folder,
-    /// The linked worktree that the project is, by its name in the repository, and the place of its
-    /// `.git` file as the repository knows it.
+    /// The real repository; for a linked worktree, the main one.
+    pub real: &'a UntrustedFolder,
+    /// If the project is a linked worktree: its name in the repository, and the path of its `.git`
+    /// file as recorded there.
     pub worktree: Option<(BytesPath, BytesPath)>,
-    /// The folder to make, which is empty, or was left by a preparation that did not come to its
-    /// end.
-    pub session: &'a Folder,
-    /// Where that is for whoever takes over what is in it.
+    /// The folder to fill, which is empty, or was left by an incomplete preparation.
+    pub session: &'a UntrustedFolder,
+    /// Its path for a later import.
     pub session_at: BytesPath,
-    /// Where the box sees the real repository and, of a linked worktree, the session's folder.
+    /// Paths in the sandbox of the real repository and, for a linked worktree, of the session's
+    /// folder.
     pub real_in_box: BytesPath,
     pub session_in_box: BytesPath,
 }
 
 /// Makes a session's git folders, without running git.
 ///
-/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are
-/// files and folders of the project that the box masks, `place` is where the project is on the
-/// person's machine, and `outside` what was read there. Each repository that git cannot write to is
-/// named with why, and has no folder; the others do not wait for it.
+/// A session that has its folder is refused: the work in it must not be lost. `hidden` are files
+/// and folders of the project that are masked in the sandbox, `place` is the path of the project on
+/// the user's machine, and `outside` what was read there. Each repository that git cannot write to
+/// is named with the reason, and has no folder; the others are prepared all the same.
 pub fn prepare(
-    project: &Folder,
+    project: &UntrustedFolder,
     found: FoundGit,
-    sources: &[Source<'_>],
+    sources: &[PrepareSource<'_>],
     hidden: &[BytesPath],
-    person: &Person,
-    (place, outside): (&[u8], &Outside),
-    (state, id): (&Folder, &str),
+    person: &UserGitSettings,
+    (place, outside): (&[u8], &OutsideRepositories),
+    (state, id): (&UntrustedFolder, &str),
 ) -> Result<PreparedGit, Fault> {
     check_id(id)?;
-    if Start::read(state, id)?.is_some_and(|start| !start.repositories.is_empty()) {
-        // What it left there is nowhere else.
+    if SessionStart::read(state, id)?.is_some_and(|start| !start.repositories.is_empty()) {
+        // The session's work in it is nowhere else.
         let problem = "has a git folder already; import what is in it, or forget it, before another one is made".to_owned();
         return Err(Fault::Invalid {
             field: format!("session {id}"),
             problem,
         });
     }
-    Start::forget(state, id)?;
-    let mut all = All {
+    SessionStart::forget(state, id)?;
+    let mut all = Preparation {
         project,
         place,
         hidden,
@@ -103,11 +103,11 @@ pub fn prepare(
         for (name, _) in source
             .session
             .names(b"")
-            .map_err(|errno| super::folder::failed("list", b"", &errno.into()))?
+            .map_err(|errno| super::untrusted_folder::failed("list", b"", &errno.into()))?
         {
             source.session.remove(&name)?;
         }
-        all.prepare(&Place {
+        all.prepare(&PreparePlace {
             source,
             inside: Vec::new(),
             is_module: false,
@@ -119,12 +119,12 @@ pub fn prepare(
             GitKind::Folder | GitKind::Pointer { .. } | GitKind::Link { .. }
         )
     });
-    let mut obeyed = obeyed(project, gits.map(|one| &one.path), place);
+    let mut obeyed = obeyed_paths(project, gits.map(|one| &one.path), place);
     for (source, (name, _)) in sources
         .iter()
         .filter_map(|source| Some((source, source.worktree.as_ref()?)))
     {
-        let there = obeyed_in_worktree(project, source.real, name.as_bytes(), place);
+        let there = obeyed_paths_in_worktree(project, source.real, name.as_bytes(), place);
         obeyed.paths.extend(there.paths);
         obeyed.unread.extend(there.unread);
         obeyed.said.extend(there.said);
@@ -135,42 +135,42 @@ pub fn prepare(
         n_more: 0,
         obeyed,
     };
-    let mut start = Start::new(project, found, all.started);
+    let mut start = SessionStart::new(project, found, all.started);
     start.prepared.clone_from(&prepared);
     start.write(state, id, &all.indexes)?;
     Ok(prepared)
 }
 
-struct All<'a> {
-    project: &'a Folder,
-    /// Where that is on the person's machine.
+struct Preparation<'a> {
+    project: &'a UntrustedFolder,
+    /// Its path on the user's machine.
     place: &'a [u8],
     hidden: &'a [BytesPath],
-    person: &'a Person,
+    person: &'a UserGitSettings,
     prepared: Vec<PreparedRepository>,
-    started: Vec<Started>,
+    started: Vec<StartedRepository>,
     indexes: Vec<Option<Vec<u8>>>,
 }
 
-/// One repository: a source, or a submodule's in it.
-struct Place<'a> {
-    source: &'a Source<'a>,
+/// One repository: a source, or a submodule in it.
+struct PreparePlace<'a> {
+    source: &'a PrepareSource<'a>,
     /// Empty, or `modules/NAME`.
     inside: Vec<u8>,
     is_module: bool,
 }
 
-impl Place<'_> {
+impl PreparePlace<'_> {
     fn path(&self) -> Vec<u8> {
         join_both(self.source.path.as_bytes(), &self.inside)
     }
 
-    /// A path in the real repository and in the session's folder alike.
+    /// Returns a shared path, both in the real repository and in the session's folder.
     fn common(&self, name: &[u8]) -> Vec<u8> {
         join_both(&self.inside, name)
     }
 
-    /// The same for what each worktree has of its own.
+    /// Returns a path in the private folder of the worktree.
     fn private(&self, name: &[u8]) -> Vec<u8> {
         match &self.source.worktree {
             Some((worktree, _)) => [b"worktrees/", worktree.as_bytes(), b"/", name].concat(),
@@ -178,7 +178,7 @@ impl Place<'_> {
         }
     }
 
-    /// Where objects are borrowed from, as git reads it.
+    /// Returns where objects are borrowed from, as for git's `alternates`.
     fn borrowed(&self) -> Vec<u8> {
         [
             join_both(self.source.real_in_box.as_bytes(), &self.common(b"objects")).as_slice(),
@@ -199,14 +199,14 @@ impl Place<'_> {
             })
     }
 
-    fn kind(&self, path: &[u8]) -> Option<Kind> {
+    fn kind(&self, path: &[u8]) -> Option<FileKind> {
         self.source.real.kind(path)
     }
 }
 
-impl All<'_> {
-    /// Prepares a repository and the submodules in it; returns whether git can write there.
-    fn prepare(&mut self, place: &Place<'_>) -> Result<bool, Fault> {
+impl Preparation<'_> {
+    /// Prepares a repository and its submodules; returns whether git can write there.
+    fn prepare(&mut self, place: &PreparePlace<'_>) -> Result<bool, Fault> {
         let mut prepared = PreparedRepository {
             path: BytesPath::from_bytes(place.path()),
             refused: None,
@@ -217,14 +217,14 @@ impl All<'_> {
         };
         match self.look(place) {
             Ok(contents) => {
-                // A submodule that cannot be shown: git would die of it in every question about the
-                // files around it.
+                // A submodule that cannot be prepared: git would die of it in every command about
+                // the files around it.
                 let mut passed_over = Vec::new();
                 let inside = place.private(b"");
                 let inside = inside.strip_suffix(b"/").unwrap_or(&inside);
                 for module in modules(place.source.real, inside).unwrap_or_default() {
                     let name = module[join(inside, b"modules").len() + 1..].to_vec();
-                    let inner = Place {
+                    let inner = PreparePlace {
                         source: place.source,
                         inside: module,
                         is_module: true,
@@ -250,12 +250,12 @@ impl All<'_> {
 
     fn write(
         &mut self,
-        place: &Place<'_>,
-        contents: Contents,
+        place: &PreparePlace<'_>,
+        contents: RepositoryContents,
         passed_over: &[Vec<u8>],
         prepared: &mut PreparedRepository,
     ) -> Result<(), Fault> {
-        let Contents {
+        let RepositoryContents {
             mut settings,
             work_tree,
             head,
@@ -277,10 +277,10 @@ impl All<'_> {
         if place.is_module
             && let Some(said) = &settings.work_tree
         {
-            kept.push(config::Entry::new("core", None, "worktree", said));
+            kept.push(config::ConfigEntry::new("core", None, "worktree", said));
         }
         for name in passed_over {
-            kept.push(config::Entry::new(
+            kept.push(config::ConfigEntry::new(
                 "submodule",
                 Some(name),
                 "ignore",
@@ -304,33 +304,33 @@ impl All<'_> {
                 session.write(&place.common(name), &bytes)?;
             }
         }
-        let hidden = hide::below(self.hidden, &work_tree);
+        let hidden = hidden_files::below(self.hidden, &work_tree);
         exclude.extend(
             real.read(&place.common(b"info/exclude"), MAX_SMALL)
                 .ok()
                 .flatten()
                 .unwrap_or_default(),
         );
-        hide::in_exclude(&mut exclude, &hidden);
+        hidden_files::in_exclude(&mut exclude, &hidden);
         session.write(&place.common(b"info/exclude"), &exclude)?;
         session.write(&place.private(b"HEAD"), &head.to_text())?;
         if let Ok(Some(bytes)) = real.read(&place.private(b"info/sparse-checkout"), MAX_SMALL) {
             session.write(&place.private(b"info/sparse-checkout"), &bytes)?;
         }
-        logs::copy(
+        reflogs::copy(
             real,
             session,
             &[place.common(b"logs"), place.private(b"logs")],
             &head,
         )?;
         if let Some((worktree, _)) = &place.source.worktree {
-            // Its own folder needs to be one, too.
+            // Its own folder must be a repository, too.
             let main = Head::read(real, b"HEAD")
                 .ok()
                 .flatten()
                 .unwrap_or_else(|| head.clone());
-            // Where a bare repository's names a branch, git would take that for checked out there,
-            // and let no worktree have it.
+            // If a bare repository's `HEAD` names a branch, git would treat that as checked out
+            // there, and let no worktree have it.
             let commit = head.commit(&refs.bound).filter(|_| is_bare(real)).cloned();
             let main = commit.map_or(main, |object| Head::Commit { object });
             session.write(b"HEAD", &main.to_text())?;
@@ -345,7 +345,7 @@ impl All<'_> {
             ));
         }
         if let Some((bytes, mut index)) = index.clone() {
-            prepared.hidden = hide::in_index(&mut index, &hidden);
+            prepared.hidden = hidden_files::in_index(&mut index, &hidden);
             let bytes = if prepared.hidden.is_empty() {
                 bytes
             } else {
@@ -361,10 +361,10 @@ impl All<'_> {
                 .take(20)
                 .map(|(name, why)| format!("{name} {why}, and is not there in the session")),
         );
-        let folder = real
-            .descend(&place.common(b"."))
-            .map_err(|errno| super::folder::failed("open", &place.inside, &errno.into()))?;
-        self.started.push(Started {
+        let folder = real.descend(&place.common(b".")).map_err(|errno| {
+            super::untrusted_folder::failed("open", &place.inside, &errno.into())
+        })?;
+        self.started.push(StartedRepository {
             session: place.source.session_at.clone(),
             inside: BytesPath::from_bytes(place.inside.clone()),
             path: prepared.path.clone(),
@@ -373,7 +373,7 @@ impl All<'_> {
             refs: refs.bound,
             symbolic: refs.symbolic,
             stashes: stash::read(&folder).unwrap_or_default(),
-            left_behind: logs::left_behind(session, &place.private(logs::HEAD))
+            left_behind: reflogs::left_behind(session, &place.private(reflogs::HEAD))
                 .into_iter()
                 .collect(),
             has_index: index.is_some(),
@@ -383,14 +383,14 @@ impl All<'_> {
     }
 }
 
-impl All<'_> {
-    /// Returns the person's own rules of what git leaves alone, which count less than those of the
-    /// repository: these come after them.
-    fn own_rules(&self, settings: &mut Settings, work_tree: &[u8]) -> Vec<u8> {
+impl Preparation<'_> {
+    /// Returns the user's own exclude rules; the repository's come after them, since those take
+    /// precedence.
+    fn own_rules(&self, settings: &mut SessionConfig, work_tree: &[u8]) -> Vec<u8> {
         let mut rules = match &settings.excludes {
             None => self.person.ignored.as_bytes().to_vec(),
             Some(said) => {
-                // What the session may not read it does not read here either.
+                // What the session may not read is not read for it here either.
                 let is_hidden = |path: &[u8]| {
                     self.hidden
                         .iter()
@@ -414,8 +414,8 @@ impl All<'_> {
         rules
     }
 
-    /// Returns where in the project a file is that a repository's settings name; `None`: nowhere in
-    /// it.
+    /// Returns the path in the project of a file that a repository's config names; `None`: outside
+    /// of it.
     fn in_project(&self, said: &[u8], folder: &[u8]) -> Option<Vec<u8>> {
         match said
             .strip_prefix(self.place)
@@ -433,9 +433,9 @@ fn is_at_or_below(path: &[u8], folder: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// Makes the folder of a submodule that cannot be worked in: as little as git needs not to die when
-/// it works around it.
-fn write_view(place: &Place<'_>) -> Result<(), Fault> {
+/// Makes the folder of a submodule that git cannot work in: the least with which git does not die
+/// around it.
+fn write_view(place: &PreparePlace<'_>) -> Result<(), Fault> {
     let (real, session) = (place.source.real, place.source.session);
     for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads"] {
         session.make(&place.common(folder))?;
@@ -457,7 +457,7 @@ fn write_view(place: &Place<'_>) -> Result<(), Fault> {
         |object| Head::Commit { object },
     );
     session.write(&place.common(b"HEAD"), &head.to_text())?;
-    let bare = config::Entry::new("core", None, "bare", b"false");
+    let bare = config::ConfigEntry::new("core", None, "bare", b"false");
     session.write(&place.common(b"config"), &config::write(&[bare]))?;
     session.write(&place.common(b"objects/info/alternates"), &place.borrowed())
 }

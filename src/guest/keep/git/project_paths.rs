@@ -1,36 +1,36 @@
-//! Where in the project a path leads that settings of git, a file `.git` or a hook name.
+//! Resolves paths from git config, `.git` files and hooks to paths in the project.
 
 use std::cell::Cell;
 
 use super::config;
-use super::config::Entry;
-use super::folder::Folder;
-use super::folder::Kind;
-use super::repository::work_tree;
-use super::way::End;
-use super::way::Way;
+use super::config::ConfigEntry;
+use super::link_path::LinkPath;
+use super::link_path::PathEnd;
+use super::repository_layout::work_tree;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use crate::root::split;
 
-/// Longest file of settings that is read.
+/// Longest config file that is read.
 pub(super) const MAX_CONFIG: u64 = 1 << 20;
 
-/// How many ends of a path are looked for in a project.
+/// Most suffixes of a path that are looked for in a project.
 const MAX_PARTS: usize = 64;
 
-/// How many paths are looked for by all ends of them.
+/// Most paths that are looked for by all of their suffixes.
 const MAX_LOOKS: usize = 2000;
 
-/// A project's folder, with where it is on the person's machine, as far as that is known.
+/// A project's folder, with its path on the user's machine, if known.
 #[derive(Debug)]
 pub(super) struct ProjectPaths<'a> {
-    pub(super) project: &'a Folder,
+    pub(super) project: &'a UntrustedFolder,
     pub(super) place: &'a [u8],
     n_looks: Cell<usize>,
 }
 
 impl<'a> ProjectPaths<'a> {
-    pub(super) fn new(project: &'a Folder, place: &'a [u8]) -> Self {
+    pub(super) fn new(project: &'a UntrustedFolder, place: &'a [u8]) -> Self {
         Self {
             project,
             place,
@@ -38,8 +38,8 @@ impl<'a> ProjectPaths<'a> {
         }
     }
 
-    /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`:
-    /// out of it.
+    /// Returns where a path leads that is written somewhere, relative to that folder; `None`: out
+    /// of the project.
     pub(super) fn inside(&self, from: &[u8], said: &[u8], in_project: bool) -> Option<Vec<u8>> {
         if said.starts_with(b"~") || said.starts_with(b"%(") {
             return None;
@@ -55,7 +55,7 @@ impl<'a> ProjectPaths<'a> {
     }
 
     /// Returns where a path leads in the project, however it is spelled, also out of the project
-    /// and in again. A person's own folder is taken for any folder above the project.
+    /// and in again. `~` counts as any folder above the project.
     pub(super) fn meant(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         if said.starts_with(b"%(") || said.starts_with(b"~") && !said.starts_with(b"~/") {
             return None;
@@ -89,10 +89,9 @@ impl<'a> ProjectPaths<'a> {
         work_tree(&join(place, from), said).and_then(in_place)
     }
 
-    /// Returns where in the project a path may lead that by its letters does not, as over a
-    /// symbolic link to the project or to a folder above it, which cannot be seen from here: the
-    /// longest end of it that is something in the project, else what stands behind the name of the
-    /// project's folder.
+    /// Returns where in the project a path may lead though its text does not, as over a symbolic
+    /// link to the project or to a folder above it, which is not visible here: the longest suffix
+    /// of it that exists in the project, else what follows the name of the project's folder.
     pub(super) fn by_another_way(&self, said: &[u8]) -> Option<Vec<u8>> {
         let is_out = said.starts_with(b"/")
             || said.starts_with(b"~")
@@ -111,16 +110,19 @@ impl<'a> ProjectPaths<'a> {
             }
         }
         let ends = (1..parts.len()).map(|at| parts[at..].join(&b'/'));
-        // The names are a command's to write, and each look is one of the kernel's.
+        // Commands write these names, and each look-up costs a system call.
         self.n_looks.set(self.n_looks.get() + 1);
         let n_ends = if self.n_looks.get() > MAX_LOOKS {
             0
         } else {
             MAX_PARTS
         };
-        let known = ends
-            .take(n_ends)
-            .find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
+        let known = ends.take(n_ends).find(|end| {
+            matches!(
+                self.project.kind(end),
+                Some(FileKind::Folder | FileKind::File)
+            )
+        });
         let (_, name) = split(self.place);
         let behind = || {
             parts
@@ -131,8 +133,8 @@ impl<'a> ProjectPaths<'a> {
         known.or_else(behind)
     }
 
-    /// Returns where the settings are of the repository outside of the project that a file `.git`
-    /// leads to, by its letters.
+    /// Returns the config files of the repository outside of the project that a `.git` file leads
+    /// to, judged by its text.
     pub(super) fn outside(&self, tree: &[u8], to: &[u8]) -> Vec<u8> {
         let common = if split(split(to).0).1 == b"worktrees" {
             split(split(to).0).0
@@ -143,8 +145,8 @@ impl<'a> ProjectPaths<'a> {
         self.whole(tree, &config).unwrap_or(config)
     }
 
-    /// Returns a path that is said in the project, as a whole one by its letters; `None`: nobody
-    /// knows where the project is.
+    /// Returns a path of the project as an absolute one, judged by its text; `None`: the project's
+    /// path is unknown.
     pub(super) fn whole(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
         let whole = if said.starts_with(b"/") {
             work_tree(b"", &said[1..])?
@@ -154,9 +156,8 @@ impl<'a> ProjectPaths<'a> {
         Some([b"/", whole.as_slice()].concat())
     }
 
-    /// Returns where a repository says that its files are, as far as that is in the project: what
-    /// counts for git last. It is in a file of its own once the working tree has settings of its
-    /// own.
+    /// Returns where a repository says its working tree is, as far as that is in the project: the
+    /// value that git uses last. It is in a separate file if the worktree has a config of its own.
     pub(super) fn said_trees(&self, git: &[u8]) -> Vec<Vec<u8>> {
         let mut trees = Vec::new();
         for name in [&b"config"[..], b"config.worktree"] {
@@ -172,8 +173,8 @@ impl<'a> ProjectPaths<'a> {
         trees
     }
 
-    pub(super) fn entries(&self, file: &[u8]) -> Vec<Entry> {
-        let End::Inside(file) = Way::of(self.project, self.place, file).end else {
+    pub(super) fn entries(&self, file: &[u8]) -> Vec<ConfigEntry> {
+        let PathEnd::Inside(file) = LinkPath::of(self.project, self.place, file).end else {
             return Vec::new();
         };
         let text = self.project.read(&file, MAX_CONFIG).ok().flatten();

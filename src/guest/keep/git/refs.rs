@@ -1,29 +1,28 @@
-//! Names of commits, read from the files that git keeps them in. Only what looks exactly like what
-//! git writes counts.
+//! References, read from git's files. Only what looks exactly like git's own format counts.
 
 use std::collections::BTreeMap;
 
-use super::folder::Folder;
-use super::folder::Kind;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Longest file that is a reference: a name of an object, or the name of another reference.
+/// Longest reference file: an object id, or the name of another reference.
 const MAX_LOOSE: u64 = 100;
 pub(super) const MAX_SYMBOLIC: u64 = 4096;
 const MAX_PACKED: u64 = 256 << 20;
-/// More names than this are no repository's that is worked in.
+/// More references than any real repository has.
 const MAX_REFS: usize = 1_000_000;
 const MAX_DEPTH: usize = 64;
 
-/// All names of a repository.
+/// All references of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refs {
     pub(crate) bound: BTreeMap<BytesPath, String>,
-    /// Names that stand for other names, such as `refs/remotes/origin/HEAD`.
+    /// Symbolic references, such as `refs/remotes/origin/HEAD`.
     pub(crate) symbolic: BTreeMap<BytesPath, BytesPath>,
-    /// What stands among them and is none, with why.
+    /// Invalid ones, with the reason.
     pub(crate) odd: Vec<(BytesPath, String)>,
 }
 
@@ -41,7 +40,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Reads a `HEAD`; `None`: it says neither.
+    /// Parses a `HEAD`; `None`: it is neither.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = text.trim_ascii_end();
         match text.strip_prefix(b"ref:") {
@@ -55,7 +54,7 @@ impl Head {
         }
     }
 
-    pub(crate) fn read(folder: &Folder, path: &[u8]) -> Result<Option<Self>, Fault> {
+    pub(crate) fn read(folder: &UntrustedFolder, path: &[u8]) -> Result<Option<Self>, Fault> {
         Ok(folder
             .read(path, MAX_SYMBOLIC)?
             .and_then(|text| Self::parse(&text)))
@@ -68,7 +67,7 @@ impl Head {
         }
     }
 
-    /// Returns the commit, where there is one.
+    /// Returns the commit, if there is one.
     pub(crate) fn commit<'a>(
         &'a self,
         bound: &'a BTreeMap<BytesPath, String>,
@@ -80,13 +79,13 @@ impl Head {
     }
 }
 
-/// Reads every name below `refs/` and in `packed-refs`.
-pub(crate) fn read(folder: &Folder) -> Result<Refs, Fault> {
+/// Reads all references below `refs/` and in `packed-refs`.
+pub(crate) fn read(folder: &UntrustedFolder) -> Result<Refs, Fault> {
     read_below(folder, b"refs")
 }
 
-/// Reads the names below one part of `refs/`.
-pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
+/// Reads the references below one part of `refs/`.
+pub(crate) fn read_below(folder: &UntrustedFolder, top: &[u8]) -> Result<Refs, Fault> {
     let is_below = |name: &[u8]| {
         name.strip_prefix(top)
             .is_some_and(|rest| rest.starts_with(b"/"))
@@ -111,11 +110,11 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
     while let Some((path, depth)) = folders.pop() {
         let names = folder
             .names(&path)
-            .map_err(|errno| super::folder::failed("list", &path, &errno.into()))?;
+            .map_err(|errno| super::untrusted_folder::failed("list", &path, &errno.into()))?;
         for (name, kind) in names {
             let path = join(&path, &name);
             let odd = |why: &str| (BytesPath::from_bytes(path.clone()), why.to_owned());
-            // A lock, and what stands beside a name while it is written.
+            // A lock, and the file in which a reference is being written.
             if name.ends_with(b".lock") {
                 continue;
             }
@@ -127,9 +126,9 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
                 });
             }
             match kind {
-                Kind::Folder if depth < MAX_DEPTH => folders.push((path, depth + 1)),
-                Kind::Folder => refs.odd.push(odd("lies too deep")),
-                Kind::File if is_name(&path) => match folder.read(&path, MAX_SYMBOLIC) {
+                FileKind::Folder if depth < MAX_DEPTH => folders.push((path, depth + 1)),
+                FileKind::Folder => refs.odd.push(odd("lies too deep")),
+                FileKind::File if is_name(&path) => match folder.read(&path, MAX_SYMBOLIC) {
                     Ok(Some(text))
                         if text.len() as u64 <= MAX_LOOSE
                             && object(text.trim_ascii_end()).is_some() =>
@@ -149,20 +148,20 @@ pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
                         .odd
                         .push((BytesPath::from_bytes(path), fault.to_string())),
                 },
-                Kind::File => refs.odd.push(odd("is no name that git allows")),
-                Kind::Link => refs.odd.push(odd("is a symbolic link")),
-                Kind::Special => refs.odd.push(odd("is no file")),
+                FileKind::File => refs.odd.push(odd("is no name that git allows")),
+                FileKind::Link => refs.odd.push(odd("is a symbolic link")),
+                FileKind::Special => refs.odd.push(odd("is no file")),
             }
         }
     }
-    // What stands in a file counts more than what is packed, also where it is broken.
+    // A loose reference overrides a packed one, also if it is broken.
     for (name, _) in &refs.odd {
         refs.bound.remove(name);
     }
     Ok(refs)
 }
 
-/// Writes names as one `packed-refs`. It does not say of tags what they lead to, so that git looks
+/// Writes references as a `packed-refs` file. Peeled tags are left out, so that git resolves them
 /// itself.
 pub(crate) fn packed_text(bound: &BTreeMap<BytesPath, String>) -> Vec<u8> {
     let mut text = b"# pack-refs with: sorted \n".to_vec();
@@ -180,7 +179,7 @@ fn packed(line: &[u8]) -> Option<(&[u8], String)> {
     Some((&line[at + 1..], object(&line[..at])?))
 }
 
-/// Returns the name of an object, if it is one: 40 lower-case digits, not all of them 0.
+/// Returns an object id: 40 lower-case digits, not all of them 0.
 pub(crate) fn object(text: &[u8]) -> Option<String> {
     let is_hex = text.len() == 40
         && text
@@ -192,7 +191,7 @@ pub(crate) fn object(text: &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-/// Returns whether this is a name that git itself allows, below `refs/`.
+/// Returns whether this is a valid reference name below `refs/`.
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let is_part = |part: &[u8]| {
         !part.is_empty()
@@ -281,7 +280,7 @@ mod tests {
             nix::sys::stat::Mode::from_bits_truncate(0o600),
         )
         .expect("made");
-        let refs = read(&Folder::open(path).expect("opens")).expect("read");
+        let refs = read(&UntrustedFolder::open(path).expect("opens")).expect("read");
         let bound: Vec<(String, &str)> = refs
             .bound
             .iter()

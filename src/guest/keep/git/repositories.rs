@@ -1,24 +1,24 @@
-//! Which repositories a project has, however git finds them, and which working trees each of them
-//! has there: the paths in its settings count from those.
+//! Finds the repositories of a project, however git reaches them, and the working trees that each
+//! of them has there: paths in the config are relative to those.
 
 use std::collections::BTreeSet;
 
-use super::config::Entry;
+use super::config::ConfigEntry;
 use super::find::MAX_POINTER;
-use super::folder::Folder;
-use super::folder::Kind;
+use super::link_path::LinkPath;
+use super::link_path::PathEnd;
 use super::project_paths::ProjectPaths;
-use super::repository::is_repository;
-use super::repository::modules;
-use super::repository::pointed;
-use super::way::End;
-use super::way::Way;
+use super::repository_layout::is_repository;
+use super::repository_layout::modules;
+use super::repository_layout::pointed;
+use super::untrusted_folder::FileKind;
+use super::untrusted_folder::UntrustedFolder;
 use crate::root::join;
 use crate::root::split;
 
-/// How many repositories are looked at.
+/// Most repositories that are examined.
 pub(super) const MAX_REPOSITORIES: usize = 300;
-/// How many working trees with their settings are looked at: several may have the same repository.
+/// Most working trees that are examined: several may share a repository.
 const MAX_TREES: usize = 1000;
 
 /// The repository at the top of a project.
@@ -27,10 +27,9 @@ pub(super) const TOP: &[u8] = b".git";
 /// A repository with one of its working trees in the project.
 #[derive(Debug)]
 pub(super) struct Repository {
-    /// Files of settings, in the folder that was looked at.
+    /// Config files, relative to the examined folder.
     pub(super) settings: [Vec<u8>; 2],
-    /// The folder of hooks that it has where nothing names another one; `None`: its hooks are not
-    /// looked at here.
+    /// The default folder of hooks; `None`: its hooks are not examined here.
     pub(super) hooks: Option<Vec<u8>>,
     pub(super) tree: Vec<u8>,
 }
@@ -40,25 +39,25 @@ pub(super) struct Repository {
 pub(super) struct Repositories<'a> {
     paths: &'a ProjectPaths<'a>,
     pub(super) found: Vec<Repository>,
-    /// Settings of repositories outside of the project, by the letters of their paths.
+    /// Config files of repositories outside of the project, by the text of their paths.
     pub(super) outside: BTreeSet<Vec<u8>>,
-    /// What was found, each with a working tree.
+    /// Found repositories, each with a working tree.
     seen: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
 impl<'a> Repositories<'a> {
-    /// Finds those that each `.git` of the project is or leads to.
+    /// Finds the repositories that each `.git` of the project is or leads to.
     pub(super) fn of_project(paths: &'a ProjectPaths<'a>, gits: &BTreeSet<&[u8]>) -> Self {
         let mut all = Self::new(paths);
         all.gits(gits);
         all
     }
 
-    /// Finds a repository elsewhere whose working tree is in the project, and those of the
-    /// submodules there. `own` is where it has what is the working tree's own.
+    /// Finds a repository elsewhere whose working tree is in the project, and those of its
+    /// submodules. `own` is the private folder of the working tree.
     pub(super) fn elsewhere(
         paths: &'a ProjectPaths<'a>,
-        real: &Folder,
+        real: &UntrustedFolder,
         own: &[u8],
         tree: &[u8],
     ) -> Self {
@@ -81,12 +80,12 @@ impl<'a> Repositories<'a> {
         let mut pointers = Vec::new();
         let mut folders = Vec::new();
         for git in gits {
-            let end = Way::of(self.paths.project, self.paths.place, git).end;
-            let End::Inside(end) = end else { continue };
+            let end = LinkPath::of(self.paths.project, self.paths.place, git).end;
+            let PathEnd::Inside(end) = end else { continue };
             let tree = split(git).0.to_vec();
             match self.paths.project.kind(&end) {
-                Some(Kind::Folder) => folders.push((end, tree)),
-                Some(Kind::File) => {
+                Some(FileKind::Folder) => folders.push((end, tree)),
+                Some(FileKind::File) => {
                     let text = self
                         .paths
                         .project
@@ -114,12 +113,12 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Adds the repository that the file `.git` of a working tree leads to.
+    /// Adds the repository that the `.git` file of a working tree leads to.
     fn pointer(&mut self, to: &[u8], tree: &[u8]) {
         let is_linked = |path: &[u8]| split(split(path).0).1 == b"worktrees";
         let fits = |path: &Vec<u8>| {
             if is_linked(to) {
-                is_linked(path) && self.paths.project.kind(path) == Some(Kind::Folder)
+                is_linked(path) && self.paths.project.kind(path) == Some(FileKind::Folder)
             } else {
                 is_repository(&self.paths.project.names(path).unwrap_or_default())
             }
@@ -138,8 +137,8 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Whether a repository is that of a submodule of one that the host reads unasked: of one
-    /// around the project, or of the project's own, where that lies elsewhere.
+    /// Whether a repository is a submodule's of one that the host always reads: of one around the
+    /// project, or of the project's own, where that lies elsewhere.
     fn is_known_to_the_host(&self, tree: &[u8], to: &[u8]) -> bool {
         let (Some(to), false) = (
             self.paths.whole(tree, to),
@@ -167,18 +166,17 @@ impl<'a> Repositories<'a> {
             .any(|git| to.starts_with(&[&git, b"/modules/".as_slice()].concat()))
     }
 
-    /// Adds a repository as a linked worktree has it.
+    /// Adds a repository as a linked worktree sees it.
     fn linked(&mut self, git: &[u8], name: &[u8], tree: &[u8]) {
         let own = join(&join(git, b"worktrees"), name);
-        if self.paths.project.kind(&own) != Some(Kind::Folder) || !self.is_new(&own, tree) {
+        if self.paths.project.kind(&own) != Some(FileKind::Folder) || !self.is_new(&own, tree) {
             return;
         }
         self.add(git, &own, tree);
         self.modules(&own, tree);
     }
 
-    /// Adds a repository with a working tree that it has by where it lies, and with those that it
-    /// names.
+    /// Adds a repository with the working tree around it, and with those that its config names.
     fn repository(&mut self, git: &[u8], tree: &[u8]) {
         for tree in [tree.to_vec()]
             .into_iter()
@@ -204,13 +202,13 @@ impl<'a> Repositories<'a> {
         self.seen.len() < MAX_TREES && self.seen.insert((git.to_vec(), tree.to_vec()))
     }
 
-    /// Adds those of submodules, whose repositories lie within another one.
+    /// Adds the repositories of submodules, which lie within another one.
     fn modules(&mut self, git: &[u8], tree: &[u8]) {
         let found = modules(self.paths.project, git).unwrap_or_default();
         let trees = self.module_trees(tree, git, &found);
         for (module, named) in found.iter().zip(trees).take(MAX_REPOSITORIES) {
             let mut trees = self.paths.said_trees(module);
-            // Git takes what it says out when the submodule is given up, and writes it again from
+            // Git removes the setting when the submodule is deinitialized, and writes it again from
             // these.
             trees.extend(named);
             for tree in trees {
@@ -219,8 +217,8 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Adds a repository elsewhere, and those of the submodules of its working tree.
-    fn add_elsewhere(&mut self, real: &Folder, git: &[u8], own: &[u8], tree: &[u8]) {
+    /// Adds a repository elsewhere, and those of its submodules.
+    fn add_elsewhere(&mut self, real: &UntrustedFolder, git: &[u8], own: &[u8], tree: &[u8]) {
         if !self.is_new(own, tree) {
             return;
         }
@@ -239,8 +237,8 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// Returns for each submodule where the files of the one around it say that it is, or where its
-    /// name says so.
+    /// Returns the working trees of each submodule: those that the outer repository's files name,
+    /// or else the one of its name.
     fn module_trees(&self, tree: &[u8], git: &[u8], modules: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
         let entries = if modules.is_empty() {
             Vec::new()
@@ -250,7 +248,7 @@ impl<'a> Repositories<'a> {
         let within = join(git, b"modules/");
         let trees = modules.iter().map(|module| {
             let name = module.strip_prefix(within.as_slice()).unwrap_or_default();
-            let is_its = |entry: &&Entry| {
+            let is_its = |entry: &&ConfigEntry| {
                 entry.section == "submodule"
                     && entry.subsection.as_deref() == Some(name)
                     && entry.key == "path"
@@ -273,14 +271,14 @@ impl<'a> Repositories<'a> {
 mod tests {
     use std::fs;
 
-    use super::super::hooks::obeyed_in_worktree;
+    use super::super::hooks::obeyed_paths_in_worktree;
     use super::super::hooks::tests::look;
     use super::super::hooks::tests::place;
-    use super::super::sample::Linked;
+    use super::super::sample::LinkedSample;
     use super::super::sample::Sample;
     use super::*;
     use podbay_wire::BytesPath;
-    use podbay_wire::keep::Obeyed;
+    use podbay_wire::keep::ObeyedPaths;
 
     #[track_caller]
     fn check(sample: &Sample, gits: &[&str], hooks: &str) {
@@ -300,7 +298,7 @@ mod tests {
         sample.write("moved/hk/pre-commit", "x");
         sample.git_in("moved", &["config", "core.hooksPath", "hk"]);
         check(&sample, &[], "moved/hk");
-        // Git moves what says it to another file.
+        // Git moves the setting to another file.
         sample.git_in("moved", &["sparse-checkout", "set", "--no-cone", "/*"]);
         sample.git_in("moved", &["sparse-checkout", "disable"]);
         let read = |name: &str| {
@@ -316,7 +314,7 @@ mod tests {
         check(&sample, &["moved/.git"], "moved/hk");
         fs::rename(sample.path("kept"), sample.path(".gitmodules")).expect("moved");
         check(&sample, &[], "moved/hk");
-        // It is given up, and comes back by the person's next command.
+        // It is deinitialized, and restored by the user's next command.
         sample.git(&["submodule", "--quiet", "deinit", "-f", "moved"]);
         assert!(!sample.path("moved/hk").exists());
         check(&sample, &[], "moved/hk");
@@ -419,8 +417,8 @@ mod tests {
             .map(BytesPath::to_text)
             .collect();
         assert_eq!(unread, ["/elsewhere/.git/modules/b/modules/c/config"]);
-        let linked = Linked::new();
-        assert_eq!(look(&linked.sample, &[]), Obeyed::default());
+        let linked = LinkedSample::new();
+        assert_eq!(look(&linked.sample, &[]), ObeyedPaths::default());
         // So it does with those of its submodules.
         let module = linked.main.join(".git/worktrees/project/modules/sub");
         for folder in ["objects", "refs"] {
@@ -428,9 +426,9 @@ mod tests {
         }
         fs::write(module.join("HEAD"), "ref: refs/heads/main\n").expect("written");
         fs::write(module.join("config"), "[core]\nhooksPath = hk\n").expect("written");
-        let real = Folder::open(&linked.main.join(".git")).expect("opens");
-        let found = obeyed_in_worktree(
-            &Folder::open(&linked.sample.path("")).expect("opens"),
+        let real = UntrustedFolder::open(&linked.main.join(".git")).expect("opens");
+        let found = obeyed_paths_in_worktree(
+            &UntrustedFolder::open(&linked.sample.path("")).expect("opens"),
             &real,
             b"project",
             place(&linked.sample).as_bytes(),

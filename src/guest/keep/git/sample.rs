@@ -11,12 +11,12 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use super::find::find;
-use super::folder::Folder;
 use super::import::Import;
-use super::import::Unlooked;
+use super::import::UnreadRepositories;
 use super::import::import;
-use super::prepare::Source;
+use super::prepare::PrepareSource;
 use super::prepare::prepare;
+use super::untrusted_folder::UntrustedFolder;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::keep::FoundGit;
@@ -24,10 +24,10 @@ use podbay_wire::keep::GitRefusal;
 use podbay_wire::keep::Identity;
 use podbay_wire::keep::ImportedGit;
 use podbay_wire::keep::ImportedRepository;
-use podbay_wire::keep::Outside;
-use podbay_wire::keep::Person;
+use podbay_wire::keep::OutsideRepositories;
 use podbay_wire::keep::PreparedGit;
 use podbay_wire::keep::PreparedRepository;
+use podbay_wire::keep::UserGitSettings;
 
 /// A project with a repository, in a folder of its own.
 pub(crate) struct Sample {
@@ -35,14 +35,15 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A repository on the branch `main` without a commit.
+    /// Makes a repository on the branch `main` without a commit.
     pub(crate) fn new() -> Self {
         let sample = Self::without_git();
         sample.git(&["init", "-q", "-b", "main"]);
         sample
     }
 
-    /// A repository with a submodule `sub` that has a submodule `deeper` itself, all with a commit.
+    /// Makes a repository with a submodule `sub` that has a submodule `deeper` itself, all with a
+    /// commit.
     pub(crate) fn with_submodules() -> Self {
         let sample = Self::new();
         for name in ["deeper", "sub"] {
@@ -64,12 +65,12 @@ impl Sample {
         sample
     }
 
-    /// Takes over what a session left, whose folder lies beside the project.
+    /// Imports a session whose folder lies beside the project.
     pub(crate) fn import(&self) -> ImportedGit {
         import_at(self.place.path(), "project/.git")
     }
 
-    /// Takes over what a session left in the only repository.
+    /// Imports a session into the only repository.
     #[track_caller]
     pub(crate) fn import_one(&self) -> ImportedRepository {
         let mut imported = self.import().repositories;
@@ -86,7 +87,7 @@ impl Sample {
         Self { place }
     }
 
-    /// A path in the project.
+    /// Returns a path in the project.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.place
             .path()
@@ -94,7 +95,7 @@ impl Sample {
             .join(path.trim_start_matches('/'))
     }
 
-    /// A path beside the project.
+    /// Returns a path beside the project.
     pub(crate) fn beside(&self, path: &str) -> PathBuf {
         self.place.path().join(path)
     }
@@ -129,7 +130,7 @@ impl Sample {
     }
 }
 
-/// Runs git as a person does whose own settings are empty; says whether it succeeded.
+/// Runs git as a user with empty settings; returns whether it succeeded.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test is the person who runs git"
@@ -168,8 +169,9 @@ pub(crate) fn run_git(folder: &Path, words: &[&str]) -> (String, bool) {
     )
 }
 
-/// Everything below a folder: names, kinds, modes and contents. No times: git renews those of
-/// objects that it would write again, which it cannot in a box, where they are mounted read-only.
+/// Returns everything below a folder: names, kinds, modes and contents. No times: git renews those
+/// of objects that it would write again, which it cannot in a sandbox, where they are mounted
+/// read-only.
 pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -191,17 +193,17 @@ pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
-/// Takes over what a session left, in the folder that the project and all the rest lie in.
+/// Imports a session, given the folder that holds the project and all the rest.
 pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
     import_within(place, real, Duration::from_secs(60))
 }
 
-/// The same in no more than this time.
+/// Imports with a time limit.
 pub(crate) fn import_within(place: &Path, real: &str, budget: Duration) -> ImportedGit {
     import_bounded(place, real, budget, u64::MAX)
 }
 
-/// The same of the only repository, where files may be this large.
+/// Imports into the only repository, with a size limit of files.
 pub(crate) fn import_limited(sample: &Sample, file_size: u64) -> ImportedRepository {
     import_bounded(
         sample.place.path(),
@@ -219,25 +221,25 @@ fn import_bounded(place: &Path, real: &str, budget: Duration, file_size: u64) ->
     fs::create_dir(&scratch).expect("made");
     import(&Import {
         id: ID,
-        state: &Folder::open(&place.join("state")).expect("opens"),
+        state: &UntrustedFolder::open(&place.join("state")).expect("opens"),
         scratch: &scratch,
         places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
         budget,
         file_size,
-        unlooked: &Unlooked::default(),
+        unlooked: &UnreadRepositories::default(),
     })
     .expect("imported")
 }
 
-/// A sample whose project has a session's folder in the place of its `.git`, as in a box; the real
+/// A sample whose project has a session's folder in place of its `.git`, as in a sandbox; the real
 /// one lies beside it.
-pub(crate) struct InSession {
+pub(crate) struct SampleSession {
     pub(crate) sample: Sample,
     pub(crate) prepared: PreparedGit,
     before: BTreeMap<PathBuf, String>,
 }
 
-/// Returns the names that were moved by taking over.
+/// Returns the references that the import moved.
 pub(super) fn moved(imported: &ImportedRepository) -> Vec<String> {
     imported
         .moved
@@ -246,7 +248,7 @@ pub(super) fn moved(imported: &ImportedRepository) -> Vec<String> {
         .collect()
 }
 
-/// Returns what was not taken over, and why.
+/// Returns what was not imported, with the reasons.
 pub(super) fn told(imported: &ImportedRepository) -> String {
     imported
         .not_imported
@@ -257,56 +259,56 @@ pub(super) fn told(imported: &ImportedRepository) -> String {
 
 pub(crate) const ID: &str = "session-1";
 
-impl InSession {
+impl SampleSession {
     pub(crate) fn of(sample: Sample) -> Self {
-        Self::made(sample, &[], Person::default())
+        Self::made(sample, &[], UserGitSettings::default())
     }
 
     pub(crate) fn hiding(sample: Sample, hidden: &[&str]) -> Self {
-        Self::made(sample, hidden, Person::default())
+        Self::made(sample, hidden, UserGitSettings::default())
     }
 
-    /// Of somebody whose own settings say this.
-    pub(crate) fn of_person(sample: Sample, person: Person) -> Self {
+    /// Makes a session for a user with these settings.
+    pub(crate) fn of_person(sample: Sample, person: UserGitSettings) -> Self {
         Self::made(sample, &[], person)
     }
 
-    fn made(sample: Sample, hidden: &[&str], person: Person) -> Self {
+    fn made(sample: Sample, hidden: &[&str], person: UserGitSettings) -> Self {
         let (real, session, state) = (
             sample.beside("real"),
             sample.path(".git"),
             sample.beside("state"),
         );
-        // Git looks at files anew whose times are those of the index.
+        // Git reads files again whose times are those of the index.
         fs::rename(&session, &real).expect("moved");
         let before = fingerprint(&real);
         fs::create_dir(&session).expect("made");
         fs::create_dir(&state).expect("made");
-        let source = Source {
+        let source = PrepareSource {
             path: ".git".into(),
-            real: &Folder::open(&real).expect("opens"),
+            real: &UntrustedFolder::open(&real).expect("opens"),
             worktree: None,
-            session: &Folder::open(&session).expect("opens"),
+            session: &UntrustedFolder::open(&session).expect("opens"),
             session_at: BytesPath::from(session.as_path()),
             real_in_box: BytesPath::from(real.as_path()),
             session_in_box: "/nowhere".into(),
         };
-        let project = Folder::open(&sample.path("")).expect("opens");
+        let project = UntrustedFolder::open(&sample.path("")).expect("opens");
         let hidden: Vec<BytesPath> = hidden.iter().copied().map(BytesPath::from).collect();
         let found = find(&project, Duration::from_secs(20));
-        let state = Folder::open(&state).expect("opens");
+        let state = UntrustedFolder::open(&state).expect("opens");
         let identity = Some(Identity {
             name: "Ann".into(),
             email: "ann@example.org".into(),
         });
-        let person = Person { identity, ..person };
+        let person = UserGitSettings { identity, ..person };
         let prepared = prepare(
             &project,
             found,
             &[source],
             &hidden,
             &person,
-            (b"/the/project", &Outside::default()),
+            (b"/the/project", &OutsideRepositories::default()),
             (&state, ID),
         )
         .expect("prepared");
@@ -317,7 +319,7 @@ impl InSession {
         }
     }
 
-    /// Checks that the real repository is what it was, to the byte.
+    /// Checks that the real repository is unchanged, byte for byte.
     #[track_caller]
     pub(crate) fn check_untouched(&self) {
         let now = fingerprint(&self.sample.beside("real"));
@@ -334,7 +336,7 @@ impl InSession {
         );
     }
 
-    /// What the session is refused for, of each repository.
+    /// Returns why the session was refused, for each repository.
     pub(crate) fn refused(&self) -> Vec<(String, Option<GitRefusal>)> {
         self.prepared
             .repositories
@@ -348,7 +350,8 @@ impl InSession {
         self.sample.git(words)
     }
 
-    /// Ends the session: the real repository is in its place again, the session's folder beside it.
+    /// Ends the session: moves the real repository back to its place, and the session's folder
+    /// beside it.
     pub(crate) fn end(self) -> Sample {
         fs::rename(self.sample.path(".git"), self.sample.beside("session")).expect("moved");
         fs::rename(self.sample.beside("real"), self.sample.path(".git")).expect("moved");
@@ -357,12 +360,12 @@ impl InSession {
 }
 
 /// A project that is a linked worktree on the branch `side` of a repository beside it.
-pub(crate) struct Linked {
+pub(crate) struct LinkedSample {
     pub(crate) sample: Sample,
     pub(crate) main: PathBuf,
 }
 
-impl Linked {
+impl LinkedSample {
     pub(crate) fn new() -> Self {
         let sample = Sample::without_git();
         let main = sample.beside("main");
@@ -389,7 +392,7 @@ impl Linked {
         Self { sample, main }
     }
 
-    /// Prepares a session; `git_file` is where the project's `.git` file is said to be.
+    /// Prepares a session; `git_file` is the recorded path of the project's `.git` file.
     pub(crate) fn prepare(&self, git_file: &str) -> PreparedRepository {
         self.try_prepare(git_file)
             .expect("prepared")
@@ -398,9 +401,9 @@ impl Linked {
     }
 
     pub(crate) fn try_prepare(&self, git_file: &str) -> Result<PreparedGit, Fault> {
-        let open = |path: &Path| Folder::open(path).expect("opens");
+        let open = |path: &Path| UntrustedFolder::open(path).expect("opens");
         let session = self.sample.beside("session");
-        let source = Source {
+        let source = PrepareSource {
             path: ".git".into(),
             real: &open(&self.main.join(".git")),
             worktree: Some(("project".into(), git_file.into())),
@@ -416,8 +419,8 @@ impl Linked {
             FoundGit::default(),
             &[source],
             &[],
-            &Person::default(),
-            (b"", &Outside::default()),
+            &UserGitSettings::default(),
+            (b"", &OutsideRepositories::default()),
             (&state, ID),
         )
     }

@@ -1,13 +1,13 @@
-//! What is stashed: every stash but the last stands in the log of `refs/stash` alone.
+//! The stashes: every one but the last is in the log of `refs/stash` alone.
 
-use super::folder::Folder;
 use super::refs::object;
+use super::untrusted_folder::UntrustedFolder;
 use podbay_wire::Fault;
 
 pub(crate) const NAME: &[u8] = b"refs/stash";
 pub(crate) const LOG: &[u8] = b"logs/refs/stash";
 pub(crate) const MAX_LOG: u64 = 1 << 20;
-/// Longest word on a stash that is taken over.
+/// Longest message of a stash that is imported.
 const MAX_MESSAGE: usize = 200;
 
 /// One stash.
@@ -18,7 +18,7 @@ pub struct Stash {
 }
 
 /// Reads all stashes, the oldest first; lines that git would not write are left out.
-pub(crate) fn read(folder: &Folder) -> Result<Vec<Stash>, Fault> {
+pub(crate) fn read(folder: &UntrustedFolder) -> Result<Vec<Stash>, Fault> {
     Ok(folder
         .read(LOG, MAX_LOG)?
         .map(|text| parse(&text))
@@ -38,7 +38,7 @@ fn stash(line: &[u8]) -> Option<Stash> {
         .position(|byte| *byte == b'\t')
         .unwrap_or(line.len());
     let message = String::from_utf8_lossy(line.get(at + 1..).unwrap_or_default());
-    // It is printed on the person's terminal.
+    // It is printed on the user's terminal.
     let message = message
         .chars()
         .filter(|character| !character.is_control() && !podbay_wire::is_hidden(*character))

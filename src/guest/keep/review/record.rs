@@ -4,60 +4,60 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::taken::Taken;
+use super::applied_paths::AppliedPath;
 use crate::keep::Error;
-use crate::keep::Folder;
 use crate::keep::ObjectId;
+use crate::keep::StateFolder;
 use podbay_wire::BytesPath;
-use podbay_wire::keep::Review;
-use podbay_wire::keep::WaitingGit;
+use podbay_wire::keep::PendingGit;
+use podbay_wire::keep::PendingReview;
 
 const FOLDER: &str = "reviews";
 const END: &str = ".json";
 
-/// What is written down of a review.
+/// The record of a review.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ReviewRecord {
     pub(super) name: String,
     pub(super) words: String,
     pub(super) at: u64,
-    /// How the project was when the session began.
+    /// The project when the session began.
     pub(super) base: ObjectId,
-    /// How the copy was when it ended; `None`: it never did.
+    /// The copy at the session's end; `None`: it has not ended.
     pub(super) after: Option<ObjectId>,
-    /// A session is at work on it, or was when it was cut off.
+    /// Whether a session works on it, or did when it was interrupted.
     pub(super) is_open: bool,
-    /// Each turn goes into the project at its end, and is no change of the session after that.
+    /// Whether each turn is applied at its end, and is no change of the session after that.
     #[serde(default)]
     pub(super) by_turn: bool,
-    /// How the copy was at the end of the last turn, where something of it waits.
+    /// The copy at the end of the last turn, if some of it is pending.
     #[serde(default)]
     pub(super) waiting: Option<ObjectId>,
-    /// That is to be put into a copy that was made anew.
+    /// Whether that is to be restored in a new copy.
     #[serde(default)]
     pub(super) restores: bool,
-    /// There was no room for all of the copy when it was looked at; as long as it is there, it is
-    /// looked at again.
+    /// Whether the copy did not fit when it was captured; while it exists, it is captured again.
     #[serde(default)]
     pub(super) is_cut_short: bool,
-    /// Paths that differ between the two because somebody else changed them in the project, sorted.
+    /// Paths that differ between the two snapshots because another program changed them in the
+    /// project, sorted.
     pub(super) not_of_it: Vec<BytesPath>,
-    /// What its session did with git, as it was last looked at.
+    /// The session's git work at the last look.
     #[serde(default)]
-    pub(super) git: WaitingGit,
-    /// Where the project's folder was on the person's machine when a session last began.
+    pub(super) git: PendingGit,
+    /// Path of the project's folder on the user's machine when a session last began.
     #[serde(default)]
     pub(super) place: BytesPath,
-    /// What is in the project already, sorted by path.
+    /// Paths that are applied already, sorted.
     #[serde(default)]
-    pub(super) taken: Vec<Taken>,
-    /// How the copy was when that was brought in.
+    pub(super) taken: Vec<AppliedPath>,
+    /// The copy when those were applied.
     #[serde(default)]
     pub(super) taken_from: BTreeSet<ObjectId>,
 }
 
-impl Record {
-    pub(super) fn load(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
+impl ReviewRecord {
+    pub(super) fn load(state: &StateFolder, name: &str) -> Result<Option<Self>, Error> {
         let Some(bytes) = state.below(FOLDER)?.read(&file_of(name))? else {
             return Ok(None);
         };
@@ -68,19 +68,23 @@ impl Record {
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
     }
 
-    /// Returns all that can be read.
-    pub(super) fn all(state: &Folder) -> Result<Vec<Self>, Error> {
+    /// Returns all readable records.
+    pub(super) fn all(state: &StateFolder) -> Result<Vec<Self>, Error> {
         let names = state.below(FOLDER)?.names()?;
         let load = |name: &String| Self::load(state, name.strip_suffix(END)?).ok()?;
         Ok(names.iter().filter_map(load).collect())
     }
 
-    pub(super) fn save(&self, state: &Folder) -> Result<(), Error> {
+    pub(super) fn save(&self, state: &StateFolder) -> Result<(), Error> {
         let bytes = serde_json::to_vec(self).expect("a record is plain data");
         state.below(FOLDER)?.replace(&file_of(&self.name), &bytes)
     }
 
-    pub(super) fn note_place(state: &Folder, name: &str, place: &BytesPath) -> Result<(), Error> {
+    pub(super) fn note_place(
+        state: &StateFolder,
+        name: &str,
+        place: &BytesPath,
+    ) -> Result<(), Error> {
         let Some(record) = Self::load(state, name)? else {
             return Ok(());
         };
@@ -91,16 +95,16 @@ impl Record {
         .save(state)
     }
 
-    pub(super) fn remove(state: &Folder, name: &str) -> Result<(), Error> {
+    pub(super) fn remove(state: &StateFolder, name: &str) -> Result<(), Error> {
         state.below(FOLDER)?.remove(&file_of(name))
     }
 
-    /// Returns how the copy was at the end; before that nothing was changed.
+    /// Returns the copy at the end; before that, the unchanged project.
     pub(super) fn after(&self) -> ObjectId {
         self.after.unwrap_or(self.base)
     }
 
-    pub(super) fn taken_at(&self, path: &BytesPath) -> Option<&Taken> {
+    pub(super) fn taken_at(&self, path: &BytesPath) -> Option<&AppliedPath> {
         self.taken
             .binary_search_by(|taken| taken.path().cmp(path))
             .ok()
@@ -116,8 +120,8 @@ impl Record {
             .collect()
     }
 
-    pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
-        Review {
+    pub(super) fn told(&self, n_changes: Option<u64>) -> PendingReview {
+        PendingReview {
             name: self.name.clone(),
             words: self.words.clone(),
             at: self.at,
@@ -128,16 +132,16 @@ impl Record {
     }
 }
 
-/// Returns whether a review is written down; `state` is where the keeper's folder is.
+/// Returns whether a review has a record; `state` is the keeper's folder.
 pub(in crate::keep) fn is_on_record(state: &Path, name: &str) -> bool {
     state.join(FOLDER).join(file_of(name)).is_file()
 }
 
-/// Returns where the project of a review was on the person's machine; nothing where nobody knows.
+/// Returns the path of a review's project on the user's machine; empty: unknown.
 pub(in crate::keep) fn place_of(state: &Path, name: &str) -> BytesPath {
     let bytes = std::fs::read(state.join(FOLDER).join(file_of(name))).unwrap_or_default();
     serde_json::from_slice(&bytes)
-        .map(|record: Record| record.place)
+        .map(|record: ReviewRecord| record.place)
         .unwrap_or_default()
 }
 

@@ -1,8 +1,8 @@
-mod gits;
-mod stopped;
-mod taken;
-mod turn;
-mod unheld;
+mod applied_paths;
+mod full_disk;
+mod git_obeyed;
+mod turn_apply;
+mod uncaptured;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,15 +14,15 @@ use super::*;
 use crate::keep::testing::Scene;
 use crate::keep::testing::left;
 use podbay_wire::keep::LeftReason;
-use podbay_wire::keep::When;
+use podbay_wire::keep::RunTrigger;
 
-/// A project, and the copy that a session works on.
-struct Held {
+/// A project, and the session's copy of it.
+struct ReviewScene {
     scene: Scene,
     copy: PathBuf,
 }
 
-impl Held {
+impl ReviewScene {
     /// Begins a review of a project with some files.
     fn begin() -> Self {
         let scene = Scene::new();
@@ -64,7 +64,7 @@ impl Held {
         Project::open(&self.copy).expect("opens")
     }
 
-    fn end(&self) -> Pending {
+    fn end(&self) -> PendingChanges {
         end(
             &self.scene.project(),
             seen(&self.copy()),
@@ -78,15 +78,15 @@ impl Held {
     fn apply(&self, only: &[&str], merge: bool, with_auto_run: bool) -> ReviewApplied {
         let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
         let auto_run = ["tools/*.run".to_owned()];
-        let wanted = Wanted {
+        let wanted = ApplySelection {
             only: &only,
             merge,
             with_auto_run,
             auto_run: &auto_run,
         };
-        bring_in(
+        apply(
             &self.scene.project(),
-            Seen::default(),
+            SessionView::default(),
             &self.scene.state(),
             "r1",
             wanted,
@@ -97,7 +97,7 @@ impl Held {
     fn shown(&self) -> String {
         difference(
             &self.scene.project(),
-            Seen::default(),
+            SessionView::default(),
             &self.scene.state(),
             "r1",
             &[],
@@ -124,11 +124,11 @@ impl Held {
     }
 }
 
-/// What a keeper sees that has the copy before it.
-fn seen(copy: &Project) -> Seen<'_> {
-    Seen {
+/// The view of a keeper that can see the copy.
+fn seen(copy: &Project) -> SessionView<'_> {
+    SessionView {
         copy: Some(copy),
-        ..Seen::default()
+        ..SessionView::default()
     }
 }
 
@@ -147,7 +147,7 @@ fn duplicate(from: &Path, to: &Path) {
     }
 }
 
-fn told(pending: &Pending) -> Vec<String> {
+fn told(pending: &PendingChanges) -> Vec<String> {
     let line = |path: &podbay_wire::keep::ReviewedPath| match path.lines {
         Some(lines) => format!(
             "{} +{} -{}",
@@ -168,7 +168,7 @@ fn a_path_may_be_written_in_any_way_that_leads_there() {
         ("./new/", 1),
         ("./new//*.txt", 1),
     ] {
-        let held = Held::begin();
+        let held = ReviewScene::begin();
         held.change();
         held.end();
         let n_before = held.listed()[0].1.expect("known");
@@ -178,20 +178,20 @@ fn a_path_may_be_written_in_any_way_that_leads_there() {
             "{only}: {n_left} of {n_before}"
         );
     }
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
     held.end();
     for only in ["/new/made.txt", "new/../kept.txt", "", "ne"] {
         let only = [BytesPath::from(only)];
-        let wanted = Wanted {
+        let wanted = ApplySelection {
             only: &only,
             merge: false,
             with_auto_run: false,
             auto_run: &[],
         };
-        let refused = bring_in(
+        let refused = apply(
             &held.scene.project(),
-            Seen::default(),
+            SessionView::default(),
             &held.scene.state(),
             "r1",
             wanted,
@@ -203,7 +203,7 @@ fn a_path_may_be_written_in_any_way_that_leads_there() {
 
 #[test]
 fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     assert_eq!(held.listed(), [("change it".to_owned(), None)]);
     let before = held.scene.all();
     held.change();
@@ -251,7 +251,7 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
     assert_eq!(held.listed(), []);
     let nothing = difference(
         &held.scene.project(),
-        Seen::default(),
+        SessionView::default(),
         &held.scene.state(),
         "r1",
         &[],
@@ -261,12 +261,12 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
         matches!(nothing, Err(Error::NoReview { .. })),
         "{nothing:?}"
     );
-    // What was brought in can be taken back.
+    // What was applied can be undone.
     let undone = undo::back(
         &held.scene.project(),
         &held.scene.state(),
         2,
-        undo::How::default(),
+        undo::UndoOptions::default(),
     )
     .expect("taken back");
     assert_eq!((undone.turns.len(), held.scene.all()), (2, before));
@@ -274,23 +274,23 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
 
 #[test]
 fn what_is_discarded_leaves_nothing_and_what_changed_nothing_is_no_review() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
     held.end();
     let before = held.scene.all();
     discard(&held.scene.state(), "r1").expect("discarded");
     assert_eq!((held.listed(), held.scene.all()), (Vec::new(), before));
     assert!(pin::load(&held.scene.state()).expect("loaded").is_empty());
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     assert!(held.end().changes.is_empty());
     assert_eq!(held.listed(), []);
 }
 
 #[test]
 fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
-    // Shows through where the session left the file alone.
+    // It shows through where the session left the file alone.
     held.scene.write("theirs.txt", "theirs\n");
     held.write("theirs.txt", "theirs\n");
     held.scene.write("kept.txt", "one\ntwo\nthree\nfour\n5\n");
@@ -320,7 +320,7 @@ fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
 
 #[test]
 fn what_is_dangerous_is_never_brought_in() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.write("setuid", "x");
     fs::set_permissions(held.copy.join("setuid"), fs::Permissions::from_mode(0o4755)).expect("set");
     symlink("/etc/passwd", held.copy.join("out")).expect("linked");
@@ -362,7 +362,7 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
     }
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
-    let held = Held { scene, copy };
+    let held = ReviewScene { scene, copy };
     begin(
         &held.scene.project(),
         None,
@@ -408,7 +408,7 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
         (done.applied.changed.first, done.n_left),
         (vec!["turned".into(), "turned/five".into()], 7)
     );
-    // What may run takes its place when it is asked for.
+    // Its replacement that may run is applied on request.
     held.apply(&[], false, true);
     assert!(
         held.scene.path(".husky").is_symlink()
@@ -419,7 +419,7 @@ fn a_folder_is_not_emptied_for_what_does_not_take_its_place() {
 
 #[test]
 fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     for path in [
         ".vscode/tasks.json",
         "deep/er/.github/workflows/ci.yml",
@@ -431,7 +431,7 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
         held.write(path, "x\n");
     }
     symlink("src", held.copy.join(".husky")).expect("linked");
-    let named = |may_run: &Named<MayRun>, when: When| -> Vec<String> {
+    let named = |may_run: &NamedList<MayRun>, when: RunTrigger| -> Vec<String> {
         may_run
             .first
             .iter()
@@ -441,16 +441,16 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
     };
     let pending = held.end();
     assert_eq!(
-        named(&pending.may_run, When::ByItself),
+        named(&pending.may_run, RunTrigger::ByItself),
         [".husky", ".vscode/tasks.json", "deep/.claude/x.json"]
     );
     assert_eq!(
-        named(&pending.may_run, When::WhenYouRunIt),
+        named(&pending.may_run, RunTrigger::WhenYouRunIt),
         ["deep/er/.github/workflows/ci.yml", "package.json"]
     );
     let done = held.apply(&[], false, false);
     let refused = left(&done.applied.refused);
-    // Folders that all is left of are named as well.
+    // Folders of which everything is left are named as well.
     let (folders, files): (Vec<_>, Vec<_>) = refused
         .iter()
         .partition(|line| line.ends_with(&LeftReason::HoldsLeft.to_string()));
@@ -466,7 +466,7 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
         "{refused:?}"
     );
     assert_eq!(
-        named(&done.may_run, When::WhenYouRunIt),
+        named(&done.may_run, RunTrigger::WhenYouRunIt),
         ["deep/er/.github/workflows/ci.yml", "package.json"]
     );
     assert_eq!(done.may_run.n, 2, "of what came");
@@ -481,7 +481,7 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
     let done = held.apply(&[], false, true);
     assert_eq!((done.applied.refused.n, done.n_left), (0, 0));
     assert_eq!(
-        named(&done.may_run, When::ByItself),
+        named(&done.may_run, RunTrigger::ByItself),
         [
             ".husky",
             ".vscode/tasks.json",
@@ -494,7 +494,7 @@ fn what_runs_by_itself_comes_only_when_asked_and_what_you_run_comes_and_is_named
 
 #[test]
 fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     for path in [
         "node_modules/.bin/x",
         "node_modules/x/index.js",
@@ -566,7 +566,7 @@ fn a_new_folder_of_dependencies_comes_whole_or_not_at_all() {
         held.scene.path("env2/lib/a.pth").exists() && !held.scene.path("web/node_modules").exists(),
         "{done:?}"
     );
-    // In one that was there each file counts for itself.
+    // In an existing folder each file is judged by itself.
     fs::remove_dir_all(held.copy.join("web/node_modules")).expect("removed");
     begin(
         &held.scene.project(),
@@ -600,7 +600,7 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
     symlink("/usr/share", scene.path("share")).expect("linked");
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
-    let held = Held { scene, copy };
+    let held = ReviewScene { scene, copy };
     begin(
         &held.scene.project(),
         None,
@@ -649,7 +649,7 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
             "tool"
         ]
     );
-    // With what may run both sides of such a rename go.
+    // With files that may run, both sides of such a rename are applied.
     held.apply(&[], false, true);
     assert_eq!(
         held.paths(),
@@ -666,7 +666,7 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
 
 #[test]
 fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.write("app/[id]/page.tsx", "page\n");
     held.write("app/i/page.tsx", "other\n");
     held.end();
@@ -678,14 +678,14 @@ fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
 
 #[test]
 fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
     let asked = |copy: Option<&Project>| {
         difference(
             &held.scene.project(),
-            Seen {
+            SessionView {
                 copy,
-                ..Seen::default()
+                ..SessionView::default()
             },
             &held.scene.state(),
             "r1",
@@ -700,7 +700,7 @@ fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
         Some(shown.pending.changes.n),
         "it is one number"
     );
-    // It goes on from how it began.
+    // It continues from its first state.
     assert!(
         begin(
             &held.scene.project(),
@@ -730,20 +730,20 @@ fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
 
 #[test]
 fn a_name_that_is_no_change_is_a_mistake() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
     held.end();
     for only in ["nowhere", "*.rs", "[", "kept"] {
         let only = [BytesPath::from(only)];
-        let wanted = Wanted {
+        let wanted = ApplySelection {
             only: &only,
             merge: false,
             with_auto_run: false,
             auto_run: &[],
         };
-        let refused = bring_in(
+        let refused = apply(
             &held.scene.project(),
-            Seen::default(),
+            SessionView::default(),
             &held.scene.state(),
             "r1",
             wanted,
@@ -760,20 +760,20 @@ fn a_name_that_is_no_change_is_a_mistake() {
 
 #[test]
 fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
-    use podbay_wire::keep::WaitingRepository;
-    let held = Held::begin();
-    let repository = WaitingRepository {
+    use podbay_wire::keep::PendingRepository;
+    let held = ReviewScene::begin();
+    let repository = PendingRepository {
         path: ".git".into(),
         is_staged: true,
-        ..WaitingRepository::default()
+        ..PendingRepository::default()
     };
-    let git = WaitingGit {
+    let git = PendingGit {
         repositories: vec![repository],
     };
-    let with_git = |copy| Seen {
+    let with_git = |copy| SessionView {
         copy,
         git: Some(&git),
-        ..Seen::default()
+        ..SessionView::default()
     };
     let copy = held.copy();
     let pending = end(
@@ -787,7 +787,7 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
     assert!(pending.changes.is_empty() && pending.git == git);
     let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
     assert_eq!((listed[0].n_changes, &listed[0].git), (Some(0), &git));
-    // It goes on, and is brought in: the paths alone, by this.
+    // It is resumed and applied: only the paths, by this.
     begin(
         &held.scene.project(),
         None,
@@ -816,10 +816,10 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
         (0, &git),
         "again is no harm"
     );
-    git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
+    git_imported(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
     assert_eq!(held.listed(), []);
-    // Where paths are left the review stays.
-    let held = Held::begin();
+    // With pending paths the review stays.
+    let held = ReviewScene::begin();
     held.change();
     end(
         &held.scene.project(),
@@ -829,7 +829,7 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
         &[],
     )
     .expect("ended");
-    git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
+    git_imported(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
     let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
     assert_eq!(
         (listed[0].n_changes, listed[0].git.is_empty()),
@@ -847,7 +847,7 @@ fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
     scene.link("in", "inner");
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
-    let held = Held { scene, copy };
+    let held = ReviewScene { scene, copy };
     begin(
         &held.scene.project(),
         None,
@@ -894,7 +894,7 @@ fn a_link_that_leads_out_over_one_of_the_persons_is_refused() {
 
 #[test]
 fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     fs::remove_file(held.copy.join("gone.txt")).expect("removed");
     held.write("gone.txt/in", "1\n2\n");
     let pending = held.end();
@@ -904,7 +904,7 @@ fn lines_of_a_file_that_a_folder_took_the_place_of_are_counted() {
 
 #[test]
 fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for_alone() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     let long: String = (0..30_000).map(|n| format!("line {n}\n")).collect();
     held.write("long.txt", &long);
     held.write("deep/other.txt", &long);
@@ -921,7 +921,7 @@ fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for
         let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
         let shown = difference(
             &held.scene.project(),
-            Seen::default(),
+            SessionView::default(),
             &held.scene.state(),
             "r1",
             &only,
@@ -932,13 +932,13 @@ fn of_a_long_change_all_lines_are_counted_and_all_is_shown_where_it_is_asked_for
     };
     assert_eq!(shown(&[]), (2, 0));
     assert_eq!(shown(&["long.txt", "deep"]), (2, 0));
-    // With the folder that it lies in.
+    // With its parent folder.
     assert_eq!((shown(&["long.txt"]), shown(&["deep"])), ((0, 1), (0, 1)));
 }
 
 #[test]
 fn an_empty_folder_is_counted_and_one_that_came_with_its_files_is_not() {
-    let held = Held::begin();
+    let held = ReviewScene::begin();
     held.change();
     fs::create_dir_all(held.copy.join("empty/er")).expect("made");
     let pending = held.end();

@@ -20,15 +20,15 @@ pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnE
     end(&scene.project(), &scene.state()).expect("ended")
 }
 
-pub(super) fn undo(scene: &Scene, n: u32) -> Undone {
-    back(&scene.project(), &scene.state(), n, How::default()).expect("taken back")
+pub(super) fn undo(scene: &Scene, n: u32) -> UndoOutcome {
+    back(&scene.project(), &scene.state(), n, UndoOptions::default()).expect("taken back")
 }
 
-pub(super) fn redo(scene: &Scene, n: u32) -> Undone {
-    forward(&scene.project(), &scene.state(), n, How::default()).expect("brought back")
+pub(super) fn redo(scene: &Scene, n: u32) -> UndoOutcome {
+    forward(&scene.project(), &scene.state(), n, UndoOptions::default()).expect("brought back")
 }
 
-pub(super) fn numbers(undone: &Undone) -> (Vec<u64>, u64, u64) {
+pub(super) fn numbers(undone: &UndoOutcome) -> (Vec<u64>, u64, u64) {
     (
         undone.turns.iter().map(|turn| turn.turn.n_turn).collect(),
         undone.n_back,
@@ -85,7 +85,7 @@ fn turns_are_taken_back_and_brought_back_whole() {
     assert_eq!(numbers(&undo(&scene, 9)), (vec![3, 2, 1], 0, 3));
     assert_eq!(scene.all(), states[0]);
     assert_eq!(numbers(&undo(&scene, 1)), (vec![], 0, 3));
-    // A turn that changes nothing leaves what can be brought back, another one does not.
+    // A turn without changes leaves what can be redone, another one does not.
     take_turn(&scene, 5, || {});
     assert_eq!(numbers(&redo(&scene, 1)), (vec![1], 1, 2));
     take_turn(&scene, 6, || scene.write("other", "x"));
@@ -166,7 +166,7 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
     for n in 1..=3 {
         take_turn(&scene, n, || scene.write("file", n.to_string()));
     }
-    // As it is when somebody is killed while the first of two is taken back.
+    // As after a kill while the first of two is undone.
     let log = scene.state();
     let last = TurnLog::load(&log).expect("loads").turns[2].clone();
     let from = last.end.expect("ended").after;
@@ -187,7 +187,7 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
     );
     assert!(told.is_err());
     assert!(matches!(
-        back(&scene.project(), &log, 1, How::default()),
+        back(&scene.project(), &log, 1, UndoOptions::default()),
         Err(Error::Unfinished)
     ));
     assert!(list(&log).expect("listed").is_unfinished);
@@ -228,9 +228,9 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     pin::pin(&scene.state(), &scene.store(), "review", [pinned]).expect("pinned");
     let (project, state) = (scene.project(), scene.state());
     for n in 0..10 {
-        let mut work = Work {
+        let mut work = UndoWork {
             most_turns: 4,
-            ..Work::open(&project, &state).expect("opens")
+            ..UndoWork::open(&project, &state).expect("opens")
         };
         work.begin("session", n, "").expect("begun");
         drop(work);
@@ -248,7 +248,7 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     );
     assert_eq!(undo(&scene, 200).turns.len(), 6);
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"3");
-    let mut work = Work::open(&project, &state).expect("opens");
+    let mut work = UndoWork::open(&project, &state).expect("opens");
     pin::unpin(&state, &work.store, "review").expect("let go");
     pin::unpin(&state, &work.store, "review").expect("not there");
     let now = work.look().expect("taken");
@@ -271,7 +271,7 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
     let (project, state) = (scene.project(), scene.state());
     for n in 0..6 {
         let store = Store::bounded(&state, 400_000).expect("opens");
-        let mut work = Work::with(&project, &state, store).expect("opens");
+        let mut work = UndoWork::with(&project, &state, store).expect("opens");
         let (begun, _) = work.begin("session", n, "").expect("begun");
         assert_eq!(begun.passed_over.n, 0, "turn {n}");
         scene.write("file", noise(n));
@@ -282,7 +282,7 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
         [noise(10), noise(11), noise(12), noise(13), noise(14)].concat(),
     );
     let store = Store::bounded(&state, 400_000).expect("opens");
-    let (begun, _) = Work::with(&project, &state, store)
+    let (begun, _) = UndoWork::with(&project, &state, store)
         .expect("opens")
         .begin("session", 7, "")
         .expect("begun");
@@ -356,10 +356,10 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
     assert_eq!(numbers(&undo(&scene, 1)), (vec![3], 1, 1));
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"2");
     assert!(matches!(
-        back(&project, &state, 1, How::default()),
+        back(&project, &state, 1, UndoOptions::default()),
         Err(Error::Broken { .. })
     ));
-    let mut work = Work::open(&project, &state).expect("opens");
+    let mut work = UndoWork::open(&project, &state).expect("opens");
     let now = work.look().expect("taken");
     work.forget(9, [now.id])
         .expect("what is lost needs nothing");
@@ -414,7 +414,7 @@ fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_
         named(&ended.may_run),
         ["mk/inc", "tools/a.run", "tools/hooks/pre-commit"]
     );
-    // Of a turn that nobody ended it is said when the next one begins, once.
+    // For an unended turn it is reported when the next one begins, once.
     assert!(begun().is_empty());
     change("2");
     fs::remove_file(scene.path("tools/plain")).expect("removed");
@@ -431,7 +431,7 @@ fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_
     assert!(begun().is_empty());
 }
 
-fn named(may_run: &Named<MayRun>) -> Vec<String> {
+fn named(may_run: &NamedList<MayRun>) -> Vec<String> {
     may_run
         .first
         .iter()

@@ -2,14 +2,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use podbay_wire::keep::Known;
+use podbay_wire::keep::KnownProtected;
 
-/// A project and a session's copy of it, which is a real one here.
-struct Scene {
+/// A project and a session's copy of it, a full copy here.
+struct CopyScene {
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl CopyScene {
     fn new() -> Self {
         let scene = Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
@@ -47,20 +47,20 @@ impl Scene {
         fs::rename(self.path(&format!("copy/{from}")), to).expect("renamed");
     }
 
-    fn look(&self, known: &[&str], reveal: &[&str], within: Duration) -> Found {
+    fn look(&self, known: &[&str], reveal: &[&str], within: Duration) -> FindResult {
         let hidden = known
             .iter()
             .map(|path| BytesPath::from_bytes(*path))
             .collect();
         let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
-        let order = Find {
+        let order = FindOrder {
             budget_ms: 10_000,
-            known: Known {
+            known: KnownProtected {
                 hidden,
                 read_only: Vec::new(),
             },
             reveal,
-            ..Find::default()
+            ..FindOrder::default()
         };
         find_within(
             &self.path("project"),
@@ -92,7 +92,7 @@ impl Scene {
 
 #[test]
 fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     scene.check(&[
         "conf/plain.txt",
         "sub/.env",
@@ -106,8 +106,7 @@ fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
         "target/a/b/sub2/.ssh",
         "vendor/.git/config",
     ]);
-    // No link leads to it any more, and the file of that name which anybody may read stays as it
-    // is.
+    // No link leads to it any more, and the readable file of that name stays as it is.
     scene.mv("conf", "conf2");
     scene.mv("vendor", "target/a/b/vendor");
     scene.check(&[
@@ -116,7 +115,7 @@ fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
         "target/a/b/sub2/.ssh",
         "target/a/b/vendor/.git/config",
     ]);
-    // Once more, and to where nothing of a project is.
+    // Moved once more, to where no project file is.
     scene.mv("target/a/b", "x/.git/y");
     scene.mv("conf2", "vendor/.git/conf");
     scene.check(&[
@@ -129,7 +128,7 @@ fn what_was_moved_in_the_copy_is_found_where_nobody_else_looks() {
 
 #[test]
 fn what_is_put_in_its_place_deceives_nobody() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     scene.mv("sub", "target/a/sub2");
     scene.write("copy/sub/.env", "sesame?");
     scene.write("copy/sub/.ssh/id_rsa", "");
@@ -146,7 +145,7 @@ fn what_is_put_in_its_place_deceives_nobody() {
 
 #[test]
 fn a_folder_without_secrets_goes_where_it_likes() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     scene.mv("docs", "target/a/docs");
     scene.write("copy/target/a/.env.d/config", "");
     scene.check(&[
@@ -159,7 +158,7 @@ fn a_folder_without_secrets_goes_where_it_likes() {
 
 #[test]
 fn what_was_hidden_before_is_found_again_where_the_project_has_it_no_longer() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     scene.mv("conf", "target/a/conf");
     fs::remove_file(scene.path("project/.env.local")).expect("removed");
     fs::remove_dir_all(scene.path("project/conf")).expect("removed");
@@ -172,7 +171,7 @@ fn what_was_hidden_before_is_found_again_where_the_project_has_it_no_longer() {
 
 #[test]
 fn what_is_moved_to_where_the_person_reveals_names_is_hidden_all_the_same() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     scene.write("project/fixtures/.env", "A=1");
     scene.write("copy/fixtures/.env", "A=1");
     scene.mv("sub", "fixtures/sub");
@@ -185,7 +184,7 @@ fn what_is_moved_to_where_the_person_reveals_names_is_hidden_all_the_same() {
 
 #[test]
 fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
-    let lost = |scene: &Scene, within| {
+    let lost = |scene: &CopyScene, within| {
         scene
             .look(&[], &[], within)
             .lost
@@ -193,7 +192,7 @@ fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
             .map(BytesPath::to_text)
             .collect::<Vec<_>>()
     };
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     assert_eq!(
         lost(&scene, Duration::ZERO),
         Vec::<String>::new(),
@@ -201,21 +200,21 @@ fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
     );
     scene.mv("conf", "target/a/conf");
     assert_eq!(lost(&scene, Duration::ZERO), ["conf/plain.txt"]);
-    // A name that no engine takes.
+    // A name that no engine accepts.
     let bad = std::ffi::OsStr::new("copy").to_owned();
     let bad = [bad.as_encoded_bytes(), b"/target/\xff"].concat();
     let bad = scene.folder.path().join(crate::root::as_path(&bad));
     fs::rename(scene.path("copy/target/a"), &bad).expect("renamed");
     assert_eq!(lost(&scene, LONGEST), ["conf/plain.txt"]);
     fs::rename(&bad, scene.path("copy/target/a")).expect("renamed");
-    // More of that name than can be covered.
+    // More of that name than can be masked.
     for number in 0..MOST_HIDDEN {
         scene.write(&format!("copy/made/{number}/plain.txt"), "decoy");
     }
     assert_eq!(lost(&scene, LONGEST), ["conf/plain.txt"]);
     fs::remove_dir_all(scene.path("copy/made")).expect("removed");
     assert_eq!(lost(&scene, LONGEST), Vec::<String>::new());
-    // A folder that its owner closed, and can open again. Root reads it all the same.
+    // A folder that its owner closed and can open again. Root can read it anyway.
     if !geteuid().is_root() {
         let closed = scene.path("copy/target/a");
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("set");
@@ -226,7 +225,7 @@ fn what_cannot_be_found_or_covered_for_certain_is_named_as_lost() {
 
 #[test]
 fn a_copy_in_which_nothing_changed_is_looked_at_once() {
-    let scene = Scene::new();
+    let scene = CopyScene::new();
     fs::remove_file(scene.path("upper/changed")).expect("removed");
     let found = scene.look(&["long/gone/.env"], &[], Duration::ZERO);
     assert!(

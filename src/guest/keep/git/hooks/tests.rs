@@ -1,18 +1,18 @@
 use std::fs;
 
-use super::super::sample::Linked;
+use super::super::sample::LinkedSample;
 use super::super::sample::Sample;
 use super::*;
 
-fn open(sample: &Sample) -> Folder {
-    Folder::open(&sample.path("")).expect("opens")
+fn open(sample: &Sample) -> UntrustedFolder {
+    UntrustedFolder::open(&sample.path("")).expect("opens")
 }
 
 fn found(sample: &Sample, gits: &[&str]) -> (Vec<String>, Vec<String>) {
     texts(look(sample, gits))
 }
 
-fn texts(obeyed: Obeyed) -> (Vec<String>, Vec<String>) {
+fn texts(obeyed: ObeyedPaths) -> (Vec<String>, Vec<String>) {
     let texts = |paths: Vec<BytesPath>| paths.iter().map(BytesPath::to_text).collect();
     (texts(obeyed.paths), texts(obeyed.unread))
 }
@@ -21,13 +21,13 @@ fn none() -> Vec<String> {
     Vec::new()
 }
 
-/// Looks at a sample that has these folders of git.
-pub(in crate::keep::git) fn look(sample: &Sample, gits: &[&str]) -> Obeyed {
+/// Searches a sample that has these `.git`.
+pub(in crate::keep::git) fn look(sample: &Sample, gits: &[&str]) -> ObeyedPaths {
     let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
-    obeyed(&open(sample), gits.iter(), place(sample).as_bytes())
+    obeyed_paths(&open(sample), gits.iter(), place(sample).as_bytes())
 }
 
-/// Where the machine has a sample.
+/// Path of a sample on the machine.
 pub(in crate::keep::git) fn place(sample: &Sample) -> String {
     sample
         .path("")
@@ -54,7 +54,7 @@ fn hooks_are_found_where_they_lie_in_the_project() {
     ] {
         assert_eq!(found(said), ["tools/hooks"], "{said}");
     }
-    // Those in a repository are protected as that is.
+    // Paths in a repository are protected with it.
     for said in [
         "absent",
         "../project",
@@ -73,7 +73,7 @@ fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
     let project = &place(&sample);
     let said = |said: &str| -> Vec<String> {
         sample.git(&["config", "core.hooksPath", said]);
-        let obeyed = obeyed(&open(&sample), std::iter::empty(), project.as_bytes());
+        let obeyed = obeyed_paths(&open(&sample), std::iter::empty(), project.as_bytes());
         obeyed.said.iter().map(BytesPath::to_text).collect()
     };
     let (absolute, odd) = (
@@ -117,7 +117,7 @@ fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
     assert_eq!(said("tools/hooks"), ["tools/hooks", "tools/own.gitconfig"]);
 }
 
-/// `/home` may be a link to `/var/home`, or the project's folder be known by another name.
+/// `/home` may be a link to `/var/home`, or the project's folder have another name.
 #[test]
 fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
     let sample = Sample::new();
@@ -139,7 +139,7 @@ fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
             .strip_suffix(b"/")
             .unwrap_or(place.as_bytes())
             .to_vec();
-        let obeyed = obeyed(&open(&sample), std::iter::empty(), &place);
+        let obeyed = obeyed_paths(&open(&sample), std::iter::empty(), &place);
         fs::write(sample.path(".git/config"), before).expect("written");
         (
             obeyed.paths.iter().map(BytesPath::to_text).collect(),
@@ -170,7 +170,7 @@ fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
             "{way}: {said:?}"
         );
     }
-    // What is not there yet can only be told by the name of the project's folder.
+    // A missing path is only found by the name of the project's folder.
     assert_eq!(
         obeyed("core.hooksPath", "/link/project/made/later"),
         (none(), vec!["made/later".to_owned()])
@@ -227,7 +227,7 @@ fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
         found(&sample, &["tree/.git"]).0,
         ["all", "tree/all", "tree/own"]
     );
-    let linked = Linked::new();
+    let linked = LinkedSample::new();
     for path in ["own/x", "all/x", "other/x"] {
         linked.sample.write(path, "x");
     }
@@ -238,9 +238,9 @@ fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
     ] {
         linked.sample.git(words);
     }
-    let real = Folder::open(&linked.main.join(".git")).expect("opens");
+    let real = UntrustedFolder::open(&linked.main.join(".git")).expect("opens");
     assert_eq!(
-        texts(obeyed_in_worktree(
+        texts(obeyed_paths_in_worktree(
             &open(&linked.sample),
             &real,
             b"project",
@@ -284,7 +284,7 @@ fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_w
         unread,
         ["../../beside", "/etc/gitconfig", "absent", "~/all"]
     );
-    // Git itself takes what the include says.
+    // Git itself uses the included value.
     assert_eq!(sample.git(&["config", "core.hooksPath"]), "hooks\n");
 }
 
@@ -350,7 +350,7 @@ fn programs_that_settings_name_are_said_wherever_their_working_tree_is() {
     sample.git(&["config", "filter.a.clean", ""]);
     sample.git(&["config", "alias.lint", "!web/start"]);
     assert!(said().contains(&"web/start".to_owned()));
-    // Where something is, is no program.
+    // A location is no program.
     sample.git(&["config", "alias.lint", ""]);
     sample.git(&["config", "remote.other.url", "tools/x"]);
     assert_eq!(said(), none());

@@ -1,5 +1,5 @@
-//! Bringing objects over, checked: what is checked out first, then the rest in batches, as far as
-//! there is time.
+//! Fetching objects, verified: what is checked out first, then the rest in batches, as far as there
+//! is time.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -7,14 +7,14 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::Bound;
-use super::One;
-use super::incoming::Incoming;
-use super::names::Names;
-use crate::keep::git::left::Left;
+use super::RefTargets;
+use super::RepositoryImport;
+use super::incoming_packs::IncomingPacks;
+use super::ref_updates::RefUpdates;
+use crate::keep::git::git_command::Git;
 use crate::keep::git::refs::Head;
-use crate::keep::git::run::Git;
-use crate::keep::git::stage;
+use crate::keep::git::session_changes::SessionChanges;
+use crate::keep::git::staging;
 use crate::keep::git::stash;
 use crate::keep::git::stash::Stash;
 use podbay_wire::BytesPath;
@@ -22,36 +22,35 @@ use podbay_wire::Fault;
 use podbay_wire::keep::ImportedRepository;
 use podbay_wire::keep::NotImported;
 
-/// How many objects are asked for at once, beside whatever they lead to, and how many names are
-/// moved.
+/// Most objects that are requested at once, and most references that are moved at once.
 pub(super) const AT_ONCE: usize = 1000;
 
-/// What is said of what there was no time for.
+/// The reason for what there was no time for.
 const LATE: &str = "there was no more time for it";
 
-/// What is in the real repository now.
+/// What is in the real repository after the fetch.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
     pub(super) objects: BTreeSet<String>,
-    /// The commit that the session's index was made.
+    /// The commit made of the session's index.
     pub(super) index: Option<String>,
 }
 
-/// Where objects come from.
+/// The repository that objects are fetched from.
 pub(super) struct Staging {
     place: PathBuf,
-    /// With a view of the person's repository without what is broken in it, once that was in the
+    /// With a view of the user's repository without its broken references, once those were in the
     /// way.
     git: Git,
     is_view: bool,
     n_named: usize,
 }
 
-/// An object to bring over, and all that it is for.
+/// An object to fetch, and the names that it is for.
 type Tip = (String, Vec<BytesPath>);
 
-/// Says of something that there was no time for it.
-pub(super) fn late(what: BytesPath, done: &mut ImportedRepository) {
+/// Reports that there was no time for something.
+pub(super) fn note_late(what: BytesPath, done: &mut ImportedRepository) {
     done.is_late = true;
     done.not_imported.push(NotImported {
         what,
@@ -59,8 +58,8 @@ pub(super) fn late(what: BytesPath, done: &mut ImportedRepository) {
     });
 }
 
-/// Puts together what stands for the same object: very many branches may be one commit.
-fn together(all: impl Iterator<Item = (BytesPath, String)>) -> Vec<Tip> {
+/// Groups names by object: very many branches may be one commit.
+fn group_by_object(all: impl Iterator<Item = (BytesPath, String)>) -> Vec<Tip> {
     let mut tips: Vec<Tip> = Vec::new();
     let mut at: BTreeMap<String, usize> = BTreeMap::new();
     for (what, object) in all {
@@ -74,9 +73,9 @@ fn together(all: impl Iterator<Item = (BytesPath, String)>) -> Vec<Tip> {
     tips
 }
 
-impl One<'_> {
-    /// Makes where objects come from; `None`: there is nothing to bring over.
-    pub(super) fn staging(&self, left: &Left) -> Result<Option<Staging>, Fault> {
+impl RepositoryImport<'_> {
+    /// Makes the staging repository; `None`: there is nothing to fetch.
+    pub(super) fn staging(&self, left: &SessionChanges) -> Result<Option<Staging>, Fault> {
         if left.names.is_empty()
             && left.stashes.is_empty()
             && left.index.is_none()
@@ -84,9 +83,9 @@ impl One<'_> {
         {
             return Ok(None);
         }
-        let place = stage::make(
+        let place = staging::make(
             self.scratch,
-            &stage::Objects {
+            &staging::ObjectFolders {
                 real: &self.real_path,
                 session: &self.session_path,
                 session_folder: &self.session,
@@ -101,8 +100,8 @@ impl One<'_> {
         }))
     }
 
-    /// Returns the commit that the session has checked out without a branch, if that can come.
-    fn detached<'l>(&self, left: &'l Left) -> Option<&'l String> {
+    /// Returns the commit of the session's detached HEAD, if it can be imported.
+    fn detached<'l>(&self, left: &'l SessionChanges) -> Option<&'l String> {
         let head = left
             .head
             .as_ref()
@@ -113,12 +112,12 @@ impl One<'_> {
         (!self.unseen.iter().any(|one| one.object == *object)).then_some(object)
     }
 
-    /// Brings over what has to do with what is checked out, and what is staged.
+    /// Fetches what concerns the checkout, and what is staged.
     pub(super) fn fetch_first(
         &self,
         staging: &mut Staging,
-        first: &Names<'_>,
-        left: &Left,
+        first: &RefUpdates<'_>,
+        left: &SessionChanges,
         fetched: &mut Fetched,
         done: &mut ImportedRepository,
     ) -> Result<(), Fault> {
@@ -144,20 +143,26 @@ impl One<'_> {
             }
         }
         if !all.is_empty() {
-            self.fetch(staging, &together(all.into_iter()), self.end, fetched, done)?;
+            self.fetch(
+                staging,
+                &group_by_object(all.into_iter()),
+                self.end,
+                fetched,
+                done,
+            )?;
         }
         fetched.index = staged.filter(|object| fetched.objects.contains(object));
         Ok(())
     }
 
-    /// Brings over all the rest and moves its names, batch by batch; returns the stashes that are
-    /// there then. What there is no time for is said.
+    /// Fetches all the rest and moves its references, batch by batch; returns the stashes that are
+    /// there then. What there is no time for is reported.
     pub(super) fn import_rest(
         &self,
         staging: &mut Staging,
-        (left, rest): (&Left, &Names<'_>),
+        (left, rest): (&SessionChanges, &RefUpdates<'_>),
         mut fetched: Fetched,
-        real: &mut Bound,
+        real: &mut RefTargets,
         done: &mut ImportedRepository,
         share: Instant,
     ) -> Vec<Stash> {
@@ -172,7 +177,7 @@ impl One<'_> {
                 )
             })
             .collect();
-        let names = together(
+        let names = group_by_object(
             rest.iter()
                 .map(|(name, object)| ((*name).clone(), (*object).clone())),
         );
@@ -186,7 +191,7 @@ impl One<'_> {
                 batch
                     .iter()
                     .flat_map(|(_, whats)| whats)
-                    .for_each(|what| late(what.clone(), done));
+                    .for_each(|what| note_late(what.clone(), done));
                 continue;
             }
             // One that takes very long leaves time for those after it.
@@ -230,7 +235,7 @@ impl One<'_> {
         put
     }
 
-    /// Brings some over, until a time; one that is bad does not keep the others out.
+    /// Fetches some objects before a deadline; a bad one does not keep the others out.
     fn fetch(
         &self,
         staging: &mut Staging,
@@ -250,16 +255,16 @@ impl One<'_> {
                     continue;
                 }
                 Ok(Err(why)) => why,
-                // Nothing is moved yet where what is checked out could not come: all of it can be
-                // begun again.
+                // Nothing is moved yet where the checkout could not be fetched: all of it can be
+                // started again.
                 Err(fault) if until >= self.end => return Err(fault),
                 Err(_) if Instant::now() >= until => {
-                    whats.for_each(|what| late(what.clone(), done));
+                    whats.for_each(|what| note_late(what.clone(), done));
                     continue;
                 }
                 Err(fault) => fault.to_string(),
             };
-            // Git takes nothing over where it cannot follow each name that there is.
+            // Git fetches nothing if it cannot resolve each existing reference.
             if !staging.is_view {
                 staging.is_view = true;
                 if let Some(view) = self.without_broken_names(done)? {
@@ -293,12 +298,12 @@ impl One<'_> {
                 .zip(first..)
                 .map(|((object, _), at)| (format!("refs/import/{at}"), object))
         };
-        stage::name(
+        staging::name(
             self.scratch,
             wanted().map(|(name, object)| (BytesPath::from_bytes(name), object.clone())),
         )?;
         staging.n_named += tips.len();
-        let incoming = match Incoming::make(&self.real, &self.real_path, self.id) {
+        let incoming = match IncomingPacks::make(&self.real, &self.real_path, self.id) {
             Err(fault @ Fault::NoSpace { .. }) => return Ok(Err(fault.to_string())),
             made => made?,
         };
@@ -321,7 +326,7 @@ impl One<'_> {
         if !answer.is_good {
             return Ok(Err(answer.problem()));
         }
-        // No name stands for what is not among the others.
+        // No reference names what is not among the others.
         incoming.put()?;
         let id = self.id;
         let held: String = tips

@@ -2,43 +2,43 @@
 
 use std::path::Path;
 
-use super::One;
+use super::RepositoryImport;
 use super::fetch::Fetched;
-use crate::keep::git::folder::Folder;
-use crate::keep::git::folder::failed;
+use crate::keep::git::git_command::Git;
 use crate::keep::git::index::Index;
 use crate::keep::git::index::MAX_INDEX;
-use crate::keep::git::land;
-use crate::keep::git::land::Landed;
-use crate::keep::git::left::Left;
+use crate::keep::git::index_merge;
+use crate::keep::git::index_merge::MergedIndex;
 use crate::keep::git::refs;
-use crate::keep::git::run::Git;
+use crate::keep::git::session_changes::SessionChanges;
+use crate::keep::git::untrusted_folder::UntrustedFolder;
+use crate::keep::git::untrusted_folder::failed;
 use crate::root::join;
 use podbay_wire::Fault;
 
-/// What the index here is brought up to.
+/// What the index here is updated to.
 #[derive(Debug)]
-pub(super) enum Goal<'a> {
-    /// What the session staged, by its name here.
+pub(super) enum IndexGoal<'a> {
+    /// The session's index, and the name of its commit here.
     Session { name: &'a str, index: &'a Index },
-    /// The commit that comes to be checked out, from the one that both sides began with: as if
-    /// nothing was staged in the session.
+    /// The new checkout, from the common base of both sides: as if nothing was staged in the
+    /// session.
     Commit { from: Option<String>, to: String },
 }
 
-impl One<'_> {
-    /// Makes a commit of what the session staged, in the staging repository: so it is checked like
-    /// any other.
+impl RepositoryImport<'_> {
+    /// Makes a commit of what the session staged, in the staging repository, so that it is verified
+    /// like any other.
     pub(super) fn commit_index(
         &self,
         stage: &Path,
         index: &Index,
-        left: &Left,
+        left: &SessionChanges,
     ) -> Result<Result<String, String>, Fault> {
         let mut index = index.clone();
-        // What it says of its trees may be a lie.
+        // Its tree extension is not to be trusted.
         index.forget_trees();
-        let folder = Folder::open(self.scratch)
+        let folder = UntrustedFolder::open(self.scratch)
             .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.remove(b"session.index")?;
         folder.write(b"session.index", &index.write())?;
@@ -51,7 +51,7 @@ impl One<'_> {
         }
         let tree = String::from_utf8_lossy(&tree.stdout).trim().to_owned();
         let mut words = vec!["commit-tree", "-m", "index", &tree];
-        // With what it follows git knows what need not be brought over.
+        // With a parent git knows what need not be fetched.
         if let Some(commit) = left.head.as_ref().and_then(|head| head.commit(&left.bound)) {
             words.extend(["-p", commit]);
         }
@@ -60,11 +60,10 @@ impl One<'_> {
         Ok(object.ok_or_else(|| commit.problem()))
     }
 
-    /// Returns whether the session's index is anything else than the commit that it had checked
-    /// out.
+    /// Returns whether the session's index differs from the commit that it had checked out.
     pub(super) fn has_staged(
         &self,
-        left: &Left,
+        left: &SessionChanges,
         fetched: &Fetched,
         commit: Option<&String>,
     ) -> Result<bool, Fault> {
@@ -82,16 +81,19 @@ impl One<'_> {
         Ok(!answer.is_good || lines.next() != lines.next())
     }
 
-    /// Makes the new index, which waits under a lock; returns it, or why it stays as it is.
-    pub(super) fn join_index(&self, goal: Goal<'_>) -> Result<Result<Landed<'_>, String>, Fault> {
+    /// Makes the new index under a lock; returns it, or why it stays as it is.
+    pub(super) fn join_index(
+        &self,
+        goal: IndexGoal<'_>,
+    ) -> Result<Result<MergedIndex<'_>, String>, Fault> {
         let none = Index::default();
         let (start, session, checked) = match goal {
-            Goal::Session { name, index } => (
+            IndexGoal::Session { name, index } => (
                 Ok(self.start_index.clone()),
                 index,
                 self.index_of(name)?.map(Some),
             ),
-            Goal::Commit { from, to } => {
+            IndexGoal::Commit { from, to } => {
                 let from = from.map_or(Ok(Ok(None)), |from| {
                     self.index_of(&from).map(|index| index.map(Some))
                 })?;
@@ -99,9 +101,9 @@ impl One<'_> {
             }
         };
         match (start, checked) {
-            (Ok(start), Ok(checked)) => land::land(
+            (Ok(start), Ok(checked)) => index_merge::merge_index(
                 &self.real,
-                &land::Landing {
+                &index_merge::IndexMerge {
                     path: join(&self.private, b"index"),
                     id: self.id,
                     start: start.as_deref(),
@@ -115,7 +117,7 @@ impl One<'_> {
 
     /// Has git make an index of a commit.
     fn index_of(&self, commit: &str) -> Result<Result<Vec<u8>, String>, Fault> {
-        let folder = Folder::open(self.scratch)
+        let folder = UntrustedFolder::open(self.scratch)
             .map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.remove(b"landing.index")?;
         let answer = self

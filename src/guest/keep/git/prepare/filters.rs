@@ -1,34 +1,34 @@
-//! Why git can only read where files go through a filter.
+//! Why git can only read where files pass a filter.
 //!
-//! A filter is a program that the box may lack, and that hostile files must not reach on the
-//! person's machine: what a commit would hold without it is what it encrypts or strips. What LFS
-//! takes out of a repository lies in a folder that nothing brings back, too.
+//! A filter is a program that the sandbox may lack, and that hostile files must not reach on the
+//! user's machine: a commit without it would hold what it encrypts or strips. LFS also keeps
+//! contents in a folder that is not imported.
 
-use super::All;
-use super::Place;
+use super::Preparation;
+use super::PreparePlace;
+use super::contents::MAX_CONFIG;
 use super::join_both;
-use super::look::MAX_CONFIG;
-use crate::keep::git::folder::Kind;
 use crate::keep::git::index::Index;
-use crate::keep::git::settings::Settings;
-use crate::keep::git::settings::filters_named;
+use crate::keep::git::session_config::SessionConfig;
+use crate::keep::git::session_config::filters_named;
+use crate::keep::git::untrusted_folder::FileKind;
 use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::keep::GitRefusal;
 
-/// How many files of attributes are looked through for filters, of which LFS is one.
+/// Most attributes files that are searched for filters, LFS included.
 pub(in crate::keep::git) const MAX_ATTRIBUTES: usize = 10_000;
 
-impl All<'_> {
+impl Preparation<'_> {
     pub(super) fn check_filters(
         &self,
-        place: &Place<'_>,
-        settings: &Settings,
+        place: &PreparePlace<'_>,
+        settings: &SessionConfig,
         work_tree: &[u8],
         index: Option<&Index>,
     ) -> Result<(), GitRefusal> {
-        if place.kind(&place.common(b"lfs")) == Some(Kind::Folder) {
+        if place.kind(&place.common(b"lfs")) == Some(FileKind::Folder) {
             return Err(GitRefusal::LargeFiles);
         }
         let own = place.common(b"info/attributes");
@@ -57,9 +57,9 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Checks what attributes say that lie in none of the repository's folders: those of the
-    /// machine, and those that its own settings name, else the person's.
-    fn check_for_all(&self, settings: &Settings, work_tree: &[u8]) -> Result<(), GitRefusal> {
+    /// Checks attributes that lie in none of the repository's folders: the machine's, and those
+    /// that its own config names, else the user's.
+    fn check_for_all(&self, settings: &SessionConfig, work_tree: &[u8]) -> Result<(), GitRefusal> {
         for theirs in self
             .person
             .attributes
@@ -85,8 +85,8 @@ impl All<'_> {
         };
         match self.in_project(said, work_tree) {
             Some(path) => self.check_file(settings, said, &path),
-            // What a repository's settings name elsewhere is read by nobody: they may have come
-            // with it.
+            // Files outside that a repository's config names are not read: the config may have come
+            // with the repository.
             None if self.may_have_filter(settings) => {
                 Err(unknown(said, "it is not in the project".to_owned()))
             }
@@ -94,19 +94,24 @@ impl All<'_> {
         }
     }
 
-    fn check_file(&self, settings: &Settings, name: &[u8], path: &[u8]) -> Result<(), GitRefusal> {
+    fn check_file(
+        &self,
+        settings: &SessionConfig,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<(), GitRefusal> {
         match self.project.read(path, MAX_CONFIG) {
             Ok(Some(text)) => self.check_named(settings, name, filters_named(&text)),
-            // Git reads none that is a link either.
+            // Git does not read links here either.
             Ok(None) | Err(Fault::NotRegular { .. }) => Ok(()),
             Err(fault) => Err(unknown(name, fault.to_string())),
         }
     }
 
-    /// Checks that attributes name no filter that git has a program for.
+    /// Checks that attributes name no filter with a configured program.
     fn check_named<'n>(
         &self,
-        settings: &Settings,
+        settings: &SessionConfig,
         path: &[u8],
         filters: impl Iterator<Item = &'n [u8]>,
     ) -> Result<(), GitRefusal> {
@@ -124,8 +129,8 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Where settings include others, which nobody reads, any may have one.
-    fn has_program(&self, settings: &Settings, name: &[u8]) -> bool {
+    /// With includes, which are not read, any filter may have one.
+    fn has_program(&self, settings: &SessionConfig, name: &[u8]) -> bool {
         let in_person = self
             .person
             .filters
@@ -137,7 +142,7 @@ impl All<'_> {
             || settings.filters.iter().any(|filter| filter == name)
     }
 
-    fn may_have_filter(&self, settings: &Settings) -> bool {
+    fn may_have_filter(&self, settings: &SessionConfig) -> bool {
         settings.has_include
             || self.person.has_more
             || !self.person.filters.is_empty()

@@ -1,0 +1,570 @@
+//! The git work of a session that is pending until its changes are accepted. Nothing here runs git
+//! or changes anything.
+
+use std::path::Path;
+
+use super::commits::Commits;
+use super::refs::Head;
+use super::session_changes::SessionChanges;
+use super::session_start::SessionStart;
+use super::session_start::StartedRepository;
+use super::untrusted_folder::UntrustedFolder;
+use crate::root::join;
+use podbay_wire::BytesPath;
+use podbay_wire::Fault;
+use podbay_wire::keep::NotImported;
+use podbay_wire::keep::PendingGit;
+use podbay_wire::keep::PendingRef;
+use podbay_wire::keep::PendingRepository;
+
+/// Most problems that are reported one by one.
+const MOST_ODD: usize = 100;
+
+/// Reads what a session left in its folder; `None`: the folder is not there. `starts` is the folder
+/// of the records of session starts.
+///
+/// What cannot be read is reported, since it must not count as nothing.
+pub fn pending_git(starts: &Path, session: Option<&Path>, id: &str) -> Option<PendingGit> {
+    let Ok(starts) = UntrustedFolder::open(starts) else {
+        return Some(PendingGit::default());
+    };
+    let start = match SessionStart::read(&starts, id) {
+        Ok(Some(start))
+            if !start.repositories.is_empty() && !SessionStart::is_settled(&starts, id) =>
+        {
+            start
+        }
+        Ok(_) => return Some(PendingGit::default()),
+        Err(fault) => {
+            return Some(PendingGit {
+                repositories: vec![unreadable(&BytesPath::from(".git"), &fault)],
+            });
+        }
+    };
+    let session = UntrustedFolder::open(session?).ok()?;
+    let look = |(at, started): (usize, &StartedRepository)| {
+        let looked = start
+            .index(&starts, id, at)
+            .and_then(|index| repository(&session, id, started, index.as_deref()));
+        looked.unwrap_or_else(|fault| unreadable(&started.path, &fault))
+    };
+    let all = start.repositories.iter().enumerate().map(look);
+    Some(PendingGit {
+        repositories: all.filter(|one| !one.is_empty()).collect(),
+    })
+}
+
+/// Removes from an earlier result what was imported since, where the session's folder is not there
+/// to be read again.
+pub fn remove_taken(starts: &Path, id: &str, waiting: &mut PendingGit) {
+    let Some(start) = UntrustedFolder::open(starts)
+        .ok()
+        .and_then(|starts| SessionStart::read(&starts, id).ok().flatten())
+    else {
+        return;
+    };
+    for one in &mut waiting.repositories {
+        let Some(started) = start
+            .repositories
+            .iter()
+            .find(|started| started.path == one.path)
+        else {
+            continue;
+        };
+        let head = words(&started.head);
+        one.remove_taken(
+            |name| started.refs.get(&name.name) == Some(&name.new),
+            started.stashes.iter().map(|stash| &stash.message),
+            Some(&head),
+        );
+    }
+    waiting.repositories.retain(|one| !one.is_empty());
+}
+
+fn words(head: &Head) -> String {
+    match head {
+        Head::Branch { name } => name.to_text(),
+        Head::Commit { object } => object.clone(),
+    }
+}
+
+/// Returns whether a session's start is recorded, readable or not.
+pub fn is_on_record(starts: &Path, id: &str) -> bool {
+    UntrustedFolder::open(starts)
+        .is_ok_and(|starts| !matches!(SessionStart::read(&starts, id), Ok(None)))
+}
+
+/// Removes the record of the start of a session whose review is over.
+pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
+    match UntrustedFolder::open(starts) {
+        Ok(starts) => SessionStart::forget(&starts, id),
+        Err(_) => Ok(()),
+    }
+}
+
+fn repository(
+    session: &UntrustedFolder,
+    id: &str,
+    started: &StartedRepository,
+    start_index: Option<&[u8]>,
+) -> Result<PendingRepository, Fault> {
+    let inside = if started.inside.is_empty() {
+        b".".as_slice()
+    } else {
+        started.inside.as_bytes()
+    };
+    let folder = session
+        .descend(inside)
+        .map_err(|errno| super::untrusted_folder::failed("open", inside, &errno.into()))?;
+    let left = SessionChanges::read(&folder, &started.private(), id, started, start_index)?;
+    let commits = Commits::new(&folder, started);
+    // A staged state equal to the commit is imported with it.
+    let committed = left
+        .head
+        .as_ref()
+        .and_then(|head| commits.tree(head.commit(&left.bound)?));
+    let is_staged = left
+        .index
+        .as_ref()
+        .is_some_and(|index| committed.is_none() || index.tree() != committed);
+    let was_there = |name: &BytesPath| started.refs.contains_key(name);
+    let name = |(name, object): (&BytesPath, &String)| {
+        let (n_commits, subject) = commits.since_the_start(object);
+        let old = started.refs.get(name).cloned();
+        let is_anew =
+            n_commits.is_some_and(|n| n > 0) && old.is_some() && commits.begin_anew(object);
+        PendingRef {
+            called: left.given.called(name),
+            name: name.clone(),
+            old,
+            new: object.clone(),
+            n_commits,
+            subject,
+            is_anew,
+        }
+    };
+    Ok(PendingRepository {
+        path: started.path.clone(),
+        // Not all of very many are named: those that existed before are.
+        names: left
+            .names
+            .iter()
+            .filter(|(name, _)| was_there(name))
+            .chain(left.names.iter().filter(|(name, _)| !was_there(name)))
+            .map(name)
+            .collect(),
+        stashes: left
+            .stashes
+            .into_iter()
+            .map(|stash| stash.message)
+            .collect(),
+        head: left
+            .head
+            .filter(|head| *head != started.head)
+            .map(|head| words(&head)),
+        is_staged,
+        odd: odd(&left.not_imported),
+    })
+}
+
+/// Returns what cannot be imported as it is: first what is not one of many references.
+fn odd(all: &[NotImported]) -> Vec<String> {
+    let (names, others): (Vec<&NotImported>, Vec<&NotImported>) = all
+        .iter()
+        .partition(|one| one.what.as_bytes().starts_with(b"refs/"));
+    let said = others.into_iter().chain(names).take(MOST_ODD);
+    let mut odd: Vec<String> = said
+        .map(|one| format!("{}: {}", one.what, one.why))
+        .collect();
+    odd.extend(
+        all.len()
+            .checked_sub(MOST_ODD)
+            .filter(|n| *n > 0)
+            .map(|n| format!("and {n} more")),
+    );
+    odd
+}
+
+fn unreadable(path: &BytesPath, fault: &Fault) -> PendingRepository {
+    let odd = vec![format!(
+        "what the session did with git cannot be looked at: {fault}"
+    )];
+    PendingRepository {
+        path: path.clone(),
+        odd,
+        ..PendingRepository::default()
+    }
+}
+
+impl StartedRepository {
+    /// Returns the private folder of its worktree.
+    pub(super) fn private(&self) -> Vec<u8> {
+        self.worktree
+            .as_ref()
+            .map_or_else(|| b".".to_vec(), |name| join(b"worktrees", name.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::sample::ID;
+    use super::super::sample::Sample;
+    use super::super::sample::SampleSession;
+    use super::*;
+
+    fn look(case: &SampleSession) -> Option<PendingGit> {
+        pending_git(
+            &case.sample.beside("state"),
+            Some(&case.sample.path(".git")),
+            ID,
+        )
+    }
+
+    fn told(case: &SampleSession) -> Vec<String> {
+        look(case).expect("looked at").lines()
+    }
+
+    #[test]
+    fn of_very_many_odd_names_some_are_said_after_what_is_there_once() {
+        let sample = Sample::new();
+        sample.commit("a", "1\n");
+        let case = SampleSession::of(sample);
+        for n in 0..MOST_ODD + 20 {
+            case.sample.write(
+                &format!(".git/refs/notes/{n}"),
+                &format!("{}\n", "1".repeat(40)),
+            );
+        }
+        case.sample.write(".git/HEAD", "nonsense");
+        let told = told(&case);
+        assert_eq!(told.len(), MOST_ODD + 1);
+        assert!(
+            told[0].contains("HEAD: names neither") && told[MOST_ODD] == "git: and 21 more",
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn what_a_session_did_is_known_without_git_and_looking_on_is_nothing() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = SampleSession::of(sample);
+        case.git(&["status"]);
+        case.git(&["log"]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        for n in ["22", "333"] {
+            case.sample.write("a", n);
+            case.git(&[
+                "commit",
+                "-q",
+                "-a",
+                "-m",
+                &format!("take \x1b[2J{n}\n\nwith more"),
+            ]);
+        }
+        let lines = told(&case);
+        assert!(
+            lines.len() == 1
+                && lines[0].starts_with("commits: main ")
+                && lines[0].ends_with(" (2) take [2J333"),
+            "{lines:?}"
+        );
+        case.git(&["commit", "-q", "--amend", "-m", "take again"]);
+        assert!(
+            told(&case)[0].ends_with(" (2) take again"),
+            "what it amended is the session's: {:?}",
+            told(&case)
+        );
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.sample.write("b", "1");
+        case.git(&["add", "b"]);
+        case.git(&["stash", "-q"]);
+        let lines = told(&case);
+        assert!(
+            lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take again"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].starts_with("stash: WIP on side") && lines[3] == "checked out: side",
+            "{lines:?}"
+        );
+        // Packed commits are not counted.
+        case.git(&["gc", "-q"]);
+        let lines = told(&case);
+        assert!(
+            lines[0].starts_with("commits: main ") && !lines[0].contains('('),
+            "{lines:?}"
+        );
+        case.check_untouched();
+    }
+
+    #[test]
+    fn what_has_another_name_than_a_branch_or_a_tag_waits_unless_it_comes_with_one() {
+        let sample = Sample::new();
+        let first = sample.commit("a", "1");
+        sample.git(&["update-ref", "refs/remotes/origin/main", &first]);
+        let case = SampleSession::of(sample);
+        let name = |name: &str, object: &str| {
+            case.git(&["update-ref", name, object]);
+        };
+        // What existed before, and what a branch leads to, is not new under any name.
+        name("refs/original/refs/heads/main", &first);
+        let second = case.sample.commit("b", "1");
+        let third = case.sample.commit("c", "1");
+        name("refs/remotes/origin/main", &second);
+        name("refs/changes/1", &third);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        case.git(&["reset", "-q", "--hard", &second]);
+        let lines = told(&case);
+        assert!(
+            lines.len() == 2 && lines[1].contains("refs/changes/1: is neither a branch nor a tag"),
+            "{lines:?}"
+        );
+        case.git(&["reset", "-q", "--hard", &first]);
+        let lines = told(&case).join("\n");
+        assert!(
+            lines.contains("refs/changes/1: ")
+                && lines.contains("refs/remotes/origin/main: ")
+                && !lines.contains("original"),
+            "{lines}"
+        );
+        // Between packed commits the relation is not known.
+        case.git(&["update-ref", "-d", "refs/changes/1"]);
+        case.git(&["gc", "-q"]);
+        assert!(
+            told(&case)
+                .join("\n")
+                .contains("refs/remotes/origin/main: "),
+            "{:?}",
+            told(&case)
+        );
+    }
+
+    #[test]
+    fn what_worktrees_of_the_session_have_without_a_branch_is_said_unless_it_comes_with_one() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = SampleSession::of(sample);
+        let place = case.sample.beside("added");
+        case.git(&[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            place.to_str().expect("text"),
+        ]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        let in_added = |words: &[&str]| case.sample.git_in("../added", words);
+        in_added(&["commit", "-q", "--allow-empty", "-m", "there"]);
+        let lines = told(&case);
+        assert!(
+            lines.len() == 1
+                && lines[0]
+                    .contains("worktrees/added/HEAD: is checked out there without a branch, "),
+            "{lines:?}"
+        );
+        in_added(&["update-ref", "refs/worktree/mine", "HEAD"]);
+        in_added(&["checkout", "-q", "main~0"]);
+        assert!(
+            told(&case)[0].contains("worktrees/added/refs/worktree/mine: is "),
+            "{:?}",
+            told(&case)
+        );
+        in_added(&["branch", "kept", "refs/worktree/mine"]);
+        let lines = told(&case);
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("commits: kept new, "),
+            "{lines:?}"
+        );
+        case.check_untouched();
+    }
+
+    #[test]
+    fn commits_that_were_left_without_a_branch_are_said_unless_they_come_with_one() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = SampleSession::of(sample);
+        let empty = |name: &str| case.git(&["commit", "-q", "--allow-empty", "-m", name]);
+        let tip = || case.git(&["rev-parse", "HEAD"]).trim().to_owned();
+        // A replaced commit is no loss.
+        case.git(&["checkout", "-q", "--detach"]);
+        empty("one");
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        empty("two");
+        case.git(&["rebase", "-q", "--force-rebase", "main"]);
+        case.git(&["reset", "-q", "--hard", "main"]);
+        case.git(&["checkout", "-q", "main"]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        case.git(&["checkout", "-q", "--detach"]);
+        empty("three");
+        let three = tip();
+        case.git(&["checkout", "-q", "main"]);
+        case.git(&["checkout", "-q", &three]);
+        empty("four");
+        let four = tip();
+        let lines = told(&case);
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("checked out: "),
+            "{lines:?}"
+        );
+        case.git(&["checkout", "-q", "main"]);
+        let lines = told(&case);
+        let expected = format!(
+            "HEAD: was moved away from {}, which no branch or tag leads to",
+            &four[..12]
+        );
+        assert!(
+            lines.len() == 1 && lines[0].contains(&expected),
+            "three comes before four: {lines:?}"
+        );
+        case.git(&["branch", "kept", &three]);
+        assert_eq!(
+            told(&case).len(),
+            2,
+            "four is there alone: {:?}",
+            told(&case)
+        );
+        case.git(&["branch", "-f", "kept", &four]);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        // A commit that a branch was moved away from is no loss, as with a reset.
+        case.git(&["branch", "-f", "kept", &three]);
+        assert_eq!(told(&case).len(), 1, "{:?}", told(&case));
+        // The same in an added worktree.
+        let place = case.sample.beside("added");
+        case.git(&[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            place.to_str().expect("text"),
+        ]);
+        case.sample.git_in(
+            "../added",
+            &["commit", "-q", "--allow-empty", "-m", "there"],
+        );
+        case.sample
+            .git_in("../added", &["checkout", "-q", "--detach", "main"]);
+        let lines = told(&case);
+        assert!(
+            lines.len() == 2 && lines[1].contains("worktrees/added/HEAD: was moved away from "),
+            "{lines:?}"
+        );
+        case.check_untouched();
+    }
+
+    #[test]
+    fn a_branch_that_was_begun_anew_is_said_to_be() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        sample.commit("a", "2");
+        let case = SampleSession::of(sample);
+        case.git(&["commit", "-q", "--amend", "-m", "mend"]);
+        assert!(told(&case)[0].ends_with("(1) mend"), "{:?}", told(&case));
+        case.git(&["checkout", "-q", "--orphan", "anew"]);
+        case.git(&["commit", "-q", "-m", "anew"]);
+        case.git(&["branch", "-q", "-f", "main", "anew"]);
+        let lines = told(&case);
+        assert!(lines.iter().any(|line| line.ends_with("(1) anew; begun anew, without the commits that it had")), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("commits: anew new, ") && line.ends_with("(1) anew")),
+            "{lines:?}"
+        );
+        case.check_untouched();
+    }
+
+    #[test]
+    fn commits_that_a_branch_was_made_of_and_that_were_put_in_other_words_since_are_not_said() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = SampleSession::of(sample);
+        case.git(&["checkout", "-q", "--detach"]);
+        case.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        case.git(&["checkout", "-q", "--detach", "main"]);
+        case.git(&["commit", "-q", "--allow-empty", "-m", "two"]);
+        case.git(&["branch", "deep/other"]);
+        case.git(&["checkout", "-q", "main"]);
+        case.git(&["checkout", "-q", "deep/other"]);
+        case.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        let lines = told(&case).join("\n");
+        assert!(
+            lines.contains("commits: side new, ") && lines.contains("commits: deep/other new, "),
+            "{lines}"
+        );
+        assert!(!lines.contains("moved away"), "{lines}");
+    }
+
+    #[test]
+    fn commits_that_the_person_left_without_a_branch_before_are_not_said() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        sample.git(&["checkout", "-q", "--detach"]);
+        sample.commit("b", "1");
+        sample.git(&["checkout", "-q", "main"]);
+        let case = SampleSession::of(sample);
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.sample.commit("c", "1");
+        assert_eq!(told(&case).len(), 2, "{:?}", told(&case));
+        // For packed commits it is not known which are borrowed.
+        case.git(&["gc", "-q"]);
+        let lines = told(&case).join("\n");
+        assert!(!lines.contains("moved away"), "{lines}");
+    }
+
+    #[test]
+    fn a_commit_of_a_submodule_that_no_branch_of_it_leads_to_is_said() {
+        let sample = Sample::with_submodules();
+        let case = SampleSession::of(sample);
+        let inside = |words: &[&str]| case.sample.git_in("sub", words);
+        inside(&["checkout", "-q", "--detach"]);
+        inside(&["commit", "-q", "--allow-empty", "-m", "inside"]);
+        let left = inside(&["rev-parse", "HEAD"]);
+        case.git(&["commit", "-q", "-a", "-m", "with what is inside"]);
+        inside(&["checkout", "-q", "main"]);
+        let lines = told(&case).join("\n");
+        assert!(
+            lines.contains(&format!("HEAD: was moved away from {}, ", &left[..12])),
+            "{lines}"
+        );
+        inside(&["merge", "-q", "--ff-only", left.trim()]);
+        assert!(
+            !told(&case).join("\n").contains("moved away"),
+            "{:?}",
+            told(&case)
+        );
+    }
+
+    #[test]
+    fn what_nobody_can_look_at_is_not_taken_for_nothing() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = SampleSession::of(sample);
+        let starts = case.sample.beside("state");
+        assert_eq!(pending_git(&starts, None, ID), None);
+        assert_eq!(
+            pending_git(&starts, None, "another"),
+            Some(PendingGit::default())
+        );
+        fs::write(case.sample.path(".git/packed-refs"), "odd\n").expect("written");
+        assert!(
+            told(&case)[0].contains("none that git writes"),
+            "{:?}",
+            told(&case)
+        );
+        fs::remove_file(case.sample.path(".git/packed-refs")).expect("removed");
+        std::os::unix::fs::symlink("/etc/passwd", case.sample.path(".git/packed-refs"))
+            .expect("linked");
+        assert!(
+            told(&case)[0].contains("cannot be looked at"),
+            "{:?}",
+            told(&case)
+        );
+        forget(&starts, ID).expect("forgotten");
+        assert_eq!(look(&case), Some(PendingGit::default()));
+    }
+}

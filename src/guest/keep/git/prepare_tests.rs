@@ -1,0 +1,711 @@
+//! Tests of git in a session's folder, while the real repository stays as it is.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::prepare::MAX_ATTRIBUTES;
+use super::prepare::MAX_CONFIG;
+use super::sample::LinkedSample;
+use super::sample::Sample;
+use super::sample::SampleSession;
+use super::sample::fingerprint;
+use super::sample::run_git;
+use podbay_wire::BytesPath;
+use podbay_wire::keep::AttributesFile;
+use podbay_wire::keep::GitRefusal;
+use podbay_wire::keep::UserGitSettings;
+
+fn sample() -> Sample {
+    let sample = Sample::new();
+    sample.commit("a file", "1\n");
+    sample.commit("b", "1\n");
+    sample.git(&["branch", "feature/gr\u{fc}n"]);
+    sample.git(&["tag", "-a", "v1", "-m", "one"]);
+    sample
+}
+
+/// Runs the usual git commands in a folder of the project.
+fn day(session: &SampleSession, folder: &str) {
+    let git = |words: &[&str]| session.sample.git_in(folder, words);
+    let write = |path: &str, text: &str| session.sample.write(&format!("{folder}/{path}"), text);
+    write("new file", "1\n");
+    assert!(git(&["status", "--porcelain"]).contains("?? \"new file\""));
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "two"]);
+    write("new file", "2\n");
+    assert!(git(&["diff"]).contains("+2"));
+    git(&["stash", "-q"]);
+    git(&["stash", "pop", "-q", "--index"]);
+    git(&["commit", "-q", "-a", "-m", "more"]);
+    let tip = git(&["rev-parse", "HEAD"]);
+    git(&["checkout", "-q", "-b", "other", "HEAD~1"]);
+    write("third", "3\n");
+    git(&["add", "third"]);
+    git(&["commit", "-q", "-m", "three"]);
+    git(&["stash", "-q", "--include-untracked"]);
+    git(&["rebase", "-q", tip.trim()]);
+    git(&["gc", "-q", "--prune=now"]);
+    git(&["fsck", "--strict"]);
+    git(&["log", "--stat", "--all"]);
+}
+
+#[test]
+fn a_submodule_that_was_given_up_is_refused_with_what_brings_it_back() {
+    let sample = Sample::with_submodules();
+    sample.git(&["submodule", "--quiet", "deinit", "-f", "sub"]);
+    let refused = SampleSession::of(sample).refused();
+    let why = |path: &str| {
+        refused
+            .iter()
+            .find(|(found, _)| found == path)
+            .and_then(|(_, why)| why.clone())
+    };
+    assert_eq!(
+        why(".git/modules/sub"),
+        Some(GitRefusal::Nowhere),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn everything_works_inside_and_nothing_of_it_is_seen_outside() {
+    let session = SampleSession::of(sample());
+    assert_eq!(session.git(&["status", "--porcelain"]), "");
+    assert_eq!(
+        session.git(&["branch", "--format=%(refname:short)"]),
+        "feature/gr\u{fc}n\nmain\n"
+    );
+    assert_eq!(session.git(&["describe"]), "v1\n");
+    assert!(session.git(&["reflog"]).contains("commit: b"));
+    day(&session, "");
+    session.check_untouched();
+}
+
+#[test]
+fn packed_names_and_objects_are_there_too() {
+    let sample = sample();
+    sample.git(&["pack-refs", "--all"]);
+    sample.git(&["gc", "-q"]);
+    let newer = sample.commit("c", "1");
+    let session = SampleSession::of(sample);
+    assert_eq!(
+        session.git(&["rev-parse", "main"]).trim(),
+        newer,
+        "what is loose counts more"
+    );
+    day(&session, "");
+    session.check_untouched();
+}
+
+#[test]
+fn what_is_staged_and_stashed_is_there() {
+    let sample = sample();
+    sample.write("b", "stashed\n");
+    sample.git(&["stash", "-q"]);
+    sample.write("b", "stashed again\n");
+    sample.git(&["stash", "-q"]);
+    sample.write("b", "staged\n");
+    sample.git(&["add", "b"]);
+    sample.write("b", "not staged\n");
+    let status = sample.git(&["status", "--porcelain"]);
+    let session = SampleSession::of(sample);
+    assert_eq!(session.git(&["status", "--porcelain"]), status);
+    assert_eq!(session.git(&["stash", "list"]).lines().count(), 2);
+    session.git(&["checkout", "-q", "-f"]);
+    session.git(&["stash", "pop", "-q", "stash@{1}"]);
+    assert_eq!(
+        fs::read_to_string(session.sample.path("b")).expect("read"),
+        "stashed\n"
+    );
+    session.check_untouched();
+}
+
+#[test]
+fn a_shallow_clone_stays_shallow_and_works() {
+    let origin = sample();
+    let sample = Sample::without_git();
+    let from = format!("file://{}", origin.path("").display());
+    sample.git(&["clone", "-q", "--depth=1", &from, "."]);
+    let session = SampleSession::of(sample);
+    assert_eq!(
+        session.git(&["rev-parse", "--is-shallow-repository"]),
+        "true\n"
+    );
+    session.sample.write("c", "1");
+    session.git(&["add", "c"]);
+    session.git(&["commit", "-q", "-m", "c"]);
+    session.git(&["gc", "-q"]);
+    assert_eq!(session.git(&["log", "--oneline"]).lines().count(), 2);
+    assert!(
+        session
+            .git(&["status", "--branch", "--porcelain"])
+            .contains("## main...origin/main [ahead 1]")
+    );
+    assert!(
+        !fs::read_to_string(session.sample.path(".git/config"))
+            .expect("read")
+            .contains("file://")
+    );
+    session.check_untouched();
+}
+
+#[test]
+fn a_head_without_a_branch_and_a_branch_without_a_commit_are_fine() {
+    let detached = sample();
+    detached.git(&["checkout", "-q", "--detach"]);
+    let session = SampleSession::of(detached);
+    day(&session, "");
+    session.check_untouched();
+
+    let session = SampleSession::of(Sample::new());
+    session.sample.write("a", "1");
+    session.git(&["add", "a"]);
+    session.git(&["commit", "-q", "-m", "first"]);
+    assert_eq!(session.git(&["log", "--format=%s %an"]), "first Ann\n");
+    session.check_untouched();
+}
+
+#[test]
+fn submodules_work_in_one_another() {
+    let session = SampleSession::of(Sample::with_submodules());
+    let none = |path: &str| (path.to_owned(), None);
+    assert_eq!(
+        session.refused(),
+        [
+            none(".git/modules/sub/modules/deeper"),
+            none(".git/modules/sub"),
+            none(".git")
+        ]
+    );
+    assert_eq!(session.git(&["status", "--porcelain"]), "");
+    assert_eq!(
+        session
+            .git(&["submodule", "status", "--recursive"])
+            .lines()
+            .filter(|line| line.starts_with(' '))
+            .count(),
+        2
+    );
+    day(&session, "sub/deeper");
+    day(&session, "sub");
+    assert!(session.git(&["status", "--porcelain"]).contains(" M sub"));
+    day(&session, "");
+    session.check_untouched();
+}
+
+#[test]
+fn a_submodule_that_cannot_be_shown_does_not_stop_git_around_it() {
+    let sample = Sample::with_submodules();
+    sample.git_in("sub", &["config", "extensions.partialClone", "origin"]);
+    let session = SampleSession::of(sample);
+    assert_eq!(
+        session.refused(),
+        [
+            (".git/modules/sub".into(), Some(GitRefusal::Partial)),
+            (".git".into(), None)
+        ]
+    );
+    assert_eq!(session.git(&["status", "--porcelain"]), "");
+    session.sample.write("file", "2");
+    session.git(&["commit", "-q", "-a", "-m", "two"]);
+    session.check_untouched();
+    // Unless git is told to ignore it, it treats it as changed, and without its folder it dies.
+    let config = session.sample.path(".git/config");
+    let text = fs::read_to_string(&config).expect("read");
+    assert!(text.contains("ignore"));
+    fs::write(&config, text.replace("ignore", "x")).expect("written");
+    assert!(session.git(&["status", "--porcelain"]).contains(" M sub"));
+    fs::remove_dir_all(session.sample.path(".git/modules/sub")).expect("removed");
+    assert!(!run_git(&session.sample.path(""), &["status"]).1);
+}
+
+#[test]
+fn a_linked_worktree_works() {
+    let linked = LinkedSample::new();
+    let before = fingerprint(&linked.main);
+    assert_eq!(
+        linked.prepare("/some/other/.git").refused,
+        Some(GitRefusal::NotOurs)
+    );
+    let sample = &linked.sample;
+    let prepared = linked.prepare(&sample.path(".git").display().to_string());
+    assert_eq!(prepared.refused, None);
+    fs::write(
+        sample.path(".git"),
+        prepared.pointer.expect("a pointer").as_bytes(),
+    )
+    .expect("written");
+    assert_eq!(
+        sample.git(&["status", "--porcelain", "--branch"]),
+        "## side\n"
+    );
+    let side = sample.commit("a", "1");
+    let fault = linked
+        .try_prepare(&sample.path(".git").display().to_string())
+        .expect_err("it would take the commit along");
+    assert!(
+        fault.to_string().contains("has a git folder already"),
+        "{fault}"
+    );
+    assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
+    sample.git(&["checkout", "-q", "-b", "other"]);
+    sample.write("a", "2");
+    sample.git(&["stash", "-q"]);
+    assert_eq!(fingerprint(&linked.main), before);
+}
+
+#[track_caller]
+fn check_refused(make: impl FnOnce(&Sample), expected: &GitRefusal) {
+    let sample = sample();
+    make(&sample);
+    let session = SampleSession::of(sample);
+    assert_eq!(
+        session.refused(),
+        [(".git".to_owned(), Some(expected.clone()))]
+    );
+    assert_eq!(
+        fs::read_dir(session.sample.path(".git"))
+            .expect("a folder")
+            .count(),
+        0,
+        "nothing is made then"
+    );
+    session.check_untouched();
+}
+
+#[test]
+fn what_a_session_cannot_have_is_refused_with_words() {
+    check_refused(
+        |sample| drop(sample.git(&["config", "extensions.objectFormat", "sha256"])),
+        &GitRefusal::Sha256,
+    );
+    check_refused(
+        |sample| sample.write(".git/objects/info/alternates", "/elsewhere\n"),
+        &GitRefusal::Alternates {
+            from: "/elsewhere".into(),
+        },
+    );
+    check_refused(
+        |sample| sample.write(".git/objects/pack/pack-1.promisor", ""),
+        &GitRefusal::Partial,
+    );
+    check_refused(
+        |sample| sample.write(".gitattributes", "*.bin filter=lfs diff=lfs\n"),
+        &GitRefusal::LargeFiles,
+    );
+    check_refused(
+        |sample| drop(sample.commit("deep/.gitattributes", "*.bin filter=lfs\n")),
+        &GitRefusal::LargeFiles,
+    );
+    check_refused(
+        |sample| drop(sample.git(&["update-index", "--split-index"])),
+        &GitRefusal::SplitIndex,
+    );
+    check_refused(
+        |sample| drop(sample.git(&["config", "core.worktree", "/tmp"])),
+        &GitRefusal::Elsewhere {
+            path: "/tmp".into(),
+        },
+    );
+    check_refused(
+        |sample| sample.write(".git/MERGE_HEAD", "x"),
+        &GitRefusal::UnderWay {
+            what: "a merge".into(),
+        },
+    );
+    check_refused(
+        |sample| {
+            fs::rename(sample.path(".git/objects"), sample.beside("objects")).expect("moved");
+            symlink(sample.beside("objects"), sample.path(".git/objects")).expect("linked");
+        },
+        &GitRefusal::Linked {
+            path: "objects".into(),
+        },
+    );
+    check_refused(
+        |sample| {
+            sample.git(&["checkout", "-q", "-b", "other"]);
+            sample.commit("b", "2");
+            sample.git(&["checkout", "-q", "main"]);
+            sample.commit("b", "3");
+            assert!(
+                !run_git(&sample.path(""), &["merge", "-q", "other"]).1,
+                "there is a conflict"
+            );
+            fs::remove_file(sample.path(".git/MERGE_HEAD")).expect("removed");
+        },
+        &GitRefusal::Unmerged,
+    );
+    check_refused(
+        |sample| sample.write(".git/HEAD", "nonsense"),
+        &GitRefusal::Broken {
+            path: "HEAD".into(),
+            problem: "it names neither a branch nor a commit".into(),
+        },
+    );
+}
+
+/// Tracks `n` missing attributes files, before one in `z`.
+fn many_attributes(sample: &Sample, n: usize) {
+    let blob = sample.git(&["rev-parse", "HEAD:b"]);
+    let line = |n: usize| format!("100644 {}\td/{n}/.gitattributes\n", blob.trim());
+    fs::write(sample.beside("lines"), (0..n).map(line).collect::<String>()).expect("written");
+    let script = format!(
+        "!git update-index --add --index-info < {}",
+        sample.beside("lines").display()
+    );
+    sample.git(&["-c", &format!("alias.make={script}"), "make"]);
+}
+
+#[test]
+fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_said() {
+    let last = |text: &'static str, n: usize| {
+        move |sample: &Sample| {
+            sample.write("z/.gitattributes", text);
+            sample.git(&["add", "z"]);
+            many_attributes(sample, n);
+        }
+    };
+    check_refused(last("*.bin filter=lfs\n", 300), &GitRefusal::LargeFiles);
+    check_refused(
+        last("*.bin filter=lfs\n", MAX_ATTRIBUTES - 1),
+        &GitRefusal::LargeFiles,
+    );
+    let problem = format!("there are more than {MAX_ATTRIBUTES} such files");
+    check_refused(
+        last("*.bin text\n", MAX_ATTRIBUTES),
+        &GitRefusal::LargeFilesUnknown {
+            path: "z/.gitattributes".into(),
+            problem,
+        },
+    );
+    let fill = |n: usize, end: &str| "#".repeat(n - end.len()) + end;
+    let most = MAX_CONFIG as usize;
+    check_refused(
+        |sample| sample.write(".gitattributes", &fill(most, "\n*.bin filter=lfs\n")),
+        &GitRefusal::LargeFiles,
+    );
+    for text in [fill(most + 1, "\n"), fill(most, "\n")] {
+        let sample = sample();
+        sample.write(".gitattributes", &text);
+        let session = SampleSession::of(sample);
+        let is_unknown = matches!(&session.refused()[0].1, Some(GitRefusal::LargeFilesUnknown { path, .. }) if path.to_text() == ".gitattributes");
+        assert_eq!(
+            (is_unknown, session.refused()[0].1.is_none()),
+            (text.len() > most, text.len() <= most),
+            "{:?}",
+            session.refused()
+        );
+    }
+    // Git ignores links here.
+    let sample = sample();
+    symlink("b", sample.path(".gitattributes")).expect("linked");
+    assert_eq!(SampleSession::of(sample).refused()[0].1, None);
+}
+
+#[test]
+fn what_the_person_ignores_everywhere_is_ignored_inside() {
+    let files = ["a.log", "b.tmp", "c.own"];
+    let check = |settings: Option<&str>, shown: &[&str], n_notes: usize| {
+        let sample = sample();
+        sample.write(".git/info/exclude", "!keep.log\n*.own\n");
+        sample.write("rules", "*.tmp");
+        sample.git(&["add", "rules"]);
+        if let Some(path) = settings {
+            sample.git(&["config", "core.excludesFile", path]);
+        }
+        for file in files.iter().chain(&["keep.log"]) {
+            sample.write(file, "x");
+        }
+        let session = SampleSession::of_person(
+            sample,
+            UserGitSettings {
+                ignored: "*.log".into(),
+                ..UserGitSettings::default()
+            },
+        );
+        let status = session.git(&["status", "--porcelain"]);
+        let found: Vec<&str> = status
+            .lines()
+            .filter_map(|line| line.strip_prefix("?? "))
+            .collect();
+        assert_eq!(found, shown, "{settings:?}");
+        assert_eq!(
+            session.prepared.repositories[0].notes.len(),
+            n_notes,
+            "{:?}",
+            session.prepared.repositories[0].notes
+        );
+    };
+    check(None, &["b.tmp", "keep.log"], 0);
+    check(Some("rules"), &["a.log", "keep.log"], 0);
+    check(Some("/the/project/rules"), &["a.log", "keep.log"], 0);
+    check(Some("~/elsewhere"), &["a.log", "b.tmp", "keep.log"], 1);
+}
+
+#[test]
+fn one_line_that_is_changed_is_one_line_where_the_persons_settings_have_lines_end_otherwise() {
+    let check = |own: Option<&str>, expected: &str| {
+        let sample = sample();
+        sample.write("text", "1\n2\n3\n");
+        sample.git(&["add", "text"]);
+        sample.git(&["commit", "-q", "-m", "text"]);
+        if let Some(own) = own {
+            sample.git(&["config", "core.autocrlf", own]);
+        }
+        // As checked out by a user with `core.autocrlf`.
+        sample.write("text", "1\r\n2\r\n3\r\n");
+        let line_ends = [("autocrlf".to_owned(), "true".to_owned())].into();
+        let session = SampleSession::of_person(
+            sample,
+            UserGitSettings {
+                line_ends,
+                ..UserGitSettings::default()
+            },
+        );
+        session.sample.write("text", "1\r\nx\r\n3\r\n");
+        session.git(&["commit", "-q", "-m", "change", "text"]);
+        assert_eq!(
+            session
+                .git(&["show", "--numstat", "--format=", "HEAD"])
+                .trim(),
+            expected,
+            "{own:?}"
+        );
+    };
+    check(None, "1\t1\ttext");
+    check(Some("false"), "3\t3\ttext");
+}
+
+/// The config of a repository may have come with it: it could make any file of the user's readable
+/// in the session.
+#[test]
+fn what_a_repository_has_ignored_is_read_neither_outside_nor_where_something_is_hidden() {
+    let outside = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(outside.path(), "token").expect("written");
+    let outside = outside.path().display().to_string();
+    for said in [
+        ".env",
+        "./deep/../.env",
+        "/the/project/.env",
+        "/the/project//./.env",
+        "keys/one",
+        "link",
+        "../beside",
+        &outside,
+    ] {
+        let sample = sample();
+        sample.write(".env", "token");
+        sample.write("keys/one", "token");
+        fs::write(sample.beside("beside"), "token").expect("written");
+        symlink(".env", sample.path("link")).expect("linked");
+        fs::create_dir(sample.path("deep")).expect("made");
+        sample.git(&["config", "core.excludesFile", said]);
+        let session = SampleSession::hiding(sample, &[".env", "keys"]);
+        let excluded = fs::read_to_string(session.sample.path(".git/info/exclude")).expect("read");
+        assert!(!excluded.contains("token"), "{said}: {excluded}");
+        let notes = &session.prepared.repositories[0].notes;
+        assert!(
+            notes.len() == 1 && notes[0].contains("core.excludesFile"),
+            "{said}: {notes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_that_the_persons_git_has_leaves_git_reading_only() {
+    let filtered = |path: &str| {
+        Some(GitRefusal::Filtered {
+            name: "crypt".into(),
+            path: path.into(),
+        })
+    };
+    let set = |sample: &Sample| drop(sample.git(&["config", "filter.crypt.clean", "enc"]));
+    check_refused(
+        |sample| {
+            drop(sample.commit("conf/.gitattributes", "# one\n*.yml diff=x filter=crypt\n"));
+            set(sample);
+        },
+        &filtered("conf/.gitattributes").expect("one"),
+    );
+    check_refused(
+        |sample| {
+            sample.write(
+                ".git/info/attributes",
+                "[attr]secret filter=crypt -diff\n*.yml secret\n",
+            );
+            set(sample);
+        },
+        &filtered("info/attributes").expect("one"),
+    );
+    // Only the user's own settings have it, or files that they include may.
+    for (person, refused) in [
+        (
+            UserGitSettings {
+                filters: vec!["books".into(), "crypt".into()],
+                ..UserGitSettings::default()
+            },
+            true,
+        ),
+        (
+            UserGitSettings {
+                has_more: true,
+                ..UserGitSettings::default()
+            },
+            true,
+        ),
+        (
+            UserGitSettings {
+                filters: vec!["books".into()],
+                ..UserGitSettings::default()
+            },
+            false,
+        ),
+        (UserGitSettings::default(), false),
+    ] {
+        let sample = sample();
+        sample.write(
+            ".gitattributes",
+            "*.yml filter=crypt\n#* filter=books\n* filter=\n* -filter\n",
+        );
+        sample.git(&["config", "filter.crypt.required", "true"]);
+        let session = SampleSession::of_person(sample, person);
+        assert_eq!(
+            session.refused()[0].1,
+            filtered(".gitattributes").filter(|_| refused)
+        );
+    }
+    check_refused(
+        |sample| {
+            sample.write(".gitattributes", "*.yml filter=crypt\n");
+            sample.git(&["config", "include.path", "more"]);
+        },
+        &filtered(".gitattributes").expect("one"),
+    );
+    // Attributes may lie in no repository, or be named for all of them.
+    let theirs = |path: &str, is_of_machine| {
+        let named = if path.starts_with('/') {
+            vec!["crypt".into()]
+        } else {
+            Vec::new()
+        };
+        UserGitSettings {
+            attributes: vec![AttributesFile {
+                path: path.into(),
+                filters: named,
+                is_of_machine,
+            }],
+            ..UserGitSettings::default()
+        }
+    };
+    for (person, said, refused) in [
+        (
+            theirs("/home/ann/.config/git/attributes", false),
+            None,
+            filtered("/home/ann/.config/git/attributes"),
+        ),
+        (
+            theirs("/home/ann/.config/git/attributes", false),
+            Some("b"),
+            None,
+        ),
+        (
+            theirs("/etc/gitattributes", true),
+            Some("b"),
+            filtered("/etc/gitattributes"),
+        ),
+        (theirs("in/each", false), None, filtered("in/each")),
+        (theirs("not/there", false), None, None),
+        (
+            UserGitSettings::default(),
+            Some("in/each"),
+            filtered("in/each"),
+        ),
+        (
+            UserGitSettings::default(),
+            Some("/the/project/in/each"),
+            filtered("/the/project/in/each"),
+        ),
+        (
+            UserGitSettings::default(),
+            Some("~/attributes"),
+            Some(GitRefusal::LargeFilesUnknown {
+                path: "~/attributes".into(),
+                problem: "it is not in the project".to_owned(),
+            }),
+        ),
+        (UserGitSettings::default(), Some(""), None),
+    ] {
+        let sample = sample();
+        set(&sample);
+        sample.write("in/each", "*.yml filter=crypt\n");
+        if let Some(said) = said {
+            sample.git(&["config", "core.attributesFile", said]);
+        }
+        let session = SampleSession::of_person(sample, person.clone());
+        assert_eq!(session.refused()[0].1, refused, "{person:?} {said:?}");
+    }
+    // A filter that no file passes does not count, and without any filter nothing is examined.
+    {
+        let sample = sample();
+        sample.git(&["config", "core.attributesFile", "~/attributes"]);
+        assert_eq!(SampleSession::of(sample).refused()[0].1, None);
+    }
+    let sample = sample();
+    set(&sample);
+    let session = SampleSession::of(sample);
+    assert_eq!(session.refused()[0].1, None);
+    day(&session, "");
+}
+
+#[test]
+fn a_real_reftable_is_refused() {
+    let sample = Sample::without_git();
+    sample.git(&["init", "-q", "--ref-format=reftable"]);
+    let session = SampleSession::of(sample);
+    assert_eq!(
+        session.refused(),
+        [(
+            ".git".to_owned(),
+            Some(GitRefusal::RefStorage {
+                storage: "reftable".into()
+            })
+        )]
+    );
+}
+
+#[test]
+fn a_hidden_file_of_a_submodule_is_hidden_in_its_own_index() {
+    let sample = Sample::with_submodules();
+    sample.write("sub/.env", "secret");
+    sample.git_in("sub", &["add", "-A"]);
+    sample.git_in("sub", &["commit", "-q", "-m", "env"]);
+    sample.commit(".env", "secret");
+    let session = SampleSession::hiding(sample, &["sub/.env", ".env", "sub/new.pem"]);
+    let hidden: Vec<Vec<BytesPath>> = session
+        .prepared
+        .repositories
+        .iter()
+        .map(|one| one.hidden.clone())
+        .collect();
+    assert_eq!(hidden, [vec![], vec![".env".into()], vec![".env".into()]]);
+    for path in [".env", "sub/.env", "sub/new.pem"] {
+        session.sample.write(path, "");
+    }
+    assert_eq!(session.git(&["status", "--porcelain"]), "");
+    session.check_untouched();
+}
+
+#[test]
+fn a_sparse_checkout_stays_one() {
+    let sample = sample();
+    sample.commit("deep/x", "1");
+    sample.git(&["sparse-checkout", "set", "--no-sparse-index", "other"]);
+    assert!(!sample.path("deep").exists());
+    let session = SampleSession::of(sample);
+    assert_eq!(session.git(&["status", "--porcelain"]), "");
+    session.sample.write("b", "2");
+    session.git(&["commit", "-q", "-a", "-m", "two"]);
+    assert!(session.git(&["ls-files"]).contains("deep/x"));
+    session.check_untouched();
+}

@@ -1,0 +1,77 @@
+use std::collections::BTreeSet;
+
+use crate::keep::Diff;
+use crate::keep::auto_run::AutoRun;
+use crate::keep::auto_run::ChangedPath;
+use crate::keep::compare::Change;
+use crate::keep::compare::path_changes;
+use podbay_wire::keep::ChangeKind;
+use podbay_wire::keep::EntryType;
+use podbay_wire::keep::LineCount;
+use podbay_wire::keep::PathChange;
+use podbay_wire::keep::PendingChanges;
+use podbay_wire::keep::ReviewedPath;
+
+/// Returns the changes that are counted and reported: a new or removed folder only if no change in
+/// it is.
+pub(super) fn counted(changes: &[Change]) -> Vec<PathChange> {
+    let mut all = path_changes(changes);
+    let is_folder = |change: &PathChange| {
+        change.entry == EntryType::Folder
+            && matches!(change.what, ChangeKind::Created | ChangeKind::Deleted)
+    };
+    let mut above = BTreeSet::new();
+    for change in all.iter().filter(|change| !is_folder(change)) {
+        let from = if let ChangeKind::Renamed { from } = &change.what {
+            Some(from)
+        } else {
+            None
+        };
+        for path in [Some(&change.path), from].into_iter().flatten() {
+            above.extend(folders_above(path.as_bytes()).map(<[u8]>::to_vec));
+        }
+    }
+    let folders: BTreeSet<Vec<u8>> = all
+        .iter()
+        .filter(|change| is_folder(change))
+        .map(|change| change.path.as_bytes().to_vec())
+        .collect();
+    above.extend(
+        folders
+            .iter()
+            .flat_map(|path| folders_above(path))
+            .map(<[u8]>::to_vec),
+    );
+    all.retain(|change| !is_folder(change) || !above.contains(change.path.as_bytes()));
+    all
+}
+
+fn folders_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    memchr::memchr_iter(b'/', path).map(|at| &path[..at])
+}
+
+/// Summarizes changes, with the lines that their unified diff adds and removes.
+pub(super) fn pending(changes: &[Change], difference: &Diff, auto_run: &AutoRun) -> PendingChanges {
+    let may_run = auto_run.named(changes.iter().map(ChangedPath::from));
+    let mut pending = PendingChanges {
+        may_run,
+        is_may_run_cut: auto_run.is_cut(),
+        ..PendingChanges::default()
+    };
+    let mut all = counted(changes);
+    // Output of builds is deep, and the files that a user looks for are not.
+    all.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
+    for change in all {
+        // A folder has lines only if it replaced a file.
+        let has_lines =
+            change.entry != EntryType::Folder || matches!(change.what, ChangeKind::Type { .. });
+        let known = difference.lines.get(&change.path);
+        pending.n_uncounted += u64::from(has_lines && known.is_none());
+        let lines = known.copied().flatten().filter(|_| has_lines);
+        let LineCount { n_added, n_removed } = lines.unwrap_or_default();
+        pending.n_added += n_added;
+        pending.n_removed += n_removed;
+        pending.changes.add(ReviewedPath { change, lines });
+    }
+    pending
+}
