@@ -46,7 +46,7 @@ pub fn rule_problems(config: &Config) -> Vec<String> {
 /// nothing.
 pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: impl FnMut(String)) {
     match answers.map(Answers::list) {
-        Some(Ok(answers)) => policy.recall(answers),
+        Some(Ok(answers)) => policy.restore_answers(answers),
         Some(Err(error)) => warn(format!(
             "what was allowed for good is asked again: {}; {}",
             with_causes(&error),

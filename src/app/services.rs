@@ -5,7 +5,7 @@ use super::record::with_causes;
 use podbay_config::Answers;
 use podbay_event::Kind;
 use podbay_event::Sink;
-use podbay_policy::Exact;
+use podbay_policy::ExactCall;
 use podbay_session::Artifacts;
 use podbay_tools::KeptLines;
 use podbay_tools::Later;
@@ -79,14 +79,14 @@ impl Services for HostServices {
         self.answers.is_some()
     }
 
-    fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
+    fn keep_answer(&self, exact: &ExactCall) -> Result<(), String> {
         let answers = self
             .answers
             .as_ref()
             .ok_or("a project in somebody else's sandbox has no answers of its own")?;
         answers.add(exact).map_err(|error| with_causes(&error))
     }
-    fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+    fn forget_answer(&self, exact: &ExactCall) -> Result<(), String> {
         self.answers
             .as_ref()
             .map_or(Ok(false), |answers| answers.remove(exact))

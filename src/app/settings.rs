@@ -221,7 +221,7 @@ pub fn trusted_settings(state: &State) -> Result<Vec<Trusted>, Error> {
 /// Returns what was allowed for good in a project, each in words and in the order of the answers.
 pub fn lasting_answers(folder: &Path, state: &State) -> Result<Vec<String>, Error> {
     let all = answers(folder, state)?.list().map_err(Error::Config)?;
-    Ok(all.iter().map(podbay_policy::Exact::words).collect())
+    Ok(all.iter().map(podbay_policy::ExactCall::words).collect())
 }
 
 /// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns
@@ -235,7 +235,7 @@ pub fn forget_answers(
     let all = answers.list().map_err(Error::Config)?;
     let Some(number) = number else {
         answers.clear().map_err(Error::Config)?;
-        return Ok(all.iter().map(podbay_policy::Exact::words).collect());
+        return Ok(all.iter().map(podbay_policy::ExactCall::words).collect());
     };
     let Some(exact) = number.checked_sub(1).and_then(|at| all.get(at)) else {
         let hint = "`podbay config answers` lists them with their numbers";

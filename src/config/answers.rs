@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::Error;
-use podbay_policy::Exact;
+use podbay_policy::ExactCall;
 
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;
@@ -34,7 +34,7 @@ pub struct Answers {
 struct Record {
     /// The project's folder.
     project: PathBuf,
-    allowed: Vec<Exact>,
+    allowed: Vec<ExactCall>,
 }
 
 impl Answers {
@@ -49,7 +49,7 @@ impl Answers {
     /// Returns what was allowed for good, the oldest first. A record of another folder says
     /// nothing; one that is not whole is an error, so that nobody writes over what could still be
     /// read in it.
-    pub fn list(&self) -> Result<Vec<Exact>, Error> {
+    pub fn list(&self) -> Result<Vec<ExactCall>, Error> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = match OpenOptions::new()
             .read(true)
@@ -76,7 +76,7 @@ impl Answers {
     }
 
     /// Adds an answer.
-    pub fn add(&self, exact: &Exact) -> Result<(), Error> {
+    pub fn add(&self, exact: &ExactCall) -> Result<(), Error> {
         let mut allowed = self.list()?;
         if allowed.contains(exact) {
             return Ok(());
@@ -89,7 +89,7 @@ impl Answers {
     }
 
     /// Takes an answer back; returns whether it was there.
-    pub fn remove(&self, exact: &Exact) -> Result<bool, Error> {
+    pub fn remove(&self, exact: &ExactCall) -> Result<bool, Error> {
         let mut allowed = self.list()?;
         let before = allowed.len();
         allowed.retain(|other| other != exact);
@@ -109,7 +109,7 @@ impl Answers {
         }
     }
 
-    fn write(&self, allowed: Vec<Exact>) -> Result<(), Error> {
+    fn write(&self, allowed: Vec<ExactCall>) -> Result<(), Error> {
         let record = Record {
             project: self.project.clone(),
             allowed,
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn command(text: &str) -> Exact {
-        Exact {
+    fn command(text: &str) -> ExactCall {
+        ExactCall {
             tool: "bash".into(),
             command: Some(text.into()),
             directory: String::new(),

@@ -51,7 +51,7 @@ fn mistakes(config: &Config) -> Mistakes {
             format!("{tokens} tokens are no answer: give it at least 1, or -1 for no limit"),
         );
     }
-    if let Some(what) = config.policy.too_many_unasked() {
+    if let Some(what) = config.policy.invalid_unasked_writes() {
         wrong("policy.unasked_writes", what.to_owned());
     }
     if tools.read_lines == 0 {

@@ -1,5 +1,5 @@
 use super::HostCall;
-use super::reading::Reading;
+use super::parsed_command::ParsedCommand;
 use podbay_event::Capability;
 use podbay_wire::ApplyPatch;
 use podbay_wire::Archive;
@@ -11,7 +11,7 @@ use podbay_wire::PatchAction;
 use podbay_wire::Processes;
 use podbay_wire::protected_name;
 
-/// One thing to carry out: in the box, or by the host.
+/// One action to execute: in the sandbox, or on the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Box(Call),
@@ -19,18 +19,18 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns whether it changes nothing, so that several may run at once and a denial blocks
+    /// Returns whether it changes nothing, so that several may run concurrently and a denial blocks
     /// nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
-            // The list of tasks is the model's own, and a question changes nothing either.
+            // The task list is the model's own, and a question changes nothing either.
             Self::Host(call) => !matches!(call, HostCall::Hook(_)),
             Self::Box(call) => reads_only(call),
         }
     }
 
-    /// Returns whether it may run at once with others of its kind: what is asked of a person comes
-    /// one at a time, and what changes in the session changes in order.
+    /// Returns whether it may run concurrently with others like it: questions to the user come one
+    /// at a time, and changes of the session happen in order.
     pub fn runs_beside_others(&self) -> bool {
         self.is_read_only()
             && !matches!(
@@ -49,7 +49,7 @@ fn reads_only(call: &Call) -> bool {
         | Call::Glob(_)
         | Call::Grep(_)
         | Call::Env(_)
-        // Where commands run is the session's own.
+        // The working directory of commands is state of the session.
         | Call::Cd(_)
         | Call::Processes(Processes::List | Processes::Output { .. })
         | Call::Archive(Archive { action: ArchiveAction::List, .. }) => true,
@@ -72,17 +72,17 @@ fn reads_only(call: &Call) -> bool {
     }
 }
 
-/// Returns what carrying out an action needs.
+/// Returns the capabilities that an action needs.
 pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
         Action::Host(HostCall::Hook(_)) => {
             let mut needed =
-                Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
+                ParsedCommand::of(action).map_or_else(Vec::new, |reading| reading.capabilities());
             needed.push(Capability::ChangeOutsideSandbox);
             needed
         }
-        // Nothing but the conversation is touched.
+        // Only the conversation is affected.
         Action::Host(
             HostCall::Think { .. }
             | HostCall::Tasks(_)
@@ -122,7 +122,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::WriteFile(write) => writing([&write.path]),
             Call::EditFile(edit) => writing([&edit.path]),
             Call::MultiEdit(multi) => writing(multi.edits.iter().map(|edit| &edit.path)),
-            // It says what is in the files, as reading them would.
+            // Its result reveals what is in the files, as reading them would.
             Call::ApplyPatch(patch) if patch.dry_run => patch_paths(patch)
                 .fold(reading(None), |needed, path| {
                     both(needed, reading(Some(path)))
@@ -134,7 +134,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::Mkdir(made) => writing([&made.path]),
             Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
             Call::Bash(_) | Call::Hook(_) => {
-                Reading::of(action).map_or_else(Vec::new, |reading| reading.capabilities())
+                ParsedCommand::of(action).map_or_else(Vec::new, |reading| reading.capabilities())
             }
             Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => {
                 vec![Capability::RunInSandbox]

@@ -9,18 +9,18 @@ use podbay_wire::ExecRule;
 use podbay_wire::Hook;
 use podbay_wire::WriteGate;
 
-/// An action that policy allowed, by itself or by a person's answer. Only this room makes one from
-/// a verdict.
+/// An action that policy allowed, by itself or by the user's answer. Only this module creates one,
+/// from a verdict.
 #[derive(Debug)]
 pub struct Approved<A> {
     action: A,
     is_by_name: bool,
-    /// A person said yes to exactly this.
+    /// The user approved exactly this action.
     is_answered: bool,
 }
 
 impl<A> Approved<A> {
-    /// Hands the action to whoever carries it out; it cannot be carried out twice.
+    /// Returns the action for execution; it cannot be executed twice.
     pub fn into_inner(self) -> A {
         self.action
     }
@@ -29,21 +29,21 @@ impl<A> Approved<A> {
         &self.action
     }
 
-    /// Whether it is allowed for the paths that it names alone, and not for those that a symbolic
-    /// link makes of them.
+    /// Whether the approval covers only the paths named in it, not the targets of symbolic links
+    /// among them.
     pub fn is_by_name(&self) -> bool {
         self.is_by_name
     }
 }
 
 impl Approved<Action> {
-    /// Approves an action, and notes in it whether that includes a protected name.
-    ///
-    /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which
-    /// refuses a protected name that was reached without this note: through a link, a cursor or a
-    /// search. Of a call with several paths it holds for those that name what is protected.
+    /// Approves an action, and records in it whether that includes a protected name.
+    /// Policy compares only the path's spelling. Where the path leads is resolved in the sandbox,
+    /// which refuses a protected name that was reached without this mark: through a link, a cursor
+    /// or a search. For a call with several paths the mark applies to those that name what is
+    /// protected.
     pub(super) fn action(mut action: Action) -> Self {
-        // A command is carried out as it is; of it nothing is noted, and it was read already.
+        // A command is executed as written; it carries no mark, and it was parsed already.
         let is_command = matches!(
             action,
             Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_))
@@ -87,8 +87,8 @@ impl Approved<Action> {
         }
     }
 
-    /// The same, for the paths that it names alone. Rules and persons speak of a path by its
-    /// letters, and where a link leads is seen in the box.
+    /// Approves an action for the paths named in it only. Rules and users refer to a path by its
+    /// spelling, and where a link leads is resolved in the sandbox.
     pub(super) fn by_name(action: Action) -> Self {
         Self {
             is_by_name: true,
@@ -96,7 +96,7 @@ impl Approved<Action> {
         }
     }
 
-    /// The same, to which a person said yes.
+    /// The same, approved by the user.
     pub(super) fn answered(self) -> Self {
         Self {
             is_answered: true,
@@ -104,9 +104,9 @@ impl Approved<Action> {
         }
     }
 
-    /// Notes in a command what the programs that it starts may be. Who said yes to it as a whole is
-    /// asked about none of them.
-    pub(super) fn under(mut self, rules: &[ExecRule]) -> Self {
+    /// Attaches the rules for programs that the command starts. If the user approved the whole
+    /// command, none of them asks.
+    pub(super) fn with_program_rules(mut self, rules: &[ExecRule]) -> Self {
         if let Action::Box(
             Call::Bash(Bash { rules: own, .. }) | Call::Hook(Hook { rules: own, .. }),
         ) = &mut self.action
@@ -120,15 +120,15 @@ impl Approved<Action> {
         self
     }
 
-    /// Lets a command run for as long as it only reads: its first write is asked about then.
-    pub(super) fn held_at_its_first_write(mut self, gate: WriteGate) -> Self {
+    /// Lets a command run as long as it only reads: its first write is then asked about.
+    pub(super) fn gated_at_first_write(mut self, gate: WriteGate) -> Self {
         if let Action::Box(Call::Bash(bash)) = &mut self.action {
             bash.write_gate = Some(gate);
         }
         self
     }
 
-    /// Approves a command that a person starts in their own box. No tool of the model's can make
+    /// Approves a command that the user starts in their own sandbox. No tool of the model can make
     /// this kind of call.
     pub fn by_hand(exec: Exec) -> Self {
         Self::action(Action::Box(Call::Exec(exec)))

@@ -9,11 +9,11 @@ use super::Mode;
 pub enum Autonomy {
     /// Nothing: each change and each command is asked about, and what the task leaves open too.
     Architect,
-    /// Whatever only reads.
+    /// Reading only.
     Ask,
     /// Whatever stays in the sandbox.
     Auto,
-    /// The same, and nobody is asked anything.
+    /// The same, without any questions.
     Unattended,
 }
 
@@ -25,8 +25,8 @@ impl Autonomy {
         }
     }
 
-    /// Returns the turns of a task where the settings name none: whoever asks often needs few, and
-    /// whom nobody helps needs many.
+    /// Returns the default limit of turns per task: an agent that often asks needs few, one that
+    /// works alone needs many.
     pub fn max_turns(self) -> Option<u32> {
         match self {
             Self::Architect => Some(10),

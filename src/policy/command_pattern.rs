@@ -1,24 +1,23 @@
-//! What a rule says of commands: one to the letter, a pattern over its words, or a regular
+//! What a rule matches among commands: an exact command, a pattern over its words, or a regular
 //! expression.
 
 use regex::Regex;
 
-use super::exact::trimmed;
+use super::exact_call::trimmed;
 use super::glob;
-use super::pattern::regex;
-use super::reading::Reading;
-use super::version::same_program;
-use super::version::shorter;
+use super::parsed_command::ParsedCommand;
+use super::path_pattern::regex;
+use super::program_version::same_program;
+use super::program_version::unversioned_names;
 use podbay_code::shell::Command;
 use podbay_wire::behind_git_options;
 
-/// Stands for a word that is not known, where patterns are held against it: `*` fits it, and no
-/// letter does.
+/// Stands for an unknown word when patterns are matched: `*` matches it, and no literal does.
 pub(super) const UNKNOWN: &str = "\0";
 
 #[derive(Clone, Debug)]
 pub(super) enum CommandPattern {
-    /// Without a `*` it is a whole command to the letter, or a whole script.
+    /// Without a `*` an exact command, or an exact script.
     Words(String),
     Regex(Regex),
 }
@@ -35,7 +34,7 @@ impl CommandPattern {
         )
     }
 
-    /// Returns the pattern over words, where it is one.
+    /// Returns the pattern over words, if it is one.
     pub(super) fn words(&self) -> Option<&str> {
         match self {
             Self::Words(words) => Some(words),
@@ -43,8 +42,8 @@ impl CommandPattern {
         }
     }
 
-    /// Returns the words that it says to the letter before its first `*`.
-    pub(super) fn literal_words(&self) -> Vec<&str> {
+    /// Returns the literal words before its first `*`.
+    pub(super) fn literal_prefix_words(&self) -> Vec<&str> {
         self.words()
             .and_then(|words| words.split('*').next())
             .unwrap_or_default()
@@ -52,14 +51,14 @@ impl CommandPattern {
             .collect()
     }
 
-    /// Returns whether it says the whole script to the letter.
-    pub(super) fn names(&self, reading: &Reading) -> bool {
+    /// Returns whether it equals the whole script.
+    pub(super) fn names(&self, reading: &ParsedCommand) -> bool {
         self.words()
             .is_some_and(|words| trimmed(words) == reading.text)
     }
 
-    /// Returns whether it allows a command, of which all must be known and as it is written, with
-    /// nothing around it.
+    /// Returns whether it allows a command, all of whose words must be known and literal, without
+    /// redirects or assignments around it.
     pub(super) fn allows(&self, command: &Command) -> bool {
         let is_plain = command.is_known()
             && !command.words.is_empty()
@@ -68,8 +67,8 @@ impl CommandPattern {
         is_plain && self.fits(&written(&command.texts(UNKNOWN)))
     }
 
-    /// Returns whether a script starts a command that it speaks of, as far as the script says.
-    pub(super) fn is_started_by(&self, reading: &Reading) -> bool {
+    /// Returns whether a script starts a matching command, as far as the script could be parsed.
+    pub(super) fn is_started_by(&self, reading: &ParsedCommand) -> bool {
         let by_text = matches!(self, Self::Regex(regex) if regex.is_match(&reading.text));
         by_text
             || reading.script.commands.iter().any(|command| {
@@ -78,14 +77,14 @@ impl CommandPattern {
             })
     }
 
-    /// Returns whether a script may start one besides: behind what could be read of it, or where a
-    /// word that is not known decides.
-    pub(super) fn may_be_started_by(&self, reading: &Reading) -> bool {
+    /// Returns whether a script may start a matching command in its unparsed part, or with an
+    /// unknown word.
+    pub(super) fn may_be_started_by(&self, reading: &ParsedCommand) -> bool {
         let Some(pattern) = self.words() else {
             return false;
         };
         let literal = pattern.split('*').next().unwrap_or_default();
-        // As far as both are known, they say the same.
+        // They agree as far as both are known.
         let may_go_on = |form: &str| {
             literal == form
                 || literal.starts_with(&format!("{form} "))
@@ -99,22 +98,22 @@ impl CommandPattern {
         reading.script.is_cut || reading.script.commands.iter().any(may_be)
     }
 
-    /// Returns a command by its path, by its name, by that of other versions, and by git's verb
-    /// without the options of git in front of it.
+    /// Returns the forms in which a command may be matched: by its path, its name, the names of
+    /// other versions, and git's verb without the global options before it.
     fn forms(&self, words: &[&str]) -> impl Iterator<Item = String> {
         let (first, rest) = words
             .split_first()
             .map_or(("", words), |(first, rest)| (*first, rest));
         let name = first.rsplit('/').next().unwrap_or(first);
         let own = self
-            .literal_words()
+            .literal_prefix_words()
             .first()
             .copied()
             .filter(|own| same_program(name, own));
         let mut forms: Vec<String> = [first, name]
             .into_iter()
             .chain(own)
-            .chain(shorter(name))
+            .chain(unversioned_names(name))
             .map(|name| written(&[&[name], rest].concat()))
             .collect();
         if name == "git" {
@@ -125,7 +124,7 @@ impl CommandPattern {
         forms.into_iter().filter(|form| !form.is_empty())
     }
 
-    /// Returns whether a command's words are what the pattern says; `git log *` is also `git log`.
+    /// Returns whether a command's words match the pattern; `git log *` also matches `git log`.
     fn fits(&self, text: &str) -> bool {
         match self {
             Self::Words(pattern) if !pattern.contains('*') => pattern == text,
@@ -140,7 +139,7 @@ impl CommandPattern {
     }
 }
 
-/// Returns words as text: with one blank between them, those with blanks in quotes.
+/// Joins words with single blanks, quoting those that contain blanks.
 fn written(words: &[&str]) -> String {
     let quoted = |word: &&str| {
         if word.is_empty() || word.contains(char::is_whitespace) {

@@ -1,5 +1,5 @@
-//! Rules about commands as rules about programs: the data that goes into the sandbox with a
-//! command, where each program is held against it.
+//! Translates rules about commands into exec rules: data that is sent into the sandbox with a
+//! command, where each started program is matched against it.
 
 use podbay_wire::ExecEffect;
 use podbay_wire::ExecRule;
@@ -8,16 +8,16 @@ use super::Rule;
 use super::RuleScope;
 use podbay_wire::ExecScope;
 
-/// As many rules are made of one at the most, where its stars may stand for parts of words and for
-/// words.
+/// At most this many exec rules are made of one rule whose stars may match parts of words or
+/// several words.
 const MOST: usize = 8;
 
-/// Signs that mean something to a shell: a rule that has one speaks of a text, not of a program.
+/// Characters with a meaning in a shell: a rule that contains one matches scripts, not programs.
 const OF_A_SHELL: [char; 14] = [
     '$', '`', ';', '|', '&', '<', '>', '(', ')', '{', '}', '\\', '\n', '"',
 ];
 
-/// Returns what a rule says of programs; none: it speaks of texts alone.
+/// Returns the exec rules of a rule; empty if it matches scripts only.
 pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<ExecRule> {
     let Some(pattern) = rule.words() else {
         return Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn exec_rules(rule: &Rule, effect: ExecEffect, because: &str) -> Vec<
     forms(pattern).into_iter().map(of).collect()
 }
 
-/// Returns the words that a pattern may stand for, each with whether more may follow.
+/// Returns the word lists that a pattern may stand for, each with whether more words may follow.
 pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
     let Some(mut words) = split(pattern) else {
         return Vec::new();
@@ -58,8 +58,8 @@ pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
     for (at, word) in words.iter().enumerate() {
         let mut parts = alternatives(word);
         for part in &mut parts {
-            // Nothing stands before a program's name, and what stands behind the last word is said
-            // apart.
+            // Nothing precedes a program's name, and what follows the last word is stated
+            // separately.
             if at == 0 && part.first().is_some_and(|first| first == "*") && part.len() > 1 {
                 part.remove(0);
             }
@@ -87,7 +87,7 @@ pub(super) fn forms(pattern: &str) -> Vec<(Vec<String>, bool)> {
     forms.into_iter().map(|form| (form, ends_open)).collect()
 }
 
-/// Returns what one word of a pattern may stand for: a star in it may take in blanks.
+/// Returns what one word of a pattern may stand for: a star in it may match blanks.
 fn alternatives(word: &str) -> Vec<Vec<String>> {
     let own = |text: &str| text.to_owned();
     match word.find('*') {
@@ -102,8 +102,8 @@ fn alternatives(word: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// Splits a pattern into words; single quotes hold one together. `None`: a shell would make more of
-/// it than words.
+/// Splits a pattern into words; single quotes group. `None` if a shell would parse it as more than
+/// words.
 fn split(pattern: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = pattern.trim();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_words_and_a_star_at_its_end_is_whatever_follows() {
+    fn a_final_star_matches_any_further_words() {
         check("git push*", &["git , push* …"]);
         check("git push *", &["git , push …"]);
         check("git push", &["git , push"]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_within_may_stand_for_a_part_of_a_word_and_for_words() {
+    fn an_inner_star_matches_part_of_a_word_or_words() {
         check("git * --force", &["git , * , --force"]);
         check("cargo *run *", &["cargo , * , *run …"]);
         check("git pu* origin", &["git , pu* , * , origin"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_read_otherwise_is_left_to_who_reads_texts() {
+    fn patterns_with_shell_syntax_apply_to_scripts_only() {
         for pattern in [
             "cd x && make",
             "echo $X *",

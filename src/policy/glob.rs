@@ -1,7 +1,6 @@
-/// Returns whether a text matches a pattern in which `*` is anything, of any length.
-///
-/// Linear but for texts that repeat what the pattern repeats, and never worse than the product of
-/// both lengths.
+/// Returns whether a text matches a pattern in which `*` matches any text of any length.
+/// Linear except for texts that repeat what the pattern repeats, and never worse than the product
+/// of both lengths.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
@@ -35,7 +34,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_is_anything_and_nothing() {
+    fn a_star_matches_anything_or_nothing() {
         for (pattern, text) in [
             ("git *", "git log -p"),
             ("*", ""),

@@ -1,8 +1,8 @@
-//! What does not run in the box.
+//! Calls that run on the host, not in the sandbox.
 
 use podbay_wire::Hook;
 
-/// Something that the host does itself.
+/// A call that the host executes itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostCall {
     /// Reads lines of a result that was too long to show.
@@ -12,30 +12,30 @@ pub enum HostCall {
         offset: u64,
         limit: u64,
     },
-    /// Writes a thought down.
+    /// Records a thought.
     Think {
         thought: String,
     },
     Tasks(TaskChange),
-    /// Asks the person something that is no permission.
+    /// Asks the user a question that is not about a permission.
     AskUser {
         question: String,
-        /// What can be answered; another answer can always be typed.
+        /// Suggested answers; any other answer can always be typed.
         options: Vec<String>,
     },
     FindTools(FindTools),
-    /// Runs a command of the person's own settings on their machine.
+    /// Runs a command from the user's own settings on their machine.
     Hook(Hook),
 }
 
-/// What is done to the model's list of tasks.
+/// A change of the model's task list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskChange {
     Show,
     Add {
         task: String,
     },
-    /// Marks a task, named by its number from 1.
+    /// Sets the status of a task, given by its number from 1.
     Mark {
         id: u32,
         status: TaskStatus,
@@ -43,7 +43,7 @@ pub enum TaskChange {
     Remove {
         id: u32,
     },
-    /// Puts a list in the place of the one that is there.
+    /// Replaces the list.
     Replace(Vec<Task>),
 }
 
@@ -61,12 +61,12 @@ pub enum TaskStatus {
     Completed,
 }
 
-/// Looks for tools that the model is not told of.
+/// Searches for tools that are not in the model's tool list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindTools {
-    /// Tools by name, of which all is wanted.
+    /// Tools by name, to describe completely.
     pub names: Vec<String>,
-    /// Words to find others by; `None`: all of them.
+    /// Words to search others by; `None`: all of them.
     pub query: Option<String>,
     pub max_results: u32,
 }

@@ -6,21 +6,21 @@ use serde::Serialize;
 use super::Action;
 use super::Approved;
 use super::Autonomy;
-use super::Exact;
-use super::Example;
+use super::ExactCall;
 use super::Options;
 use super::Rule;
 use super::RuleDecision;
+use super::RuleEntry;
 use super::RuleError;
 use super::capabilities;
-use super::exact::only_once;
+use super::exact_call::reason_for_once;
 use super::exec_rules::exec_rules;
-use super::narrower::narrower;
+use super::narrower_search::narrower_search_note;
+use super::parsed_command::ParsedCommand;
 use super::paths::folder;
-use super::programs;
+use super::program_table;
 use super::question::Question;
-use super::reading::Reading;
-use super::rule::everything_is_allowed;
+use super::rule::all_allowed;
 use podbay_event::Answer;
 use podbay_event::Capability;
 use podbay_event::Decision;
@@ -37,9 +37,9 @@ use podbay_wire::are_too_many;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// What stays in the box is allowed: the box holds.
+    /// Everything within the sandbox is allowed: the sandbox contains it.
     Auto,
-    /// Whatever changes something is asked about.
+    /// Every change is asked about.
     Ask,
     /// Reading only.
     Deny,
@@ -55,8 +55,7 @@ impl Mode {
     }
 }
 
-/// Everything a verdict depends on: the mode, the person's rules, and their answers that hold for
-/// more than one call.
+/// Everything a verdict depends on: the mode, the user's rules, and their lasting answers.
 #[derive(Clone, Debug)]
 pub struct Policy {
     mode: Mode,
@@ -66,21 +65,21 @@ pub struct Policy {
     ask: Vec<Rule>,
     gate: Vec<Rule>,
     deny: Vec<Rule>,
-    /// Answers of this session.
-    allowed: BTreeSet<Exact>,
-    refused: BTreeSet<Exact>,
-    /// Those that the person gave for the whole project.
-    always: BTreeSet<Exact>,
-    /// The folder that commands run in, as far as it was told.
+    /// Lasting answers of this session.
+    allowed: BTreeSet<ExactCall>,
+    refused: BTreeSet<ExactCall>,
+    /// Lasting answers for the whole project.
+    always: BTreeSet<ExactCall>,
+    /// The working directory of commands, as far as it is known.
     here: String,
-    /// The sandbox sees which programs a command starts, and holds the rules against each; and it
-    /// can hold a command at its first write.
+    /// The sandbox can match rules against each program that a command starts, and suspend a
+    /// command at its first write.
     sees_programs: bool,
     /// What a command writes without a question.
     unasked_writes: Vec<String>,
 }
 
-/// What policy says of one action.
+/// The decision about one action.
 #[derive(Debug)]
 pub enum Verdict {
     Allow {
@@ -117,7 +116,7 @@ impl Policy {
             unasked_writes: options.unasked_writes.clone(),
         };
         for example in &options.rules {
-            let rule = tried(example)?;
+            let rule = parse_entry(example)?;
             match example.decision {
                 RuleDecision::Allow => policy.allow.push(rule),
                 RuleDecision::Ask => policy.ask.push(rule),
@@ -129,7 +128,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// What does not fit with a call would not hold.
+    /// Rules beyond the limit could not be sent with a command.
     fn refuse_too_many(&self) -> Result<(), RuleError> {
         let own: Vec<ExecRule> = [&self.deny, &self.gate, &self.ask]
             .into_iter()
@@ -139,12 +138,12 @@ impl Policy {
         let Some(last) = own.last() else {
             return Ok(());
         };
-        let built_in = programs::exec_rules(ExecEffect::Deny, &[]);
+        let built_in = program_table::exec_rules(ExecEffect::Deny, &[]);
         if !are_too_many(&[own.as_slice(), &built_in].concat()) {
             return Ok(());
         }
         let problem = format!(
-            "there are more rules about commands than go with one; {MAX_RULES} is the most, and 32 KiB of them, with {} that are built in",
+            "there are too many rules about commands: at most {MAX_RULES} and 32 KiB are sent with a command, including {} built-in ones",
             built_in.len()
         );
         Err(RuleError {
@@ -157,23 +156,23 @@ impl Policy {
         self.mode
     }
 
-    /// Returns the tools all of whose calls the person's rules deny, whatever the mode.
+    /// Returns the tools that the user's rules deny entirely, whatever the mode.
     pub fn denied_tools(&self) -> BTreeSet<&str> {
         self.deny.iter().flat_map(Rule::whole_tools).collect()
     }
 
-    /// Changes the mode; one that is named takes the place of an autonomy.
+    /// Changes the mode; an explicit mode replaces an autonomy.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
         self.is_architect = false;
     }
 
-    /// Returns whether the person wants to decide everything.
+    /// Returns whether the user wants to decide everything.
     pub fn is_architect(&self) -> bool {
         self.is_architect
     }
 
-    /// Remembers what an answer says of later calls; one that cannot last says nothing of them.
+    /// Records an answer for later calls; a one-time answer is ignored.
     pub fn remember(&mut self, question: &Question, answer: Answer) {
         match (answer, question.lasting()) {
             (Answer::AllowSession, Ok(exact)) => self.allowed.extend([exact.clone()]),
@@ -183,50 +182,49 @@ impl Policy {
         }
     }
 
-    /// Remembers what was allowed for the project in earlier sessions.
-    pub fn recall(&mut self, answers: impl IntoIterator<Item = Exact>) {
+    /// Restores the answers for the project from earlier sessions.
+    pub fn restore_answers(&mut self, answers: impl IntoIterator<Item = ExactCall>) {
         self.always.extend(answers);
     }
 
     /// Returns what was allowed for the session, then what for the project.
-    pub fn answers(&self) -> (Vec<Exact>, Vec<Exact>) {
+    pub fn answers(&self) -> (Vec<ExactCall>, Vec<ExactCall>) {
         (
             self.allowed.iter().cloned().collect(),
             self.always.iter().cloned().collect(),
         )
     }
 
-    /// Takes an answer back; returns whether it held.
-    pub fn forget(&mut self, exact: &Exact) -> bool {
+    /// Revokes an answer; returns whether it existed.
+    pub fn forget(&mut self, exact: &ExactCall) -> bool {
         let was_for_session = self.allowed.remove(exact);
         self.always.remove(exact) || was_for_session
     }
 
-    /// Learns in which folder commands run from now on: what a person allowed in one is not allowed
-    /// in another.
-    pub fn move_to(&mut self, directory: &BytesPath) {
-        // Where it is not certain, no command is the same as one before.
+    /// Sets the working directory of commands: what the user allowed in one is not allowed in
+    /// another.
+    pub fn set_directory(&mut self, directory: &BytesPath) {
+        // Where it is not certain, no command equals an earlier one.
         self.here = folder(directory).unwrap_or_else(|| directory.to_text());
     }
 
-    /// Learns whether the sandbox holds rules against each program that a command starts. As long
-    /// as nobody said, it does not.
-    pub fn held_by(&mut self, gate: ExecGate) {
+    /// Sets whether the sandbox matches rules against each program that a command starts. Initially
+    /// it does not.
+    pub fn set_exec_gate(&mut self, gate: ExecGate) {
         self.sees_programs = gate == ExecGate::Works;
     }
 
-    /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's
-    /// word over the mode.
-    ///
-    /// A command that may run takes along what the programs that it starts may be: which those are
-    /// is seen in the sandbox alone.
+    /// Judges one action. A denial wins over everything, a gate over lasting answers, the user's
+    /// answers and rules over the mode.
+    /// A command that may run carries rules for the programs that it starts: which those are is
+    /// known in the sandbox alone.
     pub fn judge(&self, action: Action) -> Verdict {
-        let reading = Reading::of(&action);
+        let reading = ParsedCommand::of(&action);
         let reading = reading.as_ref();
         let programs = [self.programs(&action), self.built_in(&action, reading)].concat();
-        match self.judge_as_it_stands(action, reading) {
+        match self.judge_call(action, reading) {
             Verdict::Allow { action, reason } => Verdict::Allow {
-                action: action.under(&programs),
+                action: action.with_program_rules(&programs),
                 reason,
             },
             Verdict::Ask(question) => Verdict::Ask(Question {
@@ -237,13 +235,15 @@ impl Policy {
         }
     }
 
-    /// Returns what the person's rules about an action's tool say of programs.
+    /// Returns the exec rules for an action's tool from the user's rules.
     fn programs(&self, action: &Action) -> Vec<ExecRule> {
         let asks_nobody = match (self.mode, action) {
-            (_, Action::Box(Call::Hook(_))) => "it wants a person's word, and a hook asks nobody",
+            (_, Action::Box(Call::Hook(_))) => {
+                "it needs the user's approval, which a hook cannot ask for"
+            }
             (Mode::Ask, _) => "",
-            (Mode::Auto, _) => "it wants a person's word, and mode auto asks nobody",
-            (Mode::Deny, _) => "it wants a person's word, and mode deny asks nobody",
+            (Mode::Auto, _) => "it needs the user's approval, and mode auto never asks",
+            (Mode::Deny, _) => "it needs the user's approval, and mode deny never asks",
         };
         let gates = if asks_nobody.is_empty() {
             ExecEffect::Ask
@@ -270,10 +270,9 @@ impl Policy {
         .concat()
     }
 
-    /// Returns what the table of programs says of those that a command of the model starts,
-    /// whatever starts them; nothing where rules of the person's that name a program each allow all
-    /// that it says.
-    fn built_in(&self, action: &Action, reading: Option<&Reading>) -> Vec<ExecRule> {
+    /// Returns the exec rules of the program table for a command of the model; empty where the
+    /// user's rules each name a program and together allow the whole command.
+    fn built_in(&self, action: &Action, reading: Option<&ParsedCommand>) -> Vec<ExecRule> {
         let Some(reading) = reading.filter(|_| matches!(action, Action::Box(Call::Bash(_)))) else {
             return Vec::new();
         };
@@ -282,11 +281,11 @@ impl Policy {
             .iter()
             .filter(|rule| rule.is_of(action) && rule.names_its_program())
             .collect();
-        if rules.iter().any(|rule| rule.names(reading)) || everything_is_allowed(&rules, reading) {
+        if rules.iter().any(|rule| rule.names(reading)) || all_allowed(&rules, reading) {
             return Vec::new();
         }
         let opened: Vec<Vec<&str>> = rules.iter().map(|rule| rule.literal_words()).collect();
-        programs::exec_rules(
+        program_table::exec_rules(
             if self.mode == Mode::Ask {
                 ExecEffect::Ask
             } else {
@@ -296,7 +295,7 @@ impl Policy {
         )
     }
 
-    fn judge_as_it_stands(&self, action: Action, reading: Option<&Reading>) -> Verdict {
+    fn judge_call(&self, action: Action, reading: Option<&ParsedCommand>) -> Verdict {
         let capabilities = self.needs(&action, reading);
         if let Some(rule) = self
             .deny
@@ -307,22 +306,22 @@ impl Policy {
                 reason: format!(
                     "the rule `{}` denies it{}",
                     rule.text(),
-                    reason_of(rule, &action, reading)
+                    unparsed_note(rule, &action, reading)
                 ),
                 capabilities,
             };
         }
-        let exact = Exact::of(&action, &self.here);
+        let exact = ExactCall::of(&action, &self.here);
         if exact
             .as_ref()
             .is_some_and(|exact| self.refused.contains(exact))
         {
             return Verdict::Deny {
-                reason: "the user said no to exactly this for the whole session".to_owned(),
+                reason: "the user denied exactly this for the session".to_owned(),
                 capabilities,
             };
         }
-        let (decision, because) = self.by_mode(&capabilities);
+        let (decision, because) = self.decision_by_mode(&capabilities);
         if self.mode == Mode::Deny && decision == Decision::Deny {
             return Verdict::Deny {
                 reason: format!("mode deny only allows reading, not to {because}"),
@@ -335,31 +334,34 @@ impl Policy {
             .find(|rule| rule.may_match(&action, reading, self.sees_programs))
         {
             if self.mode == Mode::Ask {
-                let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
-                return self.question(action, reading, exact, only_once, Some(rule));
+                let reason_for_once = Some(format!(
+                    "the rule `{}` requires approval each time",
+                    rule.text()
+                ));
+                return self.question(action, reading, exact, reason_for_once, Some(rule));
             }
             let mode = self.mode.as_str();
             let reason = format!(
-                "the rule `{}` wants a person's word, and mode {mode} asks nobody{}",
+                "the rule `{}` requires approval, and mode {mode} never asks{}",
                 rule.text(),
-                reason_of(rule, &action, reading)
+                unparsed_note(rule, &action, reading)
             );
             return Verdict::Deny {
                 reason,
                 capabilities,
             };
         }
-        // What was answered was asked in mode ask, about exactly this.
+        // It was answered in mode ask, for exactly this call.
         let asks_each_time = self.is_architect && !action.is_read_only();
         if self.mode == Mode::Ask
             && !asks_each_time
-            && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
-            && only_once(reading, &capabilities, exact.as_ref()).is_none()
+            && let Some(since) = exact.as_ref().and_then(|exact| self.lasting_answer(exact))
+            && reason_for_once(reading, &capabilities, exact.as_ref()).is_none()
         {
             let action = Approved::by_name(action).answered();
             return Verdict::Allow {
                 action,
-                reason: format!("the person allowed exactly this {since}"),
+                reason: format!("the user allowed exactly this {since}"),
             };
         }
         let rule = self
@@ -380,26 +382,26 @@ impl Policy {
                 reason: format!("{allowed} allows it"),
             };
         }
-        if !asks && decision == Decision::Ask && self.can_be_held(&action, &capabilities) {
+        if !asks
+            && decision == Decision::Ask
+            && self.may_run_until_first_write(&action, &capabilities)
+        {
             let gate = WriteGate {
                 unasked: self.unasked_writes.clone(),
             };
-            let action = self.approved(action).held_at_its_first_write(gate);
+            let action = self.approved(action).gated_at_first_write(gate);
             return Verdict::Allow {
                 action,
-                reason: "it is held at its first write".to_owned(),
+                reason: "it asks at its first write".to_owned(),
             };
         }
         if asks || decision == Decision::Ask {
-            let only_once = if asks_each_time {
-                Some(
-                    "with the autonomy `architect` each change and each command is asked about"
-                        .to_owned(),
-                )
+            let reason_for_once = if asks_each_time {
+                Some("autonomy `architect` asks about each change and each command".to_owned())
             } else {
-                only_once(reading, &capabilities, exact.as_ref())
+                reason_for_once(reading, &capabilities, exact.as_ref())
             };
-            return self.question(action, reading, exact, only_once, rule);
+            return self.question(action, reading, exact, reason_for_once, rule);
         }
         let remedy = capabilities
             .iter()
@@ -414,17 +416,17 @@ impl Policy {
         }
     }
 
-    /// Makes a question of an action, or refuses one that no question shows whole.
+    /// Turns an action into a question, or refuses one too long to be shown completely.
     fn question(
         &self,
         action: Action,
-        reading: Option<&Reading>,
-        exact: Option<Exact>,
-        only_once: Option<String>,
+        reading: Option<&ParsedCommand>,
+        exact: Option<ExactCall>,
+        reason_for_once: Option<String>,
         rule: Option<&Rule>,
     ) -> Verdict {
         let capabilities = self.needs(&action, reading);
-        if let Some(reason) = reading.and_then(Reading::too_long) {
+        if let Some(reason) = reading.and_then(ParsedCommand::too_long) {
             return Verdict::Deny {
                 reason,
                 capabilities,
@@ -435,14 +437,14 @@ impl Policy {
             action,
             capabilities,
             exact,
-            only_once,
+            reason_for_once,
             rule,
             programs: Box::default(),
         })
     }
 
-    /// Returns what an action needs that no rule of the person's opens.
-    fn needs(&self, action: &Action, reading: Option<&Reading>) -> Vec<Capability> {
+    /// Returns the required capabilities that no rule of the user grants.
+    fn needs(&self, action: &Action, reading: Option<&ParsedCommand>) -> Vec<Capability> {
         let Some(reading) = reading.filter(|_| matches!(action, Action::Box(Call::Bash(_)))) else {
             return capabilities(action);
         };
@@ -451,28 +453,28 @@ impl Policy {
             .iter()
             .filter(|rule| rule.is_of(action))
             .collect();
-        reading.capabilities_but(|command, decides| {
+        reading.capabilities_except(|command, decides| {
             rules.iter().any(|rule| rule.allows(command, Some(decides)))
         })
     }
 
-    /// Returns whether a command can be let run until it writes: nothing that it says is for a
-    /// person to decide, and a person can be asked later.
-    fn can_be_held(&self, action: &Action, capabilities: &[Capability]) -> bool {
+    /// Returns whether a command may run until its first write: nothing in it needs the user's
+    /// decision in advance, and the user can be asked later.
+    fn may_run_until_first_write(&self, action: &Action, capabilities: &[Capability]) -> bool {
         let in_foreground = matches!(action, Action::Box(Call::Bash(bash)) if !bash.background);
         self.sees_programs && in_foreground && capabilities == [Capability::RunInSandbox]
     }
 
-    /// Judges a command that the person's own settings tie to a moment. They asked for it, so that
-    /// no mode asks again; what a rule denies or gates and what is blocked stays so.
+    /// Judges a command that the user's own settings attach to a moment. They requested it, so no
+    /// mode asks again; denials, gates and blocked programs still apply.
     pub fn judge_hook(&self, action: Action) -> Verdict {
-        let reading = Reading::of(&action);
+        let reading = ParsedCommand::of(&action);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         let programs = self.programs(&action);
         let rules = [
             (&self.deny, "denies it"),
-            (&self.gate, "wants a person's word, and a hook asks nobody"),
+            (&self.gate, "requires approval, which a hook cannot ask for"),
         ];
         for (rules, does) in rules {
             if let Some(rule) = rules
@@ -483,7 +485,7 @@ impl Policy {
                     reason: format!(
                         "the rule `{}` {does}{}",
                         rule.text(),
-                        reason_of(rule, &action, reading)
+                        unparsed_note(rule, &action, reading)
                     ),
                     capabilities,
                 };
@@ -491,7 +493,7 @@ impl Policy {
         }
         if let Some(allowed) = self.allowed(&action, reading) {
             return Verdict::Allow {
-                action: Approved::by_name(action).under(&programs),
+                action: Approved::by_name(action).with_program_rules(&programs),
                 reason: format!("{allowed} allows it"),
             };
         }
@@ -504,27 +506,26 @@ impl Policy {
                 capabilities,
             };
         }
-        let programs = [programs, programs::blocked_rules()].concat();
+        let programs = [programs, program_table::blocked_rules()].concat();
         Verdict::Allow {
-            action: Approved::action(action).under(&programs),
-            reason: "the person's settings ask for it".to_owned(),
+            action: Approved::action(action).with_program_rules(&programs),
+            reason: "the user's settings request it".to_owned(),
         }
     }
 
-    /// Returns how long a yes to exactly this holds, if there is one.
-    fn answer_to(&self, exact: &Exact) -> Option<&'static str> {
+    /// Returns how long an approval of exactly this call lasts, if there is one.
+    fn lasting_answer(&self, exact: &ExactCall) -> Option<&'static str> {
         match (self.allowed.contains(exact), self.always.contains(exact)) {
-            (_, true) => Some("for good in this project"),
+            (_, true) => Some("permanently for this project"),
             (true, false) => Some("for this session"),
             (false, false) => None,
         }
     }
 
-    /// Judges what the person does themselves: nobody asks them about their own words. What a rule
-    /// denies stays denied, and so does whatever is more than reading in a mode that they chose for
-    /// that.
+    /// Judges what the user does themselves: they are not asked about their own input. Denials
+    /// still apply, and in mode deny everything but reading is denied.
     pub fn judge_by_hand(&self, action: Action) -> Verdict {
-        let reading = Reading::of(&action);
+        let reading = ParsedCommand::of(&action);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self
@@ -536,7 +537,7 @@ impl Policy {
                 reason: format!(
                     "the rule `{}` denies it{}",
                     rule.text(),
-                    reason_of(rule, &action, reading)
+                    unparsed_note(rule, &action, reading)
                 ),
                 capabilities,
             };
@@ -548,26 +549,29 @@ impl Policy {
             };
         }
         let programs = self.programs(&action);
-        // They said what they want.
+        // The user said what they want.
         Verdict::Allow {
-            action: self.approved(action).answered().under(&programs),
-            reason: "the person typed it".to_owned(),
+            action: self
+                .approved(action)
+                .answered()
+                .with_program_rules(&programs),
+            reason: "the user typed it".to_owned(),
         }
     }
 
-    /// Approves what no rule and no person spoke of. Where a rule speaks of paths of that tool, a
-    /// link could lead to one of them.
+    /// Approves an action that no rule and no answer covers. If a rule about paths exists for that
+    /// tool, a link could lead to one of them.
     fn approved(&self, action: Action) -> Approved<Action> {
         let mut against = self.deny.iter().chain(&self.gate).chain(&self.ask);
-        if against.any(|rule| rule.is_of(&action) && rule.is_of_paths()) {
+        if against.any(|rule| rule.is_of(&action) && rule.has_path_pattern()) {
             Approved::by_name(action)
         } else {
             Approved::action(action)
         }
     }
 
-    /// Returns the rule that allows an action, or says that several do together.
-    fn allowed(&self, action: &Action, reading: Option<&Reading>) -> Option<String> {
+    /// Returns the rule that allows an action, or that several do together.
+    fn allowed(&self, action: &Action, reading: Option<&ParsedCommand>) -> Option<String> {
         let one = self
             .allow
             .iter()
@@ -580,13 +584,13 @@ impl Policy {
             .collect();
         let together = || {
             reading
-                .filter(|reading| everything_is_allowed(&rules, reading))
+                .filter(|reading| all_allowed(&rules, reading))
                 .map(|_| "a rule for each command".to_owned())
         };
         one.or_else(together)
     }
 
-    fn by_mode(&self, capabilities: &[Capability]) -> (Decision, String) {
+    fn decision_by_mode(&self, capabilities: &[Capability]) -> (Decision, String) {
         let strictest =
             capabilities
                 .iter()
@@ -615,8 +619,8 @@ impl Policy {
     }
 }
 
-/// Reads a rule and tries it on its examples.
-fn tried(example: &Example) -> Result<Rule, RuleError> {
+/// Parses a rule and checks it against its examples.
+fn parse_entry(example: &RuleEntry) -> Result<Rule, RuleError> {
     let rule = Rule::parse(&example.rule)?.with(example.scope, &example.justification);
     let allows = example.decision == RuleDecision::Allow;
     let bad = |problem: String| {
@@ -631,7 +635,7 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
         .find(|text| !rule.speaks_of(text, allows))
     {
         return bad(format!(
-            "it does not speak of its example `{text}`; change the rule, or take the example out of `speaks_of`"
+            "it does not match its example `{text}`; change the rule, or take the example out of `speaks_of`"
         ));
     }
     if let Some(text) = example
@@ -640,18 +644,19 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
         .find(|text| rule.speaks_of(text, allows))
     {
         return bad(format!(
-            "it speaks of `{text}`, which is an example of what it should not; change the rule, or `not_of`"
+            "it matches `{text}`, which `not_of` excludes; change the rule, or `not_of`"
         ));
     }
     Ok(rule)
 }
 
-/// Says what could not be read, or is only named, where a rule may have matched for that alone.
-fn reason_of(rule: &Rule, action: &Action, reading: Option<&Reading>) -> String {
-    if let Some(narrower) = narrower(rule, action) {
+/// Describes what could not be parsed, or is only named, if a rule may have matched only for that
+/// reason.
+fn unparsed_note(rule: &Rule, action: &Action, reading: Option<&ParsedCommand>) -> String {
+    if let Some(narrower) = narrower_search_note(rule, action) {
         return narrower;
     }
-    reading.map_or_else(String::new, Reading::unknown)
+    reading.map_or_else(String::new, ParsedCommand::unknown)
 }
 
 /// What the model can do instead.
@@ -659,7 +664,7 @@ fn remedy(capability: &Capability) -> &'static str {
     match capability {
         Capability::BlockedCommand { .. } => "; do without it",
         Capability::GatedGit { .. } => {
-            "; leave it to the person, and say in your answer what should be run"
+            "; leave it to the user, and say in your answer what should be run"
         }
         Capability::Network { .. } => "; work with what is in the project, and say what is missing",
         Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",

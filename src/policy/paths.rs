@@ -9,9 +9,9 @@ use podbay_wire::Call;
 use podbay_wire::Git;
 use podbay_wire::GitQuery;
 
-/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so; an
-/// empty list: it may be any.
-pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
+/// Returns the folders that a call processes or searches entirely; `None` if there are none; an
+/// empty list if it may be any.
+pub(super) fn whole_folders(action: &Action) -> Option<Vec<&BytesPath>> {
     Some(match action {
         Action::Box(Call::DeleteFile(delete)) if delete.recursive => vec![&delete.path],
         Action::Box(Call::CopyFile(copy)) if copy.recursive => {
@@ -39,19 +39,19 @@ pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
         Action::Box(Call::Glob(glob)) => vec![&glob.path],
         Action::Box(Call::Tree(tree)) => vec![&tree.path],
         Action::Box(Call::ListDirectory(list)) if list.recursive => vec![&list.path],
-        // What it reads a search has found.
+        // It reads files that a search has found.
         Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
-        // Whatever has changed in the repository that a folder is in, wherever in that it lies.
+        // Everything that changed in the folder's repository, wherever in it the folder lies.
         Action::Box(Call::Git(Git {
             query: GitQuery::Diff { file: None, .. } | GitQuery::Status,
             ..
         })) => Vec::new(),
-        // They change, or drop the changes of, files that nobody names.
+        // They change files that are not named, or revert their changes.
         Action::Box(Call::Git(Git {
             query: GitQuery::Checkout { .. } | GitQuery::Stash(_),
             ..
         })) if !action.is_read_only() => Vec::new(),
-        // The same, or all of it in folders that are named.
+        // The same, or everything in the named folders.
         Action::Box(Call::Git(Git {
             query: GitQuery::Commit { files, .. },
             ..
@@ -60,8 +60,8 @@ pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
     })
 }
 
-/// Returns the folder whose own names a call shows, or goes among, and nothing below them.
-pub(super) fn listed(action: &Action) -> Option<&BytesPath> {
+/// Returns the folder whose direct entries a call lists or adds to, without those below them.
+pub(super) fn listed_folder(action: &Action) -> Option<&BytesPath> {
     match action {
         Action::Box(Call::ListDirectory(list)) if !list.recursive => Some(&list.path),
         Action::Box(Call::Cd(cd)) => Some(&cd.path),
@@ -69,9 +69,9 @@ pub(super) fn listed(action: &Action) -> Option<&BytesPath> {
     }
 }
 
-/// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be
-/// guessed at.
-pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
+/// Returns a path relative to the project, as rules name it. `None` if it contains `..` and would
+/// be a guess.
+pub(super) fn normalized(path: &BytesPath, in_doubt: bool) -> Option<String> {
     let text = path.to_text();
     let mut parts: Vec<&str> = Vec::new();
     for part in text
@@ -92,10 +92,10 @@ pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns a folder that commands run in, from the project's; one outside of it with all of its
-/// path. `None`: it has a `..`.
+/// Returns a working directory relative to the project; one outside of it as a full path. `None` if
+/// it contains `..`.
 pub(super) fn folder(path: &BytesPath) -> Option<String> {
-    let inside = plain(path, false)?;
+    let inside = normalized(path, false)?;
     let text = path.to_text();
     let is_inside = !text.starts_with('/')
         || text
@@ -167,7 +167,7 @@ mod tests {
     use podbay_wire::ReadFile;
 
     #[test]
-    fn a_folder_takes_along_what_a_denial_names_in_it() {
+    fn a_folder_is_denied_with_a_denied_path_in_it() {
         let delete = |path: &str, recursive| {
             Action::Box(Call::DeleteFile(DeleteFile {
                 path: path.into(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_of_all_that_changed_or_of_a_folder_may_be_of_what_is_denied() {
+    fn commits_of_everything_or_a_folder_may_include_denied_paths() {
         let commit = |files: &[&str]| {
             let query = GitQuery::Commit {
                 message: "x".to_owned(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_of_files_speaks_of_what_looks_through_their_folder_and_of_a_cursor() {
+    fn denied_files_deny_searches_of_their_folder_and_cursors() {
         let rule = |text: &str| Rule::parse(text).expect("a good rule");
         let glob = |path: &str| {
             Action::Box(Call::Glob(Glob {
@@ -297,7 +297,7 @@ mod tests {
     /// A search is judged by the folder it begins in; one that means a single folder is told how to
     /// name it.
     #[test]
-    fn a_search_that_is_denied_for_where_it_begins_is_told_how_to_begin_elsewhere() {
+    fn a_denied_search_names_the_folder_to_begin_in() {
         let reason = |rule: &str, path: &str, pattern: &str| {
             let action = Action::Box(Call::Glob(Glob {
                 pattern: pattern.into(),
@@ -375,7 +375,7 @@ mod tests {
             matches!(&verdict, Verdict::Deny { reason, .. } if reason.contains(way)),
             "{verdict:?}"
         );
-        // Where that would be denied as well, or there is no such folder, no way is told.
+        // If that would be denied as well, or there is no such folder, no alternative is suggested.
         for (rule, pattern) in [
             ("glob(forbidden/**)", "forbidden/*"),
             ("glob(forbidden/**)", "../open/*"),

@@ -1,23 +1,23 @@
 use super::Action;
 use super::Approved;
-use super::Exact;
+use super::ExactCall;
 use podbay_event::Answer;
 use podbay_event::Capability;
 use podbay_event::Lasting;
 use podbay_wire::ExecRule;
 
-/// An action that waits for a person's answer.
+/// An action that waits for the user's answer.
 #[derive(Debug)]
 pub struct Question {
     pub(super) action: Action,
     pub capabilities: Vec<Capability>,
-    /// What an answer that lasts would be about.
-    pub(super) exact: Option<Exact>,
-    /// Why a yes can only hold once.
-    pub(super) only_once: Option<String>,
-    /// The rule that wants it asked, where it is one.
+    /// The scope of a lasting answer.
+    pub(super) exact: Option<ExactCall>,
+    /// Why an approval can only hold once.
+    pub(super) reason_for_once: Option<String>,
+    /// The rule that requires the question, if any.
     pub(super) rule: Option<String>,
-    /// What the programs that it starts may be.
+    /// Rules for the programs that it starts.
     pub(super) programs: Box<[ExecRule]>,
 }
 
@@ -26,22 +26,25 @@ impl Question {
         &self.action
     }
 
-    /// Returns the rule that wants it asked, where it is one.
+    /// Returns the rule that requires the question, if any.
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()
     }
 
-    /// Returns what a yes may hold for besides this call, or why for nothing else.
-    pub fn lasting(&self) -> Result<&Exact, &str> {
-        match (&self.only_once, &self.exact) {
+    /// Returns what a lasting approval would cover, or why it can only hold once.
+    pub fn lasting(&self) -> Result<&ExactCall, &str> {
+        match (&self.reason_for_once, &self.exact) {
             (None, Some(exact)) => Ok(exact),
-            (because, _) => Err(because.as_deref().unwrap_or("it cannot be known again")),
+            (because, _) => Err(because
+                .as_deref()
+                .unwrap_or("it cannot be recognized later")),
         }
     }
 
-    /// Says to the person what a yes may hold for; `always`: answers can be kept for the project.
-    pub fn told(&self, always: bool) -> Lasting {
-        // What is remembered names its folder; of the rest nothing else shows where the last `cd`
+    /// Describes to the user what a lasting approval would cover; `always`: answers can be stored
+    /// for the project.
+    pub fn lasting_scope(&self, always: bool) -> Lasting {
+        // A stored answer includes its directory; otherwise nothing else shows where the last `cd`
         // led.
         let folder = self
             .exact
@@ -62,13 +65,13 @@ impl Question {
         }
     }
 
-    /// Turns the answer into an approval, or gives the action up.
+    /// Turns an approving answer into an approval; `None` for a denial.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
             Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(
                 Approved::by_name(self.action)
                     .answered()
-                    .under(&self.programs),
+                    .with_program_rules(&self.programs),
             ),
             Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }

@@ -7,10 +7,10 @@ use super::RuleScope;
 use super::capabilities;
 use super::command_pattern::CommandPattern;
 use super::exec_rules::forms;
+use super::parsed_command::ParsedCommand;
+use super::path_pattern::PathPattern;
 use super::paths::paths;
-use super::pattern::PathPattern;
-use super::programs;
-use super::reading::Reading;
+use super::program_table;
 use super::tool::BACKGROUND;
 use super::tool::BRANCH;
 use super::tool::HOOK;
@@ -34,13 +34,12 @@ const PATHLESS: [&str; 9] = [
     "update_config",
 ];
 
-/// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
-///
+/// A standing answer of the user: `TOOL` or `TOOL(PATTERN)`.
 /// For file tools the pattern is a glob over the path (`write_file(src/**)`), or a regular
 /// expression over it between slashes (`write_file(/^src/.*[.]rs$/)`); for `git_branch` it is one
-/// over the name of the branch. For `bash` it is a whole command to the letter, a pattern with `*`
-/// over the words of each command that the text starts (`bash(git log *)`), or a regular expression
-/// over them (`bash(/^cargo (test|check)/)`).
+/// over the name of the branch. For `bash` it is an exact command, a pattern with `*` over the
+/// words of each command that the script starts (`bash(git log *)`), or a regular expression over
+/// them (`bash(/^cargo (test|check)/)`).
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -93,13 +92,13 @@ impl Rule {
             None => None,
             Some(pattern) if matches!(pattern.trim(), "" | "//") => {
                 let problem = format!(
-                    "the pattern between the parentheses is empty; write `{tool}` alone to speak of all of its calls"
+                    "the pattern between the parentheses is empty; write `{tool}` alone to match all of its calls"
                 );
                 return Err(bad(problem));
             }
-            Some(pattern) if let Some(behind) = behind_the_end(pattern) => {
+            Some(pattern) if let Some(behind) = after_closing_parenthesis(pattern) => {
                 return Err(bad(format!(
-                    "behind its closing `)` stands `{behind})`; write one rule for each pattern"
+                    "after its closing `)` comes `{behind})`; write one rule for each pattern"
                 )));
             }
             Some(pattern) if is_shell(tool) => Some(Pattern::Command(
@@ -107,7 +106,7 @@ impl Rule {
             )),
             Some(_) if PATHLESS.contains(&tool) => {
                 let problem = format!(
-                    "`{tool}` names no path that a pattern could be about; write `{tool}` alone to speak of all of its calls"
+                    "`{tool}` takes no path that a pattern could match; write `{tool}` alone to match all of its calls"
                 );
                 return Err(bad(problem));
             }
@@ -125,8 +124,7 @@ impl Rule {
         })
     }
 
-    /// The same rule, which says by whom a program is started that it speaks of, and what the model
-    /// is told.
+    /// Sets who starts the programs that it matches, and the reason given to the model.
     #[must_use]
     pub(super) fn with(self, scope: RuleScope, justification: &str) -> Self {
         Self {
@@ -144,30 +142,30 @@ impl Rule {
         &self.justification
     }
 
-    fn of_commands(&self) -> Option<&CommandPattern> {
+    fn command_pattern_of(&self) -> Option<&CommandPattern> {
         match &self.pattern {
             Some(Pattern::Command(pattern)) => Some(pattern),
             Some(Pattern::Path(_)) | None => None,
         }
     }
 
-    /// Returns the pattern over the words of commands, where it is one.
+    /// Returns the pattern over the words of commands, if it is one.
     pub(super) fn words(&self) -> Option<&str> {
-        self.of_commands().and_then(CommandPattern::words)
+        self.command_pattern_of().and_then(CommandPattern::words)
     }
 
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether its tool is the one of this action. A command that stays in the background
-    /// is one of `bash` too, whichever tool starts it.
+    /// Returns whether the action belongs to its tool. A background command belongs to `bash` too,
+    /// whichever tool starts it.
     pub(super) fn is_of(&self, action: &Action) -> bool {
         let in_background = matches!(action, Action::Box(Call::Bash(bash)) if bash.background);
         self.tool == tool(action) || (in_background && self.tool == BACKGROUND)
     }
 
-    /// Returns the tools all of whose calls it speaks of.
+    /// Returns the tools that it matches entirely.
     pub(super) fn whole_tools(&self) -> impl Iterator<Item = &str> {
         let in_background = (self.tool == "bash").then_some(BACKGROUND);
         let is_whole = self.pattern.is_none();
@@ -177,41 +175,41 @@ impl Rule {
             .filter(move |_| is_whole)
     }
 
-    /// Returns whether it speaks of some paths and not of others.
-    pub(super) fn is_of_paths(&self) -> bool {
+    /// Returns whether it matches some paths and not others.
+    pub(super) fn has_path_pattern(&self) -> bool {
         matches!(self.pattern, Some(Pattern::Path(_)))
     }
 
-    /// Returns whether it speaks of this action, for a rule that allows: in doubt it does not.
-    pub(super) fn matches(&self, action: &Action, reading: Option<&Reading>) -> bool {
+    /// Returns whether an allow rule matches this action: in doubt it does not.
+    pub(super) fn matches(&self, action: &Action, reading: Option<&ParsedCommand>) -> bool {
         if !self.is_of(action) {
             return false;
         }
         match (&self.pattern, reading) {
             (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => {
-                branch(action).is_some_and(|name| pattern.is_of_branch(name, false))
+                branch(action).is_some_and(|name| pattern.matches_branch(name, false))
             }
             (Some(Pattern::Path(pattern)), _) => {
                 let paths = paths(action);
-                // What is allowed must be allowed for each path.
+                // Every path must be allowed.
                 !paths.is_empty()
                     && paths.iter().all(|path| pattern.matches(path, false))
                     && protected(action).all(|name| pattern.names(&name))
             }
-            (_, Some(reading)) => self.names(reading) || everything_is_allowed(&[self], reading),
-            // A whole tool is not what somebody means by a file that is protected by its name.
+            (_, Some(reading)) => self.names(reading) || all_allowed(&[self], reading),
+            // A rule for a whole tool is not meant for protected names.
             (pattern, None) => pattern.is_none() && protected(action).next().is_none(),
         }
     }
 
-    /// Returns whether it may speak of this action, for a rule that denies or asks: a path with
-    /// `..` is also taken for what it leads to by its letters, and one command of many is enough.
-    /// Of a script that does not say all that it starts it may speak where the sandbox does not see
-    /// which programs that are; `are_seen`: it does, and holds the rule against each.
+    /// Returns whether a deny or ask rule may match this action: a path with `..` is also matched
+    /// by its lexical target, and one command of several is enough. A script that cannot be parsed
+    /// completely may match where the sandbox does not report its programs; with `are_seen` it
+    /// does, and matches the rule against each.
     pub(super) fn may_match(
         &self,
         action: &Action,
-        reading: Option<&Reading>,
+        reading: Option<&ParsedCommand>,
         are_seen: bool,
     ) -> bool {
         if !self.is_of(action) {
@@ -220,56 +218,57 @@ impl Rule {
         match (&self.pattern, reading) {
             (None, _) => true,
             (Some(Pattern::Path(pattern)), _) if self.tool == BRANCH => {
-                branch(action).is_some_and(|name| pattern.is_of_branch(name, true))
+                branch(action).is_some_and(|name| pattern.matches_branch(name, true))
             }
-            // One path that is denied denies the call, and so does one that a folder takes along.
+            // One denied path denies the call, and so does one within a folder it processes.
             (Some(Pattern::Path(pattern)), _) => {
                 paths(action).iter().any(|path| pattern.matches(path, true))
                     || pattern.is_in(action)
             }
             (Some(Pattern::Command(pattern)), Some(reading)) => {
-                // A hook on the host is in no sandbox.
+                // A hook on the host runs in no sandbox.
                 let is_held = are_seen && matches!(action, Action::Box(_));
                 pattern.names(reading)
                     || pattern.is_started_by(reading)
-                    || !is_held && self.is_of_programs() && pattern.may_be_started_by(reading)
+                    || !is_held && self.applies_to_programs() && pattern.may_be_started_by(reading)
             }
             (Some(Pattern::Command(_)), None) => false,
         }
     }
 
-    /// Returns whether it can be held against the programs that run; any other speaks of scripts
-    /// alone.
-    fn is_of_programs(&self) -> bool {
+    /// Returns whether it can be matched against running programs; otherwise it matches scripts
+    /// only.
+    fn applies_to_programs(&self) -> bool {
         self.words().is_some_and(|words| !forms(words).is_empty())
     }
 
-    /// Returns whether it says the whole script to the letter.
-    pub(super) fn names(&self, reading: &Reading) -> bool {
-        self.of_commands()
+    /// Returns whether it equals the whole script.
+    pub(super) fn names(&self, reading: &ParsedCommand) -> bool {
+        self.command_pattern_of()
             .is_some_and(|pattern| pattern.names(reading))
     }
 
-    /// Returns whether it says which program it is about: a whole tool, a regular expression and a
-    /// `*` do not.
+    /// Returns whether it names a specific program: a whole tool, a regular expression and `*` do
+    /// not.
     pub(super) fn names_its_program(&self) -> bool {
         self.words()
             .and_then(|words| words.split_whitespace().next())
             .is_some_and(|first| !first.contains('*'))
     }
 
-    /// Returns the words of commands that it says to the letter, by which it opens what is in the
-    /// table of programs.
+    /// Returns the literal words of a command with which it grants entries of the program table.
     pub(super) fn literal_words(&self) -> Vec<&str> {
-        self.of_commands()
-            .map_or_else(Vec::new, CommandPattern::literal_words)
+        self.command_pattern_of()
+            .map_or_else(Vec::new, CommandPattern::literal_prefix_words)
     }
 
-    /// Returns whether it allows one command, about which a person has this to decide.
+    /// Returns whether it allows one command, which needs this decision of the user.
     pub(super) fn allows(&self, command: &Command, decides: Option<&Capability>) -> bool {
         let opens = |capability: &Capability| {
             let is_blocked = matches!(capability, Capability::BlockedCommand { .. });
-            !is_blocked && programs::decides(&self.literal_words()).as_ref() == Some(capability)
+            !is_blocked
+                && program_table::required_decision(&self.literal_words()).as_ref()
+                    == Some(capability)
         };
         let fits = match &self.pattern {
             Some(Pattern::Command(pattern)) => pattern.allows(command),
@@ -279,9 +278,9 @@ impl Rule {
         fits && decides.is_none_or(opens)
     }
 
-    /// Returns whether it speaks of an example, which stands for a path or a command.
+    /// Returns whether it matches an example, which is a path or a command.
     pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
-        let reading = || Reading::new(example);
+        let reading = || ParsedCommand::new(example);
         match &self.pattern {
             Some(Pattern::Path(pattern)) => {
                 pattern.matches(&BytesPath::from_text(example), !allows)
@@ -293,7 +292,7 @@ impl Rule {
             None if !allows || !is_shell(&self.tool) => true,
             Some(Pattern::Command(_)) | None => {
                 let reading = reading();
-                self.names(&reading) || everything_is_allowed(&[self], &reading)
+                self.names(&reading) || all_allowed(&[self], &reading)
             }
         }
     }
@@ -301,9 +300,9 @@ impl Rule {
 
 /// Returns whether each command of a script is allowed by one of the rules, and the script starts
 /// no others.
-pub(super) fn everything_is_allowed<R: Borrow<Rule>>(rules: &[R], reading: &Reading) -> bool {
+pub(super) fn all_allowed<R: Borrow<Rule>>(rules: &[R], reading: &ParsedCommand) -> bool {
     let rules = rules.iter().map(Borrow::borrow);
-    // A rule for the whole tool speaks of what cannot be read, too.
+    // A rule for the whole tool also covers what cannot be parsed.
     let opens_all = |rule: &Rule| {
         rule.pattern.is_none()
             && reading
@@ -318,9 +317,9 @@ pub(super) fn everything_is_allowed<R: Borrow<Rule>>(rules: &[R], reading: &Read
                 .all(|(command, decides)| rules.clone().any(|rule| rule.allows(command, decides)))
 }
 
-/// Returns what stands behind the parenthesis that closes a pattern, where that is not the last
-/// one. One in quotes closes nothing.
-fn behind_the_end(pattern: &str) -> Option<&str> {
+/// Returns what follows the closing parenthesis of a pattern, if it is not the last character. One
+/// in quotes closes nothing.
+fn after_closing_parenthesis(pattern: &str) -> Option<&str> {
     if pattern.len() > 1 && pattern.starts_with('/') && pattern.ends_with('/') {
         return None;
     }
@@ -338,7 +337,7 @@ fn behind_the_end(pattern: &str) -> Option<&str> {
     None
 }
 
-/// Returns whether a tool's rules speak of commands, not of paths.
+/// Returns whether a tool's rules match commands instead of paths.
 fn is_shell(tool: &str) -> bool {
     ["bash", BACKGROUND, HOOK].contains(&tool)
 }

@@ -1,8 +1,8 @@
-//! What rules speak of, and what they do not.
+//! Tests of what rules match and what they do not.
 
 use super::Action;
 use super::Rule;
-use super::reading::Reading;
+use super::parsed_command::ParsedCommand;
 use podbay_wire::Call;
 use podbay_wire::MoveFile;
 use podbay_wire::WriteFile;
@@ -29,7 +29,7 @@ fn check(rule: &str, allowed: &[&str], not: &[&str]) {
 }
 
 #[test]
-fn a_path_rule_speaks_of_that_path_alone() {
+fn a_path_rule_matches_that_path_only() {
     let rule = Rule::parse("write_file(src/**)").expect("a good rule");
     let matches = |path: &str| rule.matches(&write(path), None);
     assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs"));
@@ -43,7 +43,7 @@ fn a_path_rule_speaks_of_that_path_alone() {
 }
 
 #[test]
-fn a_rule_that_allows_speaks_of_every_path_and_one_that_denies_of_any() {
+fn allow_rules_must_match_every_path_and_deny_rules_any() {
     let moved = |source: &str, destination: &str| {
         let (source, destination) = (source.into(), destination.into());
         Action::Box(Call::MoveFile(MoveFile {
@@ -66,7 +66,7 @@ fn a_rule_that_allows_speaks_of_every_path_and_one_that_denies_of_any() {
 }
 
 #[test]
-fn a_regular_expression_speaks_of_paths_from_the_projects_folder() {
+fn regular_expressions_match_project_relative_paths() {
     let rule = Rule::parse("write_file(/^src/.*[.]rs$/)").expect("a good rule");
     let matches = |path: &str| rule.matches(&write(path), None);
     assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs") && matches("./src/a.rs"));
@@ -79,7 +79,7 @@ fn a_regular_expression_speaks_of_paths_from_the_projects_folder() {
 }
 
 #[test]
-fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
+fn a_protected_name_is_allowed_only_by_a_rule_that_names_it() {
     for rule in [
         "write_file",
         "write_file(**)",
@@ -133,7 +133,7 @@ fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
 }
 
 #[test]
-fn a_command_rule_speaks_of_that_command_to_the_letter() {
+fn a_command_rule_matches_exactly_that_command() {
     check(
         "bash(cargo test)",
         &[
@@ -160,7 +160,7 @@ fn a_command_rule_speaks_of_that_command_to_the_letter() {
 }
 
 #[test]
-fn a_pattern_allows_only_where_every_command_is_known_and_allowed() {
+fn a_pattern_allows_only_if_every_command_is_known_and_allowed() {
     check(
         "bash(git commit *)",
         &[
@@ -217,7 +217,7 @@ fn a_pattern_allows_only_where_every_command_is_known_and_allowed() {
 }
 
 #[test]
-fn a_pattern_opens_no_blocked_command_and_no_gate_that_it_does_not_name() {
+fn patterns_allow_no_blocked_or_gated_command_they_do_not_name() {
     check("bash(rm *)", &["rm -rf target", "rm .env"], &["sudo rm x"]);
     check(
         "bash(git *)",
@@ -261,7 +261,7 @@ fn check_denied(rule: &str, denied: &[&str], not: &[&str]) {
 }
 
 #[test]
-fn a_denial_finds_its_command_wherever_a_script_says_it() {
+fn a_denied_command_is_found_anywhere_in_a_script() {
     check_denied(
         "bash(rm *)",
         &[
@@ -275,7 +275,7 @@ fn a_denial_finds_its_command_wherever_a_script_says_it() {
             "if a; then rm x; fi",
             "rm $(x)",
         ],
-        // What starts it otherwise is seen where it runs.
+        // Other ways of starting it are detected where it runs.
         &[
             "ls",
             "echo rm x",
@@ -302,12 +302,12 @@ fn a_denial_finds_its_command_wherever_a_script_says_it() {
     check_denied("bash(a && b)", &["a && b"], &["a", "b && a"]);
 }
 
-/// What `docs/security.md` says of the fallback.
+/// The fallback described in `docs/security.md`.
 #[test]
-fn what_nobody_sees_run_gets_past_a_rule_that_is_held_against_words() {
+fn without_an_exec_gate_hidden_programs_evade_word_rules() {
     let rule = Rule::parse("bash(rm *)").expect("a good rule");
     let is_refused = |command: &str| {
-        let reading = Reading::new(command);
+        let reading = ParsedCommand::new(command);
         rule.may_match(&super::verdicts::shell(command), Some(&reading), false)
     };
     for command in [
@@ -352,7 +352,7 @@ fn what_nobody_sees_run_gets_past_a_rule_that_is_held_against_words() {
 }
 
 #[test]
-fn the_order_of_words_counts_in_a_pattern_but_for_the_options_of_git() {
+fn word_order_matters_except_for_gits_options() {
     check_denied(
         "bash(cargo run *)",
         &["cargo run", "cargo run -q"],
@@ -390,7 +390,7 @@ fn the_order_of_words_counts_in_a_pattern_but_for_the_options_of_git() {
 }
 
 #[test]
-fn a_denial_speaks_of_every_version_of_a_program() {
+fn a_denial_matches_every_version_of_a_program() {
     check_denied(
         "bash(python3 *)",
         &[
@@ -420,7 +420,7 @@ fn a_denial_speaks_of_every_version_of_a_program() {
 }
 
 #[test]
-fn rules_that_cannot_be_meant_are_refused() {
+fn senseless_rules_are_refused() {
     for bad in [
         "env(x)",
         "update_config(AGENTS.md)",

@@ -1,4 +1,4 @@
-//! What rules and answers call an action: by the tool that makes it.
+//! The tool names by which rules and answers refer to actions.
 
 use super::Action;
 use super::HostCall;
@@ -7,17 +7,17 @@ use podbay_wire::GitBranch;
 use podbay_wire::GitQuery;
 use podbay_wire::Processes;
 
-/// What rules call a command of the settings' own: no tool, so that what is said of the model's
-/// `bash` does not speak of it.
+/// The name of a command from the settings in rules: not a tool, so that rules about the model's
+/// `bash` do not match it.
 pub const HOOK: &str = "hook";
 
 /// The tool that starts commands in the background.
 pub const BACKGROUND: &str = "start_background_process";
 
-/// The tool whose rules are about branches, by their names.
+/// The tool whose rules match branch names.
 pub(super) const BRANCH: &str = "git_branch";
 
-/// Returns the branch that an action makes or deletes.
+/// Returns the branch that an action creates or deletes.
 pub(super) fn branch(action: &Action) -> Option<&str> {
     match action {
         Action::Box(Call::Git(git)) => match &git.query {

@@ -1,16 +1,16 @@
-//! What policy says: the table of modes, and the order of rules.
+//! Tests of verdicts: the table of modes, and the precedence of rules.
 
 use super::Action;
 use super::Approved;
 use super::Autonomy;
-use super::Exact;
-use super::Example;
+use super::ExactCall;
 use super::HostCall;
 use super::Mode;
 use super::Options;
 use super::Policy;
 use super::Question;
 use super::RuleDecision;
+use super::RuleEntry;
 use super::RuleScope;
 use super::Verdict;
 use podbay_event::Answer;
@@ -98,7 +98,7 @@ pub(super) fn check(mode: Mode, options: &Options, action: Action, expected: Dec
 }
 
 #[test]
-fn the_table_is_the_one_that_scripts_depend_on() {
+fn the_table_of_modes_is_stable_for_scripts() {
     let none = Options::default();
     let rows = [
         (
@@ -143,8 +143,7 @@ fn the_table_is_the_one_that_scripts_depend_on() {
 }
 
 #[test]
-fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of_git_or_with_secrets_is_not()
- {
+fn new_auto_run_files_may_be_written_but_not_git_or_secret_ones() {
     for path in [
         ".envrc",
         ".vscode/tasks.json",
@@ -180,7 +179,7 @@ fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of
 }
 
 #[test]
-fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
+fn denials_win_and_rules_allow_what_the_mode_would_ask() {
     let rules = Options {
         allow: vec!["write_file".into()],
         deny: vec!["write_file(secret/**)".into()],
@@ -218,7 +217,7 @@ pub(super) fn shell(command: &str) -> Action {
 }
 
 #[test]
-fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
+fn a_gate_asks_each_time_and_denies_in_modes_without_questions() {
     let rules = Options {
         allow: vec!["bash(cargo *)".into()],
         gate: vec!["bash(cargo install *)".into()],
@@ -232,11 +231,11 @@ fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
     let question = asked(&policy, shell("cargo install x"));
     assert_eq!(
         question.lasting(),
-        Err("the rule `bash(cargo install *)` wants a word each time")
+        Err("the rule `bash(cargo install *)` requires approval each time")
     );
     policy.remember(&question, Answer::AllowAlways);
-    // Nor does an answer from before there was the rule.
-    policy.recall(Exact::of(&shell("cargo install x"), ""));
+    // Nor does an answer from before the rule existed.
+    policy.restore_answers(ExactCall::of(&shell("cargo install x"), ""));
     assert!(matches!(
         policy.judge(shell("cargo install x")),
         Verdict::Ask(_)
@@ -244,7 +243,7 @@ fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
 }
 
 #[test]
-fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
+fn hooks_are_allowed_by_settings_and_bound_by_hook_rules() {
     let hook = |command: &str| {
         let hook = Hook {
             command: command.to_owned(),
@@ -289,7 +288,7 @@ fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
 }
 
 #[test]
-fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
+fn ask_rules_win_over_allow_rules_in_mode_ask() {
     let rules = Options {
         allow: vec!["bash(git *)".into()],
         ask: vec!["bash(git log *)".into()],
@@ -302,14 +301,14 @@ fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
 }
 
 #[test]
-fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_asked() {
+fn a_command_too_long_for_a_question_is_refused_instead_of_asked() {
     let long = |letter: &str, n: usize| format!("make {}", letter.repeat(n));
     let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     assert!(matches!(
         policy.judge(shell(&long("a", 60_000))),
         Verdict::Ask(_)
     ));
-    // As they are written in a call, controls are longer.
+    // Escaped in a call, control characters are longer.
     for command in [
         long("a", 70_000),
         long("\u{1}", 12_000),
@@ -333,7 +332,7 @@ fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_ask
             .judge(shell(&long("a", 70_000))),
         Verdict::Deny { .. }
     ));
-    // Nobody is asked about what is allowed anyway.
+    // Allowed commands need no question anyway.
     let allow = Options {
         allow: vec!["bash(make *)".into()],
         ..Options::default()
@@ -353,7 +352,7 @@ fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_ask
 }
 
 #[test]
-fn a_tool_is_denied_as_a_whole_by_its_name_alone() {
+fn a_tool_name_alone_denies_the_whole_tool() {
     let rules = |deny: &[&str]| Options {
         deny: deny.iter().map(|rule| (*rule).to_owned()).collect(),
         ..Options::default()
@@ -377,8 +376,8 @@ fn a_tool_is_denied_as_a_whole_by_its_name_alone() {
 }
 
 #[test]
-fn examples_of_a_rule_are_tried_when_it_is_read() {
-    let example = |speaks_of: &str, not_of: &str| Example {
+fn examples_of_a_rule_are_checked_on_load() {
+    let example = |speaks_of: &str, not_of: &str| RuleEntry {
         decision: RuleDecision::Allow,
         rule: "bash(git commit *)".to_owned(),
         speaks_of: vec![speaks_of.to_owned()],
@@ -403,7 +402,7 @@ fn examples_of_a_rule_are_tried_when_it_is_read() {
     for (bad, part) in [
         (
             example("git push", "x"),
-            "does not speak of its example `git push`",
+            "does not match its example `git push`",
         ),
         (example("git commit", "git commit -a"), "`git commit -a`"),
     ] {
@@ -428,7 +427,7 @@ pub(super) fn is_allowed(policy: &Policy, action: Action) -> bool {
 }
 
 #[test]
-fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
+fn allowed_paths_are_allowed_by_name_only() {
     let rules = |deny: &[&str], allow: &[&str]| Options {
         deny: deny.iter().map(|&rule| rule.to_owned()).collect(),
         allow: allow.iter().map(|&rule| rule.to_owned()).collect(),
@@ -481,9 +480,9 @@ fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
     );
 }
 
-/// What a turn does to the session's repository is taken back by undo and review.
+/// Undo and review revert what a turn does to the session's repository.
 #[test]
-fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
+fn mode_auto_does_not_ask_about_reversible_commands() {
     let stash = |stash| {
         let git = serde_json::json!({"query": {"query": "stash", "stash": stash, "index": 0}, "path": ".", "timeout_ms": 1, "grace_ms": 1, "protected": false, "stream_bytes": 1, "tail_bytes": 1});
         Action::Box(Call::Git(serde_json::from_value(git).expect("a call")))
@@ -523,7 +522,7 @@ fn what_undo_and_review_take_back_is_not_asked_about_in_mode_auto() {
 
 fn where_programs_are_seen(mode: Mode, options: &Options) -> Policy {
     let mut policy = Policy::new(mode, options).expect("good rules");
-    policy.held_by(ExecGate::Works);
+    policy.set_exec_gate(ExecGate::Works);
     policy
 }
 
@@ -538,7 +537,7 @@ fn allowed(policy: &Policy, command: &str) -> Bash {
     bash
 }
 
-/// Returns what a command takes along of the person's own: the effect and the rule of each.
+/// Returns the exec rules of the user's rules: effect, rule and justification of each.
 fn own(bash: &Bash) -> Vec<(ExecEffect, String, String)> {
     let rules = bash
         .rules
@@ -549,7 +548,7 @@ fn own(bash: &Bash) -> Vec<(ExecEffect, String, String)> {
         .collect()
 }
 
-/// Returns what a command takes along of the table of programs: effects and lines.
+/// Returns the exec rules of the program table: effects and lines.
 fn built_in(bash: &Bash) -> Vec<(ExecEffect, String)> {
     let rules = bash
         .rules
@@ -561,7 +560,7 @@ fn built_in(bash: &Bash) -> Vec<(ExecEffect, String)> {
 }
 
 #[test]
-fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
+fn allowed_commands_carry_rules_for_their_programs() {
     let [deny, gate, ask] =
         ["bash(git push*)", "bash(cargo publish *)", "bash(npm *)"].map(str::to_owned);
     let options = Options {
@@ -575,7 +574,7 @@ fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
         ask: vec![ask.clone()],
         ..Options::default()
     };
-    let because = "it wants a person's word, and mode auto asks nobody".to_owned();
+    let because = "it needs the user's approval, and mode auto never asks".to_owned();
     assert_eq!(
         own(&allowed(
             &where_programs_are_seen(Mode::Auto, &options),
@@ -602,7 +601,7 @@ fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
             .collect::<Vec<_>>(),
         asking
     );
-    // Who said yes to the whole command is asked about no part of it, and a denial stays.
+    // An approval of the whole command covers all parts of it, and a denial stays.
     let policy = where_programs_are_seen(Mode::Ask, &options);
     let Some(Action::Box(Call::Bash(bash))) = asked(&policy, shell("cargo publish x"))
         .answered(Answer::Allow)
@@ -620,8 +619,8 @@ fn a_command_that_may_run_takes_along_what_its_programs_may_be() {
 }
 
 #[test]
-fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_are_refused() {
-    let rule = |n: usize| Example {
+fn exec_rules_carry_scope_and_justification_within_a_limit() {
+    let rule = |n: usize| RuleEntry {
         decision: RuleDecision::Deny,
         rule: format!("bash(git push{n} *)"),
         speaks_of: Vec::new(),
@@ -653,7 +652,7 @@ fn a_rule_with_a_scope_and_a_justification_takes_both_along_and_too_many_rules_a
 }
 
 #[test]
-fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it() {
+fn programs_that_reach_others_are_gated_unless_allowed() {
     let with = |allow: &[&str]| Options {
         allow: allow.iter().map(|&rule| rule.to_owned()).collect(),
         ..Options::default()
@@ -695,7 +694,7 @@ fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it
             assert_eq!(taken(mode, &[allow], command), [], "{allow}");
         }
     }
-    // One that names no program opens nothing.
+    // A rule that names no program allows none of the table.
     for allow in ["bash", "bash(*)", "bash(/./)", "bash(git *)"] {
         assert_eq!(
             push(Mode::Auto, &[allow], "make && sh x"),
@@ -704,7 +703,7 @@ fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it
         );
     }
     let mut policy = where_programs_are_seen(Mode::Ask, &Options::default());
-    policy.recall(Exact::of(&shell("make"), ""));
+    policy.restore_answers(ExactCall::of(&shell("make"), ""));
     assert_eq!(
         (
             allowed(&policy, "make").rules,
@@ -712,7 +711,7 @@ fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it
         ),
         (Vec::new(), None)
     );
-    // Of a hook the person decided already, but for what cannot work.
+    // The user decided about a hook already, except for blocked programs.
     let hook = serde_json::json!({"command": "x", "input": "", "environment": [], "timeout_ms": 1, "grace_ms": 1, "output_bytes": 1});
     let hook = Action::Box(Call::Hook(serde_json::from_value(hook).expect("a call")));
     let Verdict::Allow { action, .. } = policy.judge_hook(hook) else {
@@ -731,7 +730,7 @@ fn what_reaches_others_is_held_where_it_runs_unless_a_rule_or_an_answer_opens_it
 }
 
 #[test]
-fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
+fn in_mode_ask_commands_run_until_their_first_write() {
     let options = Options {
         unasked_writes: vec!["target/".into()],
         allow: vec!["bash(make *)".into()],
@@ -758,7 +757,7 @@ fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
                 Some(WriteGate {
                     unasked: vec!["target/".into()]
                 }),
-                "it is held at its first write"
+                "it asks at its first write"
             )
         );
     }
@@ -767,7 +766,7 @@ fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
         None,
         "a rule allows it"
     );
-    // What is asked about before it runs, and writes without a question after a yes.
+    // Commands that are asked about before they run, and then write without a further question.
     let background = |command: &str| {
         let Action::Box(Call::Bash(bash)) = shell(command) else {
             unreachable!("it is one")
@@ -812,7 +811,7 @@ fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
         },
     );
     asked(&architect, shell("ls"));
-    // Where it is not seen, a person is asked first; in the other modes nobody is.
+    // Without a write gate the user is asked first; the other modes never ask.
     check(Mode::Ask, &options, shell("ls"), Decision::Ask);
     assert_eq!(
         allowed(&where_programs_are_seen(Mode::Auto, &options), "ls").write_gate,
@@ -821,16 +820,16 @@ fn in_mode_ask_a_command_runs_until_it_writes_where_that_is_seen() {
     check(Mode::Deny, &options, shell("ls"), Decision::Deny);
 }
 
-/// Scripts that say more than they start, and scripts that do not say what they start.
+/// Scripts that mention more than they start, and scripts that do not say what they start.
 #[test]
-fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
+fn with_an_exec_gate_scripts_are_not_denied_for_their_text() {
     let rules = Options {
         deny: vec!["bash(git push*)".into()],
         ..Options::default()
     };
     let judge = |gate: ExecGate, command: &str| {
         let mut policy = Policy::new(Mode::Auto, &rules).expect("good rules");
-        policy.held_by(gate);
+        policy.set_exec_gate(gate);
         matches!(policy.judge(shell(command)), Verdict::Allow { .. })
     };
     for command in [
@@ -872,7 +871,7 @@ fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
     ] {
         assert!(!judge(ExecGate::Works, command), "{command}");
     }
-    // A rule that speaks of scripts alone has no doubt.
+    // A rule that matches scripts only is certain.
     for rule in ["bash(/curl/)", "bash(a && b)", "write_file(a)"] {
         let policy = Policy::new(
             Mode::Auto,
@@ -892,7 +891,7 @@ fn where_the_sandbox_sees_programs_no_text_is_refused_for_what_it_only_says() {
     };
     assert!(
         reason.contains(
-            "not all of the command can be read: it has a command substitution; write it out"
+            "the command cannot be parsed completely: it has a command substitution; write it out"
         ),
         "{reason}"
     );

@@ -15,7 +15,7 @@ use podbay_event::Lasting;
 use podbay_event::ToolCall;
 use podbay_policy::Action;
 use podbay_policy::Approved;
-use podbay_policy::Exact;
+use podbay_policy::ExactCall;
 use podbay_policy::Mode;
 use podbay_policy::Question;
 use podbay_policy::Verdict;
@@ -79,7 +79,7 @@ impl Pipeline {
                 .lock()
                 .expect("nothing panics while it holds this lock");
             if let Some(gate) = gate {
-                policy.held_by(gate);
+                policy.set_exec_gate(gate);
             }
             match caller {
                 Caller::Model => policy.judge(action),
@@ -154,7 +154,7 @@ impl Pipeline {
             }
             .into(),
         );
-        let lasting = question.told(self.services.keeps_answers());
+        let lasting = question.lasting_scope(self.services.keeps_answers());
         // The question shows what would be executed: the model's own argument names may be aliases
         // that look like something else.
         let arguments = self
@@ -263,8 +263,8 @@ impl Pipeline {
         );
     }
 
-    /// Returns the remembered answers, each with whether it is stored for this project.
-    pub fn answers(&self) -> Vec<(Exact, bool)> {
+    /// Returns the remembered answers, each with whether it is stored permanently for this project.
+    pub fn answers(&self) -> Vec<(ExactCall, bool)> {
         let (session, always) = self
             .policy
             .lock()
@@ -282,7 +282,7 @@ impl Pipeline {
     }
 
     /// Removes an answer, in memory and from the store; the error says why the store kept it.
-    pub fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+    pub fn forget_answer(&self, exact: &ExactCall) -> Result<(), String> {
         if self.services.keeps_answers() {
             self.services.forget_answer(exact)?;
         }
@@ -306,7 +306,7 @@ impl Pipeline {
             self.policy
                 .lock()
                 .expect("nothing panics while it holds this lock")
-                .move_to(&here);
+                .set_directory(&here);
         }
     }
 }

@@ -76,7 +76,7 @@ pub use tool_set::ToolSet;
 
 use podbay_event::Answered;
 use podbay_event::Asked;
-use podbay_policy::Exact;
+use podbay_policy::ExactCall;
 use podbay_wire as wire;
 use podbay_wire::Fault;
 use podbay_wire::Output;
@@ -112,9 +112,9 @@ pub trait Services: Send + Sync {
         false
     }
 
-    /// Stores that the user always allows exactly this in this project; the error says why it is
+    /// Keeps that a person allowed exactly this permanently for this project; the error says why it is
     /// not stored.
-    fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
+    fn keep_answer(&self, exact: &ExactCall) -> Result<(), String> {
         Err(format!(
             "cannot store the answer `{}`: answers are not stored here",
             exact.words()
@@ -122,7 +122,7 @@ pub trait Services: Send + Sync {
     }
 
     /// Removes a stored answer; the error says why it stays.
-    fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+    fn forget_answer(&self, exact: &ExactCall) -> Result<(), String> {
         Err(format!(
             "cannot remove the answer `{}`: answers are not stored here",
             exact.words()

@@ -44,7 +44,7 @@ pub(super) fn sentence(denied: &Denied) -> String {
             )
         }
         Because::Refused { rule } => format!(
-            "the rule `{}` requires the user's permission, which was not given",
+            "the rule `{}` requires approval, which was not given",
             bounded(rule, MOST).0
         ),
         Because::Write { path } => {

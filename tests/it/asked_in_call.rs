@@ -381,7 +381,7 @@ async fn two_questions_in_a_row_are_answered_each_for_itself() {
     assert!(
         denials.len() == 1
             && denials[0].contains("asked two")
-            && denials[0].contains("wants a person's word"),
+            && denials[0].contains("requires approval"),
         "{denials:?}"
     );
 }

@@ -643,7 +643,7 @@ fn rules_that_hold_nothing_are_said_where_the_settings_are_shown() {
     assert!(done.text().contains("thnk"), "{}", done.text());
     shown("deny = [\"think(*)\"]").says(&["the rule `think(*)`"]);
     shown("[[policy.rules]]\ndecision = \"deny\"\nrule = \"bash(rm *)\"\nspeaks_of = [\"ls\"]")
-        .says(&["does not speak of its example `ls`"]);
+        .says(&["does not match its example `ls`"]);
     let fine = shown("deny = [\"think\", \"bash(rm *)\"]");
     assert!(!fine.stderr.contains("rule"), "{}", fine.stderr);
 }

@@ -107,7 +107,7 @@ async fn why_a_call_was_allowed_or_denied_stands_in_the_log_and_among_all_events
         ("allow", "a rule for each command allows it"),
         ("allow", "the user allowed it"),
         ("allow", "the user allowed it"),
-        ("allow", "the person allowed exactly this for this session"),
+        ("allow", "the user allowed exactly this for this session"),
         ("deny", "the user said no"),
         ("deny", "the rule `delete_file` denies it"),
     ];

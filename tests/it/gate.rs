@@ -710,7 +710,7 @@ async fn a_no_in_the_middle_of_a_call_is_told_to_the_model_with_the_program_and_
     );
     assert!(
         told.contains(
-            "`/bin/echo asked one` was not run: the rule `bash(echo asked*)` requires the user's permission, which was not given"
+            "`/bin/echo asked one` was not run: the rule `bash(echo asked*)` requires approval, which was not given"
         ),
         "{told}"
     );

@@ -392,7 +392,7 @@ async fn what_a_person_runs_passes_hooks_is_recorded_and_told_to_the_model() {
             .iter()
             .any(|kind| matches!(kind, Kind::PermissionAsked { .. }))
     );
-    let decided = |kind: &&Kind| matches!(kind, Kind::CallDecided { decision: Decision::Allow, reason, call, .. } if reason == "the person typed it" && call.starts_with("hand-"));
+    let decided = |kind: &&Kind| matches!(kind, Kind::CallDecided { decision: Decision::Allow, reason, call, .. } if reason == "the user typed it" && call.starts_with("hand-"));
     assert_eq!(kinds.iter().filter(decided).count(), 3);
     let begun = kinds
         .iter()

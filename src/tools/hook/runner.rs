@@ -335,7 +335,7 @@ impl Pipeline {
                 .policy
                 .lock()
                 .expect("nothing panics while it holds this lock");
-            policy.held_by(gate);
+            policy.set_exec_gate(gate);
             policy.judge_hook(action)
         };
         match verdict {

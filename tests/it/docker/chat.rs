@@ -314,9 +314,7 @@ fn an_architect_is_asked_about_each_command_and_each_change() {
     let asked = talk.answers("a\n");
     assert!(
         asked.contains("command: ls")
-            && asked.contains(
-                "with the autonomy `architect` each change and each command is asked about"
-            ),
+            && asked.contains("autonomy `architect` asks about each change and each command"),
         "{asked}"
     );
     talk.sees("It can only be allowed once.");

@@ -1,4 +1,4 @@
-//! The tables of commands in `tests/it/fixtures`, read whole.
+//! Tests over the complete tables of commands in `tests/it/fixtures`.
 
 use super::Action;
 use super::Mode;
@@ -12,10 +12,10 @@ use podbay_wire::ExecGate;
 /// Commands with verdicts, evasions among them.
 const TABLE: &str = include_str!("../../tests/it/fixtures/shell_commands.txt");
 
-/// Commands as agents run them.
+/// Commands as agents typically run them.
 const EVERYDAY: &str = include_str!("../../tests/it/fixtures/everyday_commands.txt");
 
-/// Returns the lines of a table that are commands, or headers of theirs.
+/// Returns the lines of a table that are commands, or their headers.
 fn lines(table: &str) -> impl Iterator<Item = String> {
     let lines = table
         .lines()
@@ -38,7 +38,7 @@ fn policy(mode: Mode, gate: ExecGate, deny: &[&str]) -> Policy {
         },
     )
     .expect("a good rule");
-    policy.held_by(gate);
+    policy.set_exec_gate(gate);
     policy
 }
 
@@ -54,7 +54,7 @@ fn verdict(policy: &Policy, command: &str) -> &'static str {
 }
 
 #[test]
-fn every_command_of_the_table_is_judged_as_the_table_says() {
+fn every_command_of_the_table_gets_its_verdict() {
     let policies = [
         policy(Mode::Auto, ExecGate::Works, &[]),
         policy(Mode::Ask, ExecGate::Works, &[]),
@@ -88,7 +88,7 @@ fn every_command_of_the_table_is_judged_as_the_table_says() {
 }
 
 #[test]
-fn no_everyday_command_is_refused_or_asked_about() {
+fn everyday_commands_are_allowed() {
     let auto = [ExecGate::Works, ExecGate::Absent, ExecGate::Taken]
         .map(|gate| policy(Mode::Auto, gate, &[]));
     let ask = policy(Mode::Ask, ExecGate::Works, &[]);
@@ -101,7 +101,7 @@ fn no_everyday_command_is_refused_or_asked_about() {
             "{line}"
         );
         assert_eq!(verdict(&ask, &line), "held", "{line}");
-        // What only says so is not meant.
+        // A command that only mentions it is not meant.
         let is_push = line == "git push --dry-run";
         assert_eq!(
             verdict(&with_a_rule, &line),

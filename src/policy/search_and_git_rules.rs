@@ -1,7 +1,7 @@
-//! What rules and answers say of calls that look into folders, or that ask something of git.
+//! Tests of rules and answers for searches, listings and git queries.
 
 use super::Action;
-use super::Exact;
+use super::ExactCall;
 use super::Rule;
 use podbay_wire::Call;
 use podbay_wire::Cd;
@@ -39,7 +39,7 @@ fn list(path: &str) -> Action {
 }
 
 #[test]
-fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
+fn answers_about_git_cover_exactly_the_query() {
     let commit = |message: &str, files: &[&str]| GitQuery::Commit {
         message: message.to_owned(),
         files: files.iter().map(|&file| file.into()).collect(),
@@ -100,9 +100,9 @@ fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
             author: Some("a".to_owned()),
         },
     ];
-    let exact: Vec<Exact> = all
+    let exact: Vec<ExactCall> = all
         .iter()
-        .map(|query| Exact::of(&git(query.clone(), "."), "").expect("it can be told apart"))
+        .map(|query| ExactCall::of(&git(query.clone(), "."), "").expect("it can be told apart"))
         .collect();
     for (at, one) in exact.iter().enumerate() {
         assert!(
@@ -111,24 +111,24 @@ fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
             one.words()
         );
         assert_eq!(
-            Exact::of(&git(all[at].clone(), "/workspace/"), ""),
+            ExactCall::of(&git(all[at].clone(), "/workspace/"), ""),
             Some(one.clone()),
             "it is the same"
         );
     }
     assert_eq!(exact[0].words(), "git_branch (create, a)");
     assert_eq!(
-        Exact::of(&git(commit("x", &[]), "."), ""),
+        ExactCall::of(&git(commit("x", &[]), "."), ""),
         None,
         "whatever has changed by then"
     );
     assert_ne!(
-        Exact::of(&git(branch("a"), "sub"), ""),
+        ExactCall::of(&git(branch("a"), "sub"), ""),
         Some(exact[0].clone()),
         "in another repository"
     );
     let of = |query: GitQuery, path: &str| {
-        Exact::of(&git(query, path), "").expect("it can be told apart")
+        ExactCall::of(&git(query, path), "").expect("it can be told apart")
     };
     assert_ne!(
         of(diff(Some("a"), false, None), "."),
@@ -142,7 +142,7 @@ fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
 }
 
 #[test]
-fn a_rule_for_branches_speaks_of_their_names() {
+fn branch_rules_match_branch_names() {
     let rule = |text: &str| Rule::parse(text).expect("a good rule");
     let create = |name: &str| {
         GitQuery::Branch(GitBranch::Create {
@@ -175,7 +175,7 @@ fn a_rule_for_branches_speaks_of_their_names() {
         ),
         ("git_branch", delete("x"), true, true),
     ] {
-        // Whichever repository it is in.
+        // In whichever repository it is.
         for path in [".", "sub"] {
             let action = git(query.clone(), path);
             assert_eq!(
@@ -197,7 +197,7 @@ fn a_rule_for_branches_speaks_of_their_names() {
 }
 
 #[test]
-fn an_answer_about_lines_speaks_of_what_happens_to_them() {
+fn answers_about_lines_cover_what_happens_to_them() {
     let write = |append: bool| {
         Action::Box(Call::WriteFile(WriteFile {
             path: "a".into(),
@@ -219,7 +219,7 @@ fn an_answer_about_lines_speaks_of_what_happens_to_them() {
             known: None,
         }))
     };
-    let of = |action: &Action| Exact::of(action, "").expect("it can be told apart");
+    let of = |action: &Action| ExactCall::of(action, "").expect("it can be told apart");
     assert_eq!(of(&write(true)), of(&write(true)));
     assert_ne!(
         of(&write(true)),
@@ -237,7 +237,7 @@ fn an_answer_about_lines_speaks_of_what_happens_to_them() {
 }
 
 #[test]
-fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
+fn denying_a_folders_contents_denies_listing_it() {
     let rule = |text: &str| Rule::parse(text).expect("a good rule");
     for (text, path, is_of) in [
         ("list_directory(secret/**)", "secret", true),
@@ -291,7 +291,7 @@ fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
         file: file.map(Into::into),
         base: None,
     };
-    // They show all of the repository that the folder is in.
+    // They show the whole repository that contains the folder.
     for path in [".", "src"] {
         assert!(
             rule("git_status(secret/**)").may_match(&git(GitQuery::Status, path), None, false),

@@ -1,4 +1,4 @@
-//! What hides behind a command that a rule allows.
+//! Tests of commands disguised as, or added to, one that a rule allows.
 
 use super::Mode;
 use super::Options;
@@ -8,7 +8,7 @@ use super::action::Action;
 use podbay_wire::Bash;
 use podbay_wire::Call;
 
-/// Returns a policy that asks, but for what one rule allows.
+/// Returns a policy that asks about everything except what one rule allows.
 fn allowing(rule: &str) -> Policy {
     let options = Options {
         allow: vec![rule.into()],
@@ -39,7 +39,7 @@ fn is_allowed(policy: &Policy, command: &str) -> bool {
 const RULES: [&str; 3] = ["bash(make check)", "bash(make *)", "bash(/^make check$/)"];
 
 #[test]
-fn m_10_what_stands_beside_an_allowed_command_is_asked_about() {
+fn m_10_commands_beside_an_allowed_one_are_asked_about() {
     for rule in RULES {
         let policy = allowing(rule);
         assert!(is_allowed(&policy, "make check"), "{rule}");
@@ -76,7 +76,7 @@ fn m_10_what_stands_beside_an_allowed_command_is_asked_about() {
 }
 
 #[test]
-fn m_11_an_allowed_command_that_is_another_one_is_asked_about() {
+fn m_11_commands_disguised_as_an_allowed_one_are_asked_about() {
     for rule in RULES {
         let policy = allowing(rule);
         for command in [

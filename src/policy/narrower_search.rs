@@ -1,4 +1,4 @@
-//! How a search is said again so that it is about the one folder that its pattern names.
+//! Suggests how to restrict a denied search to the one folder that its pattern names.
 
 use super::Action;
 use super::Rule;
@@ -7,9 +7,9 @@ use podbay_wire::Call;
 use podbay_wire::Glob;
 use podbay_wire::Grep;
 
-/// Returns how a search names the one folder that its pattern is about, where a rule speaks of
-/// others: it is judged by the folder it begins in.
-pub(super) fn narrower(rule: &Rule, action: &Action) -> Option<String> {
+/// Returns how to restrict a search to the folder that its pattern names, if the rule matches other
+/// folders only: a search is judged by the folder it begins in.
+pub(super) fn narrower_search_note(rule: &Rule, action: &Action) -> Option<String> {
     let (above, pattern, called) = match action {
         Action::Box(Call::Glob(glob)) => (&glob.path, &glob.pattern, "pattern"),
         Action::Box(Call::Grep(grep)) => (&grep.path, grep.glob.as_ref()?, "glob"),
@@ -20,7 +20,7 @@ pub(super) fn narrower(rule: &Rule, action: &Action) -> Option<String> {
         .unwrap_or(pattern.len());
     let (folder, rest) = pattern.split_at(pattern[..wild].rfind('/')?);
     let mut folder = folder;
-    // A slash at its beginning stands for the folder that is searched.
+    // A leading slash stands for the searched folder.
     while let Some(rest) = folder
         .strip_prefix("./")
         .or_else(|| folder.strip_prefix('/'))
@@ -36,7 +36,7 @@ pub(super) fn narrower(rule: &Rule, action: &Action) -> Option<String> {
     } else {
         format!("{}/{folder}", above.trim_end_matches('/'))
     };
-    // With its slash it stays in that folder, as it was meant.
+    // With a slash the pattern stays anchored to that folder, as intended.
     let narrow = match action {
         Action::Box(Call::Grep(grep)) => Call::Grep(Grep {
             path: BytesPath::from_text(&path),

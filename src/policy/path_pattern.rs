@@ -1,4 +1,4 @@
-//! What a rule says of paths: a pattern of names, or a regular expression.
+//! What a rule matches among paths: a glob, or a regular expression.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use regex::Regex;
 use regex::RegexBuilder;
 
 use super::Action;
-use super::paths::listed;
-use super::paths::plain;
-use super::paths::whole;
+use super::paths::listed_folder;
+use super::paths::normalized;
+use super::paths::whole_folders;
 use podbay_wire::BytesPath;
 
-/// Most memory that a person's regular expression may take when it is made ready.
+/// Maximum memory of a user's compiled regular expression, in bytes.
 const REGEX_MAX: usize = 1 << 20;
 
-/// A pattern over paths as they are named from the project's folder.
+/// A pattern over paths relative to the project.
 #[derive(Clone, Debug)]
 pub(super) enum PathPattern {
     Glob(GlobMatcher),
@@ -24,7 +24,7 @@ pub(super) enum PathPattern {
 }
 
 impl PathPattern {
-    /// Reads a pattern, and refuses one that no path can fit; the error says why, and what to
+    /// Parses a pattern, and refuses one that no path can match; the error says why, and what to
     /// write.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Some(inside) = text
@@ -35,29 +35,28 @@ impl PathPattern {
             if !inside.contains(|c: char| "^$.*+?|()[]{}\\".contains(c)) {
                 let inside = inside.strip_prefix("workspace/").unwrap_or(inside);
                 return Err(format!(
-                    "this looks like a folder; write `{inside}/**` for all that is in the project's folder of that name, or `/{inside}.*/` for a \
+                    "this looks like a folder; write `{inside}/**` for everything in the project's folder of that name, or `/{inside}.*/` for a \
                      regular expression"
                 ));
             }
             let begun = inside.strip_prefix('^').unwrap_or_default();
             if begun.strip_prefix('\\').unwrap_or(begun).starts_with('/') {
-                return Err("no path begins with `/`, as they are named from the project's folder; write it such as `/^src/`".to_owned());
+                return Err("no path begins with `/`, since paths are relative to the project; write it such as `/^src/`".to_owned());
             }
             return regex(inside).map(Self::Regex);
         }
         let inside = text.strip_prefix("/workspace/").unwrap_or(text);
         if inside.starts_with(['/', '~']) || inside.split('/').any(|part| part == "..") {
             return Err(
-                "its path must be named from the project's folder, such as `write_file(src/**)`"
-                    .to_owned(),
+                "its path must be relative to the project, such as `write_file(src/**)`".to_owned(),
             );
         }
         if let Some(folder) = inside.strip_suffix('/') {
             return Err(format!(
-                "no path ends in `/`; write `{folder}/**` for all that is in the folder"
+                "no path ends in `/`; write `{folder}/**` for everything in the folder"
             ));
         }
-        // As paths are compared.
+        // In the form in which paths are compared.
         let parts: Vec<&str> = inside
             .split('/')
             .filter(|part| !matches!(*part, "" | "."))
@@ -65,18 +64,18 @@ impl PathPattern {
         glob(&parts.join("/")).map(Self::Glob)
     }
 
-    /// Returns whether a path fits. One with `..` in it may lead anywhere, so that it fits only in
-    /// doubt, by what its letters lead to.
+    /// Returns whether a path matches. One with `..` may lead anywhere, so it matches only
+    /// `in_doubt`, by its lexical target.
     pub(super) fn matches(&self, path: &BytesPath, in_doubt: bool) -> bool {
-        plain(path, in_doubt).is_some_and(|path| match self {
+        normalized(path, in_doubt).is_some_and(|path| match self {
             Self::Glob(glob) => glob.is_match(path),
             Self::Regex(regex) => regex.is_match(&path),
         })
     }
 
-    /// Returns whether a branch's name fits. One that git looks up (`@{-1}`, the branch before) may
-    /// be of any, so that it fits only in doubt.
-    pub(super) fn is_of_branch(&self, name: &str, in_doubt: bool) -> bool {
+    /// Returns whether a branch's name matches. One that git resolves (`@{-1}`, the previous
+    /// branch) may be any, so it matches only `in_doubt`.
+    pub(super) fn matches_branch(&self, name: &str, in_doubt: bool) -> bool {
         let is_other = name.contains("@{") || name == "-";
         if is_other {
             in_doubt
@@ -85,17 +84,16 @@ impl PathPattern {
         }
     }
 
-    /// Returns whether a call lists a folder, takes it as a whole, or looks through it, and the
-    /// pattern has matches in there, as far as its letters tell: `secret/**` also speaks of the
-    /// folder `secret`.
+    /// Returns whether a call lists, processes or searches a folder in which the pattern may match,
+    /// judged by its spelling: `secret/**` also matches the folder `secret`.
     pub(super) fn is_in(&self, action: &Action) -> bool {
-        if let Some(path) = listed(action) {
-            return self.is_of_names_in(path);
+        if let Some(path) = listed_folder(action) {
+            return self.matches_name_in(path);
         }
-        let Some(folders) = whole(action) else {
+        let Some(folders) = whole_folders(action) else {
             return false;
         };
-        // It goes on with files that a search has found, whichever they are.
+        // It continues with files that a search has found, whichever they are.
         if folders.is_empty() {
             return true;
         }
@@ -115,25 +113,25 @@ impl PathPattern {
         };
         folders
             .iter()
-            .filter_map(|path| plain(path, true))
+            .filter_map(|path| normalized(path, true))
             .any(|path| holds(&path))
     }
 
-    /// Returns whether it may fit names in a folder that no pattern of it says to the letter, as
-    /// `secret/*` and `secret/**` do in `secret`.
-    fn is_of_names_in(&self, path: &BytesPath) -> bool {
-        let Some(path) = plain(path, true) else {
+    /// Returns whether it may match arbitrary names in a folder, as `secret/*` and `secret/**` do
+    /// in `secret`.
+    fn matches_name_in(&self, path: &BytesPath) -> bool {
+        let Some(path) = normalized(path, true) else {
             return false;
         };
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         match self {
-            Self::Regex(regex) => may_fit_below(regex, &path),
+            Self::Regex(regex) => may_match_below(regex, &path),
             Self::Glob(pattern) => alternatives(pattern.glob().glob())
-                .is_none_or(|all| all.iter().any(|one| is_of_a_name_below(one, &names))),
+                .is_none_or(|all| all.iter().any(|one| matches_child_of(one, &names))),
         }
     }
 
-    /// Returns whether the person wrote this name, or a part of it: `.env*` names `.env`, and `*`
+    /// Returns whether the user wrote this name, or a part of it: `.env*` names `.env`, and `*`
     /// names nothing.
     pub(super) fn names(&self, name: &str) -> bool {
         let letters = |text: &str| {
@@ -147,14 +145,14 @@ impl PathPattern {
                 let says_something = !letters(&part).is_empty();
                 says_something && glob(&part).is_ok_and(|part| part.is_match(name))
             }),
-            // What an expression says of a name cannot be told from its signs: it has to hold the
-            // name's own letters.
+            // What an expression matches cannot be told from its text, so it must contain the name
+            // literally.
             Self::Regex(regex) => letters(regex.as_str()).contains(&letters(name)),
         }
     }
 }
 
-/// Takes a pattern apart at slashes and commas: each part is a pattern of names.
+/// Splits a pattern at slashes and commas: each part is a pattern of names.
 fn split(pattern: &str) -> Vec<String> {
     alternatives(pattern)
         .unwrap_or_default()
@@ -164,10 +162,10 @@ fn split(pattern: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a pattern for each of the names between braces; `None`: they are too many.
+/// Expands braces into a pattern for each alternative; `None` if there are too many.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let mut alternatives = vec![pattern.to_owned()];
-    // Each of the names between braces counts by itself: `{.env,*}` names one of them.
+    // Each alternative in braces counts separately: `{.env,*}` names one of them.
     while let Some(at) = alternatives
         .iter()
         .position(|text| text.contains('{') && text.contains('}'))
@@ -189,11 +187,11 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
     Some(alternatives)
 }
 
-/// Returns whether a pattern without braces fits some name right below a folder, but for one that
-/// it says to the letter.
-fn is_of_a_name_below(pattern: &str, folder: &[&str]) -> bool {
+/// Returns whether a pattern without braces matches some name directly below a folder, other than
+/// one it spells out.
+fn matches_child_of(pattern: &str, folder: &[&str]) -> bool {
     let parts: Vec<&str> = pattern.split('/').collect();
-    // How many parts of the pattern may be used up; `**` is any number of names.
+    // How many components of the pattern may be consumed; `**` is any number of names.
     let closed = |mut reached: BTreeSet<usize>| {
         for (at, part) in parts.iter().enumerate() {
             if *part == "**" && reached.contains(&at) {
@@ -221,9 +219,8 @@ fn is_of_a_name_below(pattern: &str, folder: &[&str]) -> bool {
     })
 }
 
-/// Returns whether an expression may fit something below a folder, as far as the letters tell that
-/// it begins with.
-fn may_fit_below(regex: &Regex, folder: &str) -> bool {
+/// Returns whether an expression may match something below a folder, judged by its literal prefix.
+fn may_match_below(regex: &Regex, folder: &str) -> bool {
     let Some(begin) = regex
         .as_str()
         .strip_prefix('^')
@@ -234,7 +231,7 @@ fn may_fit_below(regex: &Regex, folder: &str) -> bool {
     let end = begin
         .find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c)))
         .unwrap_or(begin.len());
-    // What stands in front of one of these need not be there.
+    // What precedes one of these is optional.
     let end = if begin[end..].starts_with(['?', '*', '{']) {
         begin[..end].char_indices().last().map_or(0, |(at, _)| at)
     } else {
@@ -252,7 +249,7 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| error.kind().to_string())
 }
 
-/// Makes a person's regular expression ready.
+/// Compiles a user's regular expression.
 pub(super) fn regex(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(REGEX_MAX).build();
     built.map_err(|error| error.to_string().replace('\n', " "))

@@ -1,8 +1,8 @@
-//! What policy says of answers: how long each lasts, and what it speaks of.
+//! Tests of answers: how long each lasts, and which calls it covers.
 
 use super::Action;
 use super::Autonomy;
-use super::Exact;
+use super::ExactCall;
 use super::Mode;
 use super::Options;
 use super::Policy;
@@ -24,25 +24,25 @@ use podbay_wire::FilePatch;
 use podbay_wire::PatchAction;
 
 #[test]
-fn a_question_that_holds_once_says_in_which_folder_the_command_runs() {
+fn a_one_time_question_names_the_commands_directory() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    let told = |policy: &Policy, command: &str| asked(policy, shell(command)).told(true);
-    let because = "what the command does cannot be read for certain (it has a variable)";
+    let scope = |policy: &Policy, command: &str| asked(policy, shell(command)).lasting_scope(true);
+    let because = "the command cannot be parsed completely (it has a variable)";
     assert_eq!(
-        told(&policy, "touch $x"),
+        scope(&policy, "touch $x"),
         Lasting::Once {
             because: because.to_owned()
         }
     );
-    policy.move_to(&"/workspace/src".into());
+    policy.set_directory(&"/workspace/src".into());
     assert_eq!(
-        told(&policy, "touch $x"),
+        scope(&policy, "touch $x"),
         Lasting::Once {
             because: format!("it runs in src; {because}")
         }
     );
     assert_eq!(
-        told(&policy, "touch x"),
+        scope(&policy, "touch x"),
         Lasting::Exactly {
             what: "bash `touch x` in src".to_owned(),
             always: true
@@ -62,7 +62,7 @@ fn a_blocked_command_is_asked_about_each_time() {
             "{command}"
         );
         policy.remember(&question, Answer::AllowSession);
-        policy.recall(Exact::of(&shell(command), ""));
+        policy.restore_answers(ExactCall::of(&shell(command), ""));
         assert!(
             matches!(policy.judge(shell(command)), Verdict::Ask(_)),
             "{command}"
@@ -86,12 +86,12 @@ fn a_blocked_command_is_asked_about_each_time() {
     };
     assert_eq!(
         reason,
-        "mode auto does not allow to run a blocked command (the sandbox has no other user, and nobody there gets more rights); do without it"
+        "mode auto does not allow to run a blocked command (the sandbox has no other user and no way to gain privileges); do without it"
     );
 }
 
 #[test]
-fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
+fn a_lasting_answer_covers_exactly_the_question() {
     for answer in [Answer::AllowSession, Answer::AllowAlways] {
         let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
         for action in [
@@ -122,7 +122,7 @@ fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
                 "{other:?}"
             );
         }
-        policy.move_to(&"sub".into());
+        policy.set_directory(&"sub".into());
         assert!(
             !is_allowed(&policy, shell("cargo test -p 'a*b'")),
             "in another folder"
@@ -131,13 +131,13 @@ fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
             is_allowed(&policy, write("src/a*.rs")),
             "files are named from the project's"
         );
-        policy.move_to(&"/workspace".into());
+        policy.set_directory(&"/workspace".into());
         assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
     }
 }
 
 #[test]
-fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
+fn architect_asks_about_each_change_and_command_each_time() {
     let rules = Options {
         autonomy: Some(Autonomy::Architect),
         allow: vec!["bash".into(), "write_file".into(), "update_config".into()],
@@ -162,7 +162,7 @@ fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
                 .is_err_and(|because| because.contains("`architect`"))
         );
         policy.remember(&question, Answer::AllowSession);
-        policy.recall(Exact::of(&action, ""));
+        policy.restore_answers(ExactCall::of(&action, ""));
         asked(&policy, action);
     }
     assert!(is_allowed(&policy, list()) && policy.is_architect());
@@ -188,7 +188,7 @@ fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
 }
 
 #[test]
-fn what_cannot_be_read_for_certain_is_allowed_once_only() {
+fn commands_that_cannot_be_parsed_are_allowed_once_only() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     for command in [
         "$X",
@@ -204,7 +204,7 @@ fn what_cannot_be_read_for_certain_is_allowed_once_only() {
         let question = asked(&policy, shell(command));
         assert!(question.lasting().is_err(), "{command}");
         policy.remember(&question, Answer::AllowAlways);
-        policy.recall(Exact::of(&shell(command), ""));
+        policy.restore_answers(ExactCall::of(&shell(command), ""));
         assert!(
             matches!(policy.judge(shell(command)), Verdict::Ask(_)),
             "{command}"
@@ -227,13 +227,13 @@ fn what_cannot_be_read_for_certain_is_allowed_once_only() {
 }
 
 #[test]
-fn a_space_that_is_none_to_a_shell_makes_another_command() {
+fn unicode_spaces_make_a_different_command() {
     let rules = Options {
         allow: vec!["bash(./y.sh)".into()],
         ..Options::default()
     };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-    policy.recall(Exact::of(&shell("./x.sh"), ""));
+    policy.restore_answers(ExactCall::of(&shell("./x.sh"), ""));
     for command in ["./x.sh", " ./x.sh\t\n", "./y.sh", "./y.sh "] {
         assert!(is_allowed(&policy, shell(command)), "{command:?}");
     }
@@ -250,13 +250,13 @@ fn a_space_that_is_none_to_a_shell_makes_another_command() {
         }
     }
     assert_ne!(
-        Exact::of(&shell("./x.sh\\ "), ""),
-        Exact::of(&shell("./x.sh\\"), "")
+        ExactCall::of(&shell("./x.sh\\ "), ""),
+        ExactCall::of(&shell("./x.sh\\"), "")
     );
 }
 
 #[test]
-fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
+fn answers_about_a_patch_cover_its_files_and_actions() {
     let update = |to: Option<&str>| PatchAction::Update {
         hunks: Vec::new(),
         to: to.map(Into::into),
@@ -301,7 +301,7 @@ fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
             );
         }
     }
-    // One that only looks whether it fits writes nothing; what holds a secret it does not look at.
+    // A dry run writes nothing; it does not read secrets.
     let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     assert!(is_allowed(
         &policy,
@@ -314,7 +314,7 @@ fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
 }
 
 #[test]
-fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
+fn a_denial_for_the_session_wins_and_is_not_asked_again() {
     let rules = Options {
         allow: vec!["bash(make *)".into()],
         ask: vec!["bash(make *)".into()],
@@ -331,11 +331,11 @@ fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
 }
 
 #[test]
-fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
+fn a_permanent_approval_changes_no_mode_and_no_denial() {
     let answers = [
-        Exact::of(&shell("git push"), ""),
-        Exact::of(&write("a"), ""),
-        Exact::of(&shell("make"), ""),
+        ExactCall::of(&shell("git push"), ""),
+        ExactCall::of(&write("a"), ""),
+        ExactCall::of(&shell("make"), ""),
     ];
     let rules = Options {
         deny: vec!["write_file(a)".into()],
@@ -347,7 +347,7 @@ fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
         (Mode::Deny, [false; 3]),
     ] {
         let mut policy = Policy::new(mode, &rules).expect("good rules");
-        policy.recall(answers.iter().flatten().cloned());
+        policy.restore_answers(answers.iter().flatten().cloned());
         assert_eq!(
             [shell("git push"), write("a"), shell("make")]
                 .map(|action| is_allowed(&policy, action)),
@@ -356,19 +356,19 @@ fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
         );
     }
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-    policy.recall(answers.into_iter().flatten());
-    let make = Exact::of(&shell("make"), "").expect("exact");
+    policy.restore_answers(answers.into_iter().flatten());
+    let make = ExactCall::of(&shell("make"), "").expect("exact");
     assert!(policy.forget(&make) && !policy.forget(&make) && !is_allowed(&policy, shell("make")));
 }
 
 #[test]
-fn an_answer_in_a_folder_of_the_project_says_nothing_of_one_outside() {
+fn answers_inside_the_project_do_not_apply_outside() {
     let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
     for (here, other) in [("/workspace/usr", "/usr"), ("/workspace", "/")] {
-        policy.move_to(&here.into());
+        policy.set_directory(&here.into());
         policy.remember(&asked(&policy, shell("make")), Answer::AllowSession);
         assert!(is_allowed(&policy, shell("make")));
-        policy.move_to(&other.into());
+        policy.set_directory(&other.into());
         assert!(!is_allowed(&policy, shell("make")), "{other}");
     }
 }

@@ -1,8 +1,7 @@
-//! Programs that policy speaks of by name, with what they are told to do: a table of the few that
-//! reach others, and of those that cannot work in a sandbox.
-//!
-//! It is no boundary: it stops early what nobody would want, and says why. Who starts such a
-//! program by another name is held by the sandbox alone.
+//! Programs that policy knows by name, with their arguments: a table of the few that reach others,
+//! and of those that cannot work in a sandbox.
+//! It is not a boundary: it stops early what is rarely wanted, and says why. A program under
+//! another name is stopped only by the sandbox.
 
 use std::sync::LazyLock;
 
@@ -12,15 +11,15 @@ use podbay_wire::ExecRule;
 use podbay_wire::ExecScope;
 use podbay_wire::behind_git_options;
 
-const TABLE: &str = include_str!("programs.txt");
+const TABLE: &str = include_str!("program_table.txt");
 
 /// A line of the table.
-struct Program {
+struct TableEntry {
     kind: Kind,
-    /// The words of the line, as it is named to people.
+    /// The words of the line, as shown to users.
     line: &'static str,
     words: Vec<Vec<&'static str>>,
-    /// Options with which nothing happens.
+    /// Options that make it a dry run.
     unless: Vec<&'static str>,
 }
 
@@ -31,7 +30,7 @@ enum Kind {
     Blocked(&'static str),
 }
 
-static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
+static PROGRAMS: LazyLock<Vec<TableEntry>> = LazyLock::new(|| {
     let mut kind = None;
     let lines = TABLE
         .lines()
@@ -56,7 +55,7 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
                 .map(|word| word.split('|').collect())
                 .collect::<Vec<_>>(),
         );
-        // One that is known by its name alone does nothing either when it says its version.
+        // A program without arguments in the table does nothing either when asked for its version.
         let harmless = if words.len() == 1 {
             &["--help", "--version"][..]
         } else {
@@ -66,7 +65,7 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
             .split_whitespace()
             .chain(harmless.iter().copied())
             .collect();
-        Some(Program {
+        Some(TableEntry {
             kind: kind?,
             line,
             words,
@@ -76,18 +75,18 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     programs.collect()
 });
 
-/// Returns what a person has to decide about a program that is started with these words, its name
-/// the first of them; `None`: nothing.
-pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
+/// Returns the capability that the user must decide about for a program with these words, the first
+/// of them its name; `None` if there is none.
+pub(crate) fn required_decision(words: &[&str]) -> Option<Capability> {
     let (first, arguments) = words.split_first()?;
     let name = first.rsplit('/').next().unwrap_or(first);
-    if name == "kill" && names_every_process(arguments) {
+    if name == "kill" && targets_every_process(arguments) {
         return Some(Capability::BlockedCommand {
-            reason: "it ends every process there is".to_owned(),
+            reason: "it kills every process".to_owned(),
         });
     }
-    let words = by_verb(words);
-    let found = PROGRAMS.iter().find(|program| program.is_meant(&words))?;
+    let words = normalize_git_verb(words);
+    let found = PROGRAMS.iter().find(|program| program.matches(&words))?;
     Some(match found.kind {
         Kind::Push => Capability::GatedGit {
             operation: words
@@ -103,13 +102,16 @@ pub(crate) fn decides(words: &[&str]) -> Option<Capability> {
     })
 }
 
-/// Returns the table as rules about the programs that run, whoever starts them. Left out is what
-/// these words open, which some rule allows.
+/// Returns the table as exec rules, whoever starts the programs, without the lines that an allow
+/// rule names (`opened`).
 pub(crate) fn exec_rules(effect: ExecEffect, opened: &[Vec<&str>]) -> Vec<ExecRule> {
-    let is_open = |program: &Program| {
-        !program.is_blocked() && opened.iter().any(|words| program.is_meant(&by_verb(words)))
+    let is_open = |program: &TableEntry| {
+        !program.is_blocked()
+            && opened
+                .iter()
+                .any(|words| program.matches(&normalize_git_verb(words)))
     };
-    let rule = |program: &Program| ExecRule {
+    let rule = |program: &TableEntry| ExecRule {
         effect,
         words: program
             .words
@@ -130,12 +132,12 @@ pub(crate) fn exec_rules(effect: ExecEffect, opened: &[Vec<&str>]) -> Vec<ExecRu
         .collect()
 }
 
-/// Returns those of what cannot work, for commands that may reach others.
+/// Returns the exec rules for blocked programs, for commands that may reach others.
 pub(crate) fn blocked_rules() -> Vec<ExecRule> {
     let blocked: Vec<String> = PROGRAMS
         .iter()
         .filter(|program| program.is_blocked())
-        .map(Program::name)
+        .map(TableEntry::name)
         .collect();
     exec_rules(ExecEffect::Deny, &[])
         .into_iter()
@@ -143,8 +145,9 @@ pub(crate) fn blocked_rules() -> Vec<ExecRule> {
         .collect()
 }
 
-/// Returns words with git's verb right behind its name; in git's own folder each verb is a program.
-fn by_verb<'a>(words: &[&'a str]) -> Vec<&'a str> {
+/// Returns the words with git's verb right after its name; in git's own folder each verb is a
+/// program.
+fn normalize_git_verb<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let Some((first, arguments)) = words.split_first() else {
         return Vec::new();
     };
@@ -162,18 +165,18 @@ fn by_verb<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Kind {
-    /// Says why it is not let run, and what to do instead.
+    /// Returns why it is not run, and what to do instead.
     fn justification(self) -> String {
         match self {
             Self::Push | Self::Publish => {
-                "it changes something outside of the sandbox; leave it to the person, and say in your answer what should be run".to_owned()
+                "it changes something outside of the sandbox; leave it to the user, and say in your answer what should be run".to_owned()
             }
             Self::Blocked(reason) => format!("{reason}; do without it"),
         }
     }
 }
 
-impl Program {
+impl TableEntry {
     fn name(&self) -> String {
         format!("built in: {}", self.line)
     }
@@ -182,10 +185,10 @@ impl Program {
         matches!(self.kind, Kind::Blocked(_))
     }
 
-    fn is_meant(&self, words: &[&str]) -> bool {
+    fn matches(&self, words: &[&str]) -> bool {
         let mut rest = words.iter();
         let all = self.words.iter().enumerate().all(|(at, expected)| {
-            // Options of its own may stand in between, and `+nightly`, which says of which version.
+            // Options may come in between, and `+nightly`, which selects a toolchain.
             let is_between =
                 |word: &&&str| at > 0 && word.starts_with(['-', '+']) && !expected.contains(*word);
             rest.find(|word| !is_between(word))
@@ -198,8 +201,8 @@ impl Program {
     }
 }
 
-/// Returns whether `kill` is told `-1` as a process, and not as a signal.
-fn names_every_process(arguments: &[&str]) -> bool {
+/// Returns whether `kill` gets `-1` as a process id rather than a signal.
+fn targets_every_process(arguments: &[&str]) -> bool {
     let rest = match arguments {
         ["-s" | "-n" | "--signal", _, rest @ ..] => rest,
         [first, rest @ ..] if first.starts_with('-') && *first != "--" => rest,
@@ -213,11 +216,11 @@ mod tests {
     use super::*;
 
     fn of(command: &str) -> Option<Capability> {
-        decides(&command.split(' ').collect::<Vec<_>>())
+        required_decision(&command.split(' ').collect::<Vec<_>>())
     }
 
     #[test]
-    fn what_reaches_others_is_decided_by_a_person_however_it_is_told_to() {
+    fn commands_that_reach_others_need_approval_in_any_form() {
         for (command, operation) in [
             ("git push", "push"),
             ("/usr/bin/git push -f origin main", "push"),
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_said_in_a_line() {
+    fn blocked_programs_say_why_in_one_line() {
         for (command, words) in [
             ("sudo apt-get install x", "no other user"),
             ("mkfs.ext4 /dev/sda1", "no disks"),
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_goes_along_as_rules_about_whatever_runs() {
+    fn the_program_table_becomes_exec_rules() {
         let rules = exec_rules(ExecEffect::Deny, &[]);
         assert!(
             rules.len() == PROGRAMS.len()
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_nobodys_business() {
+    fn other_programs_need_no_decision() {
         for command in [
             "git push --dry-run",
             "git stash push",

@@ -1,17 +1,15 @@
-//! What a person's answer speaks of when it holds for more than one call: one tool, with exactly
-//! what was asked about.
-//!
-//! Nothing in it is a pattern. What the model wrote is compared letter by letter, so that no star
-//! in it ever stands for anything else.
+//! The scope of a lasting answer: one tool, with exactly the arguments that were asked about.
+//! Nothing in it is a pattern. What the model wrote is compared literally, so that a star in it
+//! never matches anything else.
 
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::Action;
+use super::parsed_command::ParsedCommand;
 use super::paths::folder;
+use super::paths::normalized;
 use super::paths::paths;
-use super::paths::plain;
-use super::reading::Reading;
 use super::tool::tool;
 use podbay_event::Capability;
 use podbay_wire::ApplyPatch;
@@ -24,32 +22,33 @@ use podbay_wire::GitStash;
 use podbay_wire::LineOperation;
 use podbay_wire::PatchAction;
 
-/// A command that is longer is read and answered each time.
+/// A longer command is asked about each time.
 const COMMAND_MAX: usize = 4096;
 const PATHS_MAX: usize = 100;
 
-/// A call that a person gave a lasting answer to; equal for calls that are the same to them.
+/// A call with a lasting answer; calls that are the same to the user compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Exact {
+pub struct ExactCall {
     pub tool: String,
-    /// The whole command, to the letter, where the tool is a shell.
+    /// The exact command, if the tool is a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The folder that the command runs in, from the project's; empty is the project's own.
+    /// The command's working directory, relative to the project; empty is the project itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// Every path that the call names, in its order.
+    /// Every path that the call names, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like; of a
-    /// patch what it does to each file, in their order.
+    /// Other arguments that make a difference: `recursive`, `overwrite`, `background` and the like;
+    /// for a patch what it does to each file, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
 }
 
-impl Exact {
-    /// Returns what of an action an answer can be about; `None`: it cannot be told apart from
-    /// others for certain. Commands run in `here` where they name no folder.
+impl ExactCall {
+    /// Returns the parts of an action that an answer can cover; `None` if it cannot be
+    /// distinguished from others with certainty. `here` is the default working directory of
+    /// commands.
     pub(super) fn of(action: &Action, here: &str) -> Option<Self> {
         let tool = tool(action).to_owned();
         let Action::Box(call) = action else {
@@ -61,7 +60,7 @@ impl Exact {
         }) = call
             && files.is_empty()
         {
-            // Whatever has changed by then.
+            // Everything that has changed by then.
             return None;
         }
         let mut with = with(call);
@@ -69,7 +68,7 @@ impl Exact {
             && (git.query.file().is_some() || matches!(git.query, GitQuery::Commit { .. }))
         {
             // The paths are those of the files.
-            let repository = plain(&git.path, false)?;
+            let repository = normalized(&git.path, false)?;
             with.push(format!(
                 "of files in {}",
                 if repository.is_empty() {
@@ -95,7 +94,7 @@ impl Exact {
         }
         let paths: Option<Vec<String>> = paths(action)
             .into_iter()
-            .map(|path| plain(path, false))
+            .map(|path| normalized(path, false))
             .collect();
         let paths = paths.filter(|paths| (1..=PATHS_MAX).contains(&paths.len()))?;
         Some(Self {
@@ -107,7 +106,7 @@ impl Exact {
         })
     }
 
-    /// Says what it speaks of.
+    /// Describes the call in words.
     pub fn words(&self) -> String {
         let with = if self.with.is_empty() {
             String::new()
@@ -125,8 +124,8 @@ impl Exact {
     }
 }
 
-/// Takes off what is nothing to a shell at both ends: its own blanks alone, as other spaces belong
-/// to a file's name, and none behind a backslash, which makes it part of a word.
+/// Trims what a shell ignores at both ends: only its own blanks, as other spaces belong to a file's
+/// name, and none after a backslash, which makes it part of a word.
 pub(super) fn trimmed(text: &str) -> &str {
     const BLANKS: [char; 3] = [' ', '\t', '\n'];
     let begun = text.trim_start_matches(BLANKS);
@@ -134,11 +133,11 @@ pub(super) fn trimmed(text: &str) -> &str {
     if ended.ends_with('\\') { begun } else { ended }
 }
 
-/// Returns why a yes to this can only hold once; `None` where it may hold longer.
-pub(super) fn only_once(
-    reading: Option<&Reading>,
+/// Returns why an approval can only hold once; `None` if it may last.
+pub(super) fn reason_for_once(
+    reading: Option<&ParsedCommand>,
     capabilities: &[Capability],
-    exact: Option<&Exact>,
+    exact: Option<&ExactCall>,
 ) -> Option<String> {
     let each_time = capabilities.iter().find(|capability| {
         matches!(
@@ -158,23 +157,23 @@ pub(super) fn only_once(
     if let Some(script) = script.filter(|script| !script.is_known() || script.commands.is_empty()) {
         let what = script.unknown.unwrap_or("no command");
         return Some(format!(
-            "what the command does cannot be read for certain (it has {what})"
+            "the command cannot be parsed completely (it has {what})"
         ));
     }
     match (exact, reading) {
         (Some(_), _) => None,
-        (None, Some(_)) => Some(
-            "the command is too long to be remembered, or its folder is not certain".to_owned(),
-        ),
-        (None, None) => Some("it names no file by which it could be known again".to_owned()),
+        (None, Some(_)) => {
+            Some("the command is too long to remember, or its directory is unknown".to_owned())
+        }
+        (None, None) => Some("it names no file by which it could be recognized later".to_owned()),
     }
 }
 
 fn with(call: &Call) -> Vec<String> {
     let flags: &[(bool, &str)] = match call {
         Call::Bash(bash) => &[(bash.background, "background")],
-        Call::ApplyPatch(patch) => return patched(patch),
-        Call::Git(git) => return asked_of_git(&git.query),
+        Call::ApplyPatch(patch) => return patch_details(patch),
+        Call::Git(git) => return git_details(&git.query),
         Call::Glob(glob) => return vec![glob.pattern.clone()],
         Call::Grep(grep) => return vec![grep.pattern.clone()],
         Call::ListDirectory(list) => &[(list.recursive, "recursive")],
@@ -201,8 +200,8 @@ fn with(call: &Call) -> Vec<String> {
         .collect()
 }
 
-/// What git is asked to do, word by word.
-fn asked_of_git(query: &GitQuery) -> Vec<String> {
+/// The arguments of a git query, word by word.
+fn git_details(query: &GitQuery) -> Vec<String> {
     let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
     let stash = |what: &str, index: &u32| vec![what.to_owned(), index.to_string()];
     match query {
@@ -234,9 +233,9 @@ fn asked_of_git(query: &GitQuery) -> Vec<String> {
     }
 }
 
-/// What a patch does to each of its files, in their order: together with the paths, what happens to
-/// which.
-fn patched(patch: &ApplyPatch) -> Vec<String> {
+/// What a patch does to each of its files, in order: together with the paths, which file is changed
+/// how.
+fn patch_details(patch: &ApplyPatch) -> Vec<String> {
     let done = patch.files.iter().map(|file| match &file.action {
         PatchAction::Add { .. } => "create",
         PatchAction::Delete { .. } => "delete",

@@ -1,23 +1,23 @@
-//! Versions of one program: `python`, `python3` and `python3.13` start the same thing.
+//! Versions of one program: `python`, `python3` and `python3.13` are the same program.
 
-/// Programs that several versions of stand side by side, each with its number, and none of them
+/// Programs installed in several versions side by side, each with its number, and none of them
 /// without.
 const FAMILIES: [&str; 16] = [
     "python", "pypy", "pip", "perl", "ruby", "node", "php", "lua", "gcc", "g++", "clang",
     "clang++", "java", "go", "llvm", "tclsh",
 ];
 
-/// Returns the names that a program has without its version, one number after the other:
-/// `python3.13` is also `python3`.
-pub(super) fn shorter(name: &str) -> impl Iterator<Item = &str> {
+/// Returns a program's names without its version, removing one number at a time: `python3.13` is
+/// also `python3`.
+pub(super) fn unversioned_names(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(
         without_number(name).filter(|_| is_versioned(name)),
         |short| without_number(short),
     )
 }
 
-/// Returns whether two names are those of versions of one program. That both end in a number is not
-/// enough: `base32` is not `base64`.
+/// Returns whether two names are versions of one program. That both end in a number is not enough:
+/// `base32` is not `base64`.
 pub(super) fn same_program(one: &str, other: &str) -> bool {
     if one.is_empty() || other.is_empty() {
         return false;
@@ -37,13 +37,12 @@ fn stem(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A number alone may be part of the name, as in `base64`; with a dot or a dash in front it is
-/// none.
+/// A number alone may be part of the name, as in `base64`; after a dot or a dash it is a version.
 fn is_versioned(name: &str) -> bool {
     name.contains(['.', '-']) || FAMILIES.contains(&stem(name))
 }
 
-/// Takes the last number off a program's name, with what stands in front of it.
+/// Removes the last number from a program's name, with the separator before it.
 fn without_number(name: &str) -> Option<&str> {
     let cut = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_shorter = cut.len() < name.len();
@@ -56,7 +55,7 @@ mod tests {
     use super::same_program;
 
     #[test]
-    fn versions_of_one_program_are_told_from_programs_with_a_number_in_their_names() {
+    fn versions_are_distinguished_from_numbers_in_names() {
         for (one, other) in [
             ("python", "python3"),
             ("python3.13", "python3"),

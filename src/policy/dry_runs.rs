@@ -1,5 +1,4 @@
-//! What policy says of what is only tried: a patch with `dry_run`, and commands that say what they
-//! would do.
+//! Tests of dry runs: a patch with `dry_run`, and commands that only report what they would do.
 
 use super::Action;
 use super::Mode;
@@ -43,7 +42,7 @@ fn add() -> PatchAction {
     }
 }
 
-/// Checks what is decided in the modes ask, auto and deny.
+/// Checks the decisions in the modes ask, auto and deny.
 #[track_caller]
 fn check(options: &Options, action: &Action, expected: [Decision; 3]) {
     let decided = [Mode::Ask, Mode::Auto, Mode::Deny].map(|mode| {
@@ -63,25 +62,25 @@ const ASKED_IN_ASK: [Decision; 3] = [Decision::Ask, Decision::Deny, Decision::De
 const WRITES: [Decision; 3] = [Decision::Ask, Decision::Allow, Decision::Deny];
 
 #[test]
-fn a_patch_that_is_only_tried_is_allowed_in_each_mode_as_reading_is() {
+fn a_dry_run_of_a_patch_is_allowed_like_reading() {
     let none = Options::default();
     let files = [("a", update(None)), ("b", add()), ("c", update(Some("d")))];
     check(&none, &patch(&files, true), ALLOWED);
     check(&none, &patch(&files, false), WRITES);
-    // It would say what is in there.
+    // It would reveal the contents.
     for secret in [(".env", update(None)), ("a", update(Some("id_rsa")))] {
         let files = [("b", add()), secret];
         check(&none, &patch(&files, true), ASKED_IN_ASK);
         check(&none, &patch(&files, false), ASKED_IN_ASK);
     }
-    // What git obeys may be read.
+    // Git's configuration files may be read.
     let hook = [(".git/hooks/pre-commit", update(None))];
     check(&none, &patch(&hook, true), ALLOWED);
     check(&none, &patch(&hook, false), ASKED_IN_ASK);
 }
 
 #[test]
-fn a_rule_speaks_of_a_patch_that_is_only_tried_as_of_one_that_is_applied() {
+fn rules_match_a_dry_run_like_the_patch_itself() {
     let rules = |deny: &[&str], gate: &[&str], ask: &[&str]| {
         let owned = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
         Options {
@@ -122,7 +121,7 @@ fn a_rule_speaks_of_a_patch_that_is_only_tried_as_of_one_that_is_applied() {
 }
 
 #[test]
-fn a_link_leads_a_patch_that_is_only_tried_nowhere_that_a_rule_denies() {
+fn a_dry_run_follows_no_link_to_a_denied_path() {
     let options = Options {
         deny: vec!["apply_patch(secret/**)".to_owned()],
         ..Options::default()
@@ -138,7 +137,7 @@ fn a_link_leads_a_patch_that_is_only_tried_nowhere_that_a_rule_denies() {
 }
 
 #[test]
-fn a_command_that_only_says_what_it_would_do_is_judged_as_one_that_runs() {
+fn a_commands_own_dry_run_is_judged_like_the_command() {
     let none = Options::default();
     for command in [
         "git push --dry-run",
