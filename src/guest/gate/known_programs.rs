@@ -66,7 +66,7 @@ impl KnownPrograms {
         let lookup = Lookup {
             names: names_in(rules),
             path: path.to_vec(),
-            folders: folders_of(path).map(|folder| state_of(&folder)).collect(),
+            folders: folders_of(path).map(state_of).collect(),
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, programs)) = last.as_ref()
