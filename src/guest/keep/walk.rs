@@ -229,7 +229,7 @@ impl<V: Visitor> WalkRun<'_, V> {
                 self.queue.push(work);
             }
             Ok(OpenedEntry::Elsewhere) => {
-                walked.node = Some(Node::ignored(UncapturedReason::OtherFileSystem))
+                walked.node = Some(Node::ignored(UncapturedReason::OtherFileSystem));
             }
             // It was removed or replaced since its name was read.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ESTALE) => {}
