@@ -71,7 +71,7 @@ pub fn record_change(
         (FileChangeKind::Created, _) => {}
         (_, FileChangeKind::Deleted) => all[at].1 = FileChangeKind::Deleted,
         (_, FileChangeKind::Created | FileChangeKind::Modified) => {
-            all[at].1 = FileChangeKind::Modified
+            all[at].1 = FileChangeKind::Modified;
         }
     }
 }
