@@ -15,7 +15,7 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
 use nix::sys::stat::fstatat;
 
-/// How often a resolution that raced with a rename is tried again before it is given up.
+/// How often a resolution that raced with a rename is retried.
 const ATTEMPTS: u32 = 64;
 
 /// What happens at a symbolic link on the way.
@@ -23,21 +23,21 @@ const ATTEMPTS: u32 = 64;
 pub(crate) enum Links {
     /// Followed, as long as it stays beneath.
     Follow,
-    /// `ELOOP`, wherever it stands in the path.
+    /// `ELOOP`, anywhere in the path.
     Refuse,
 }
 
-/// A directory that nothing opened through it can lie outside of.
+/// A directory beneath which every path opened through it stays.
 ///
 /// The kernel resolves every path (`openat2` with `RESOLVE_BENEATH`), so a link or a `..` that
-/// leads out is `EXDEV` even when somebody swaps folders and links meanwhile. No path is ever
-/// judged by its letters.
+/// leads out is `EXDEV`, even when folders and links are exchanged meanwhile. No path is ever
+/// judged by its text.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     fd: OwnedFd,
     /// Kernels before 5.6 and some seccomp filters do not know `openat2`.
     has_openat2: bool,
-    /// Whether every link is refused, whatever is asked for.
+    /// Whether every link is refused, whatever a call asks for.
     refuses_links: bool,
 }
 
@@ -52,7 +52,7 @@ impl Beneath {
         }
     }
 
-    /// The same folder, with no link followed in it.
+    /// Returns the same folder, with no link followed in it.
     pub(crate) fn without_links(&self) -> io::Result<Self> {
         Ok(Self {
             fd: self.fd.try_clone()?,
@@ -65,7 +65,7 @@ impl Beneath {
         self.refuses_links
     }
 
-    /// The same folder, with links followed as they are asked for.
+    /// Returns the same folder, with links followed as calls ask for.
     pub(crate) fn with_links(&self) -> io::Result<Self> {
         Ok(Self {
             fd: self.fd.try_clone()?,
@@ -74,7 +74,7 @@ impl Beneath {
         })
     }
 
-    /// Opens `path` to read, write or walk it; it never waits and never becomes a controlling
+    /// Opens `path` for reading, writing or walking; it never blocks and never takes a controlling
     /// terminal.
     pub(crate) fn open(&self, path: &[u8], flags: OFlag, links: Links) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() {
@@ -101,7 +101,7 @@ impl Beneath {
         }
     }
 
-    /// The same of a folder that was opened through it.
+    /// Returns the same settings for a folder that was opened through it.
     pub(crate) fn same(&self, fd: OwnedFd) -> Self {
         Self {
             fd,
@@ -110,14 +110,14 @@ impl Beneath {
         }
     }
 
-    /// Opens a folder as a place of its own.
+    /// Opens a folder as a base of its own.
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
         Ok(self.same(self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?))
     }
 }
 
-/// Opens a folder anywhere in the box by its absolute path, through no link of the kernel's own
-/// making: `/proc/self` is the guest here.
+/// Opens a folder anywhere in the sandbox by its absolute path, through no magic link: `/proc/self`
+/// is the guest here.
 pub(crate) fn open_anywhere(path: &[u8]) -> Result<OwnedFd, Errno> {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
@@ -128,7 +128,7 @@ pub(crate) fn open_anywhere(path: &[u8]) -> Result<OwnedFd, Errno> {
 fn resolve(base: impl AsFd, path: &[u8], how: OpenHow) -> Result<OwnedFd, Errno> {
     for _ in 0..ATTEMPTS {
         match openat2(&base, path, how) {
-            // The kernel says so when something on the way was renamed under its feet and it cannot
+            // The kernel says so when something on the way was renamed meanwhile and it cannot
             // vouch for "..".
             Err(Errno::EAGAIN | Errno::EINTR) => {}
             other => return other,
@@ -155,10 +155,10 @@ fn how(flags: OFlag, links: Links) -> OpenHow {
     OpenHow::new().flags(flags).resolve(resolve)
 }
 
-/// Opens `path` one component after the other, where the kernel cannot do it in one call.
+/// Opens `path` component by component, where the kernel cannot do it in one call.
 ///
-/// Links are refused altogether: following them here would mean judging their text. `..` goes back
-/// to a folder that was opened on the way, never to whatever lies above it now.
+/// Links are refused altogether: following them would mean judging their text. `..` returns to a
+/// folder that was opened on the way, never to its current parent.
 fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errno> {
     if path.starts_with(b"/") {
         return Err(Errno::EXDEV);
@@ -192,7 +192,7 @@ fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errn
     openat(here, ".", flags, Mode::empty())
 }
 
-/// Says `ELOOP` for a link, whatever the kernel called it.
+/// Returns `ELOOP` for a link, whatever error the kernel gave.
 fn link_or(folder: BorrowedFd<'_>, name: &[u8], errno: Errno) -> Errno {
     match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(stat)
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_follows_no_link_at_all() {
+    fn a_folder_without_links_follows_none() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("in")).expect("made");
         symlink("in", folder.path().join("to_in")).expect("linked");

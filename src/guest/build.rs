@@ -1,6 +1,6 @@
-//! Which build this program is, and whether it can run in any image.
+//! This program's build id, and whether it can run in any image.
 //!
-//! Both are read from the program's own headers as the kernel mapped them: in the box the file
+//! Both are read from the program's own headers as the kernel mapped them: in the sandbox the file
 //! itself cannot be opened, because it is executable only.
 
 use std::ffi::c_int;
@@ -12,15 +12,15 @@ const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Returns the build id that the linker computed over this program.
 ///
-/// Host and guest are the same file, so the two ids are equal unless a box still runs another
-/// build. A linker that writes no id leaves only the version to compare.
+/// Host and guest are the same file, so the two ids are equal unless a sandbox still runs another
+/// build. Without an id from the linker only the version is compared.
 pub fn build_id() -> String {
     read_headers()
         .build_id
         .unwrap_or_else(|| format!("unidentified-{}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Returns whether this program needs no loader and no libraries, which a box may not have.
+/// Returns whether this program needs no loader and no libraries, which an image may not have.
 pub fn is_static() -> bool {
     !read_headers().has_interpreter
 }

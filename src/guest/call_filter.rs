@@ -1,16 +1,16 @@
-//! The last filter on a call, which its supervisor puts on when the call has its domain: see
-//! [`domain`](super::domain).
+//! The last seccomp filter on a call, which its supervisor installs once the call has its domain:
+//! see [`domain`](super::domain).
 //!
-//! It takes landlock away: a rule of a command's own would hold files that have lost their names
-//! where nobody finds them. And it decides on `ptrace`, which is for calls in a domain alone,
-//! because without one a command could trace all others.
+//! It denies landlock: a rule of a command's own would hold unlinked files where nothing finds
+//! them. And it decides on `ptrace`, which is allowed in a domain only, because without one a
+//! command could trace all others.
 //!
-//! One option of `ptrace` can keep processes from ending, so that the supervisor is asked about it:
-//! see [`exit_stop`](super::exit_stop). And it is asked about each program that begins, and about
-//! writes: see [`gate`](super::gate). One filter asks about all of it, since a process can have one
-//! that asks.
+//! One option of `ptrace` can keep processes from ending, so the supervisor is asked about it: see
+//! [`exit_stop`](super::exit_stop). It is also asked about each program that begins, and about
+//! writes: see [`gate`](super::gate). One filter asks about all of it, since a process can have
+//! only one listener.
 //!
-//! `kill` of all processes at once is refused here, and not to the supervisor, which uses it.
+//! `kill` of all processes at once is refused here, and not for the supervisor, which uses it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,25 +29,25 @@ pub(super) enum Tracing {
     Own,
 }
 
-/// Which calls the supervisor is asked about besides.
+/// Further system calls that the supervisor is asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Watched {
-    /// Each program that stands there and has not begun.
+pub(super) struct AskedCalls {
+    /// Each program after its exec, before it runs.
     pub(super) begun: bool,
-    /// Each that is to be executed.
+    /// Each exec.
     pub(super) execs: bool,
-    /// Each rename: in a view the kernel refuses some of those of folders.
+    /// Each rename: in an overlay the kernel refuses to rename some folders.
     pub(super) renames: bool,
-    /// Whatever may write: see [`write_filter`](super::write_filter).
+    /// Each call that may write: see [`write_filter`](super::write_filter).
     pub(super) writes: bool,
 }
 
-/// What a filter sees: the number of the call, then the machine, the caller's place and six
-/// arguments of eight bytes.
+/// Offset of the call's number in what a filter sees: the number, then the architecture, the
+/// instruction pointer and six arguments of eight bytes.
 const NUMBER: u32 = 0;
 
-/// Returns where the lower half of an argument is, in which all bits of interest are. A request of
-/// `ptrace` that has others set is none that the kernel knows.
+/// Returns the offset of the lower half of an argument, which contains all relevant bits. A
+/// `ptrace` request with other bits set is unknown to the kernel.
 pub(super) const fn argument(index: u32) -> u32 {
     16 + index * 8
 }
@@ -58,7 +58,7 @@ const LANDLOCK: [i64; 3] = [
     libc::SYS_landlock_restrict_self,
 ];
 
-/// What `kill` is given for all processes that the caller may signal, as a number of 32 bits.
+/// The pid argument of `kill` for all processes that the caller may signal, as 32 bits.
 const EVERY_PROCESS: u32 = u32::MAX;
 
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
@@ -66,7 +66,7 @@ pub(super) const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 pub(super) const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
-/// By which a program sets up its first thread's own memory before it begins, once.
+/// The call that sets up the first thread's memory before a program runs, once.
 #[cfg(target_arch = "x86_64")]
 pub(super) const CHECKPOINT: (i64, Option<u32>) = (libc::SYS_arch_prctl, Some(0x1002));
 #[cfg(not(target_arch = "x86_64"))]
@@ -77,19 +77,19 @@ pub(super) const RENAMES: &[i64] = &[libc::SYS_rename, libc::SYS_renameat, libc:
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const RENAMES: &[i64] = &[libc::SYS_renameat, libc::SYS_renameat2];
 
-/// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that is looked at is not
-/// asked anew for each signal.
+/// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`, since Linux 5.19: a question that was received is not
+/// repeated for each signal.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
-/// Puts the filter on this process and all that come from it. Returns where the kernel asks about
-/// what is not decided by it.
-pub(super) fn apply(tracing: Tracing, watched: Watched) -> io::Result<Option<OwnedFd>> {
+/// Installs the filter on this process and its descendants. Returns the listener, where the filter
+/// asks.
+pub(super) fn apply(tracing: Tracing, watched: AskedCalls) -> io::Result<Option<OwnedFd>> {
     nix::sys::prctl::set_no_new_privs()?;
-    if tracing == Tracing::Own || watched != Watched::default() {
+    if tracing == Tracing::Own || watched != AskedCalls::default() {
         match listen(&program(tracing, Some(watched))) {
             Ok(listener) => return Ok(Some(listener)),
-            // Somebody outside is asked about other calls already, and the kernel allows one to be
-            // asked; or it asks nobody.
+            // A listener outside exists already, and the kernel allows only one; or it supports
+            // none.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINVAL)) => {}
             Err(error) => return Err(error),
         }
@@ -98,7 +98,8 @@ pub(super) fn apply(tracing: Tracing, watched: Watched) -> io::Result<Option<Own
     Ok(None)
 }
 
-/// Has the kernel ask about `getppid` of this thread, to see whether it asks at all.
+/// Installs a filter that asks about `getppid` of this thread, to test whether the kernel asks at
+/// all.
 pub(super) fn ask_about_parents() -> io::Result<OwnedFd> {
     nix::sys::prctl::set_no_new_privs()?;
     let mut steps = vec![step(LOAD, NUMBER, 0, 0)];
@@ -125,7 +126,8 @@ pub(super) const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 pub(super) const HAS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 pub(super) const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// The last two numbers say how many steps are left out: where it is so, and where not.
+/// `jt` and `jf` say how many instructions are skipped where the test is true, and where it is
+/// false.
 pub(super) fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter {
         code: code as u16,
@@ -135,13 +137,13 @@ pub(super) fn step(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     }
 }
 
-/// Returns the steps that give one answer to a call.
+/// Returns the instructions that give one answer to a call.
 pub(super) fn answer_to(call: i64, answer: u32) -> [sock_filter; 2] {
     [step(IS, call as u32, 0, 1), step(ANSWER, answer, 0, 0)]
 }
 
-/// Returns the filter; without `asked` nobody can be asked.
-fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
+/// Returns the filter; without `asked` it has no listener.
+fn program(tracing: Tracing, asked: Option<AskedCalls>) -> Vec<sock_filter> {
     let (ptrace, trace_exit) = match (tracing, asked) {
         (Tracing::Refused, _) => (EPERM, EPERM),
         (Tracing::Own, Some(_)) => (ALLOW, ASK),
@@ -192,7 +194,7 @@ fn program(tracing: Tracing, asked: Option<Watched>) -> Vec<sock_filter> {
     steps
 }
 
-/// Returns what the kernel does, which is a descriptor where a listener is asked for.
+/// Returns the kernel's result, which is a descriptor where a listener is requested.
 #[expect(
     unsafe_code,
     reason = "neither libc nor seccompiler has this call with a listener"
@@ -202,8 +204,8 @@ fn install(program: &[sock_filter], flags: libc::c_ulong) -> io::Result<libc::c_
         len: program.len() as u16,
         filter: program.as_ptr().cast_mut(),
     };
-    // SAFETY: the kernel reads `filter` and the steps that it leads to, which outlive the call, and
-    // writes nothing.
+    // SAFETY: the kernel reads `filter` and its instructions, which outlive the call, and writes
+    // nothing.
     let done = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -221,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks for options of a process that is not there.
+    /// Asks for options of a process that does not exist.
     fn trace(options: u32) -> Errno {
         called(
             libc::SYS_ptrace,
@@ -231,21 +233,21 @@ mod tests {
 
     #[expect(unsafe_code, reason = "raw calls, to see which answer they get")]
     fn called(number: i64, [first, second, third, fourth]: [i64; 4]) -> Errno {
-        // SAFETY: numbers alone; the kernel finds fault with them where it lets the call through.
+        // SAFETY: numbers alone; the kernel rejects them where it lets the call through.
         Errno::result(unsafe { libc::syscall(number, first, second, third, fourth) })
             .expect_err("nothing is there")
     }
 
-    /// Filters are a thread's own and stay: each test has one that ends with it.
+    /// A filter stays with its thread: each test runs in a thread that ends with it.
     fn alone(act: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(act).join().expect("no panic"));
     }
 
     #[test]
-    fn without_a_domain_nobody_traces_and_landlock_is_not_there() {
+    fn without_a_domain_ptrace_and_landlock_are_refused() {
         alone(|| {
             assert!(
-                apply(Tracing::Refused, Watched::default())
+                apply(Tracing::Refused, AskedCalls::default())
                     .expect("applied")
                     .is_none()
             );
@@ -257,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn all_processes_cannot_be_signalled_at_once_and_one_can() {
+    fn kill_of_all_processes_is_refused_and_of_one_is_not() {
         alone(|| {
-            apply(Tracing::Refused, Watched::default()).expect("applied");
-            // Signal 0 is sent to no process.
+            apply(Tracing::Refused, AskedCalls::default()).expect("applied");
+            // Signal 0 only checks for permission.
             let signalled = |process: i64| called(libc::SYS_kill, [process, 0, 0, 0]);
             assert_eq!(
                 (
@@ -274,7 +276,7 @@ mod tests {
         });
     }
 
-    /// Returns what a filter answers, as the kernel goes through its steps.
+    /// Returns the answer of a filter, executing its instructions like the kernel.
     fn answered(steps: &[sock_filter], call: i64, arguments: [u64; 6]) -> u32 {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {
@@ -292,8 +294,8 @@ mod tests {
     }
 
     #[test]
-    fn what_may_write_is_asked_about_where_writes_are_and_reading_never_is() {
-        let watched = Watched {
+    fn calls_that_may_write_are_asked_about_and_reads_never() {
+        let watched = AskedCalls {
             begun: true,
             execs: true,
             renames: true,
@@ -303,7 +305,7 @@ mod tests {
             program(Tracing::Own, Some(watched)),
             program(
                 Tracing::Own,
-                Some(Watched {
+                Some(AskedCalls {
                     writes: false,
                     ..watched
                 }),
@@ -356,17 +358,16 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_else_is_asked_already_the_one_option_is_refused_and_all_else_is_let_through()
-    {
+    fn with_a_listener_outside_only_the_exit_stop_option_is_refused() {
         alone(|| {
-            let listener = apply(Tracing::Own, Watched::default()).expect("applied");
+            let listener = apply(Tracing::Own, AskedCalls::default()).expect("applied");
             assert!(listener.is_some(), "nobody else is asked");
             assert_eq!(
                 (trace(0), called(LANDLOCK[0], [-1; 4])),
                 (Errno::ESRCH, Errno::ENOSYS)
             );
             assert!(
-                apply(Tracing::Own, Watched::default())
+                apply(Tracing::Own, AskedCalls::default())
                     .expect("applied")
                     .is_none()
             );

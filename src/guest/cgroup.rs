@@ -1,4 +1,4 @@
-//! The limits of the box and what ran into them, as the kernel's control group files tell them.
+//! The limits of the sandbox and how often they were met, from the kernel's cgroup files.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 /// A limit this high is none; version 1 writes the largest multiple of a page.
 const UNLIMITED: u64 = 1 << 60;
 
-/// The control group files of this box.
+/// The cgroup files of this sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct Cgroup {
     root: PathBuf,
     version: u8,
 }
 
-/// How often the kernel has acted since the box started.
+/// How often the kernel has enforced a limit since the sandbox started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     /// Processes killed because memory was full.
@@ -41,7 +41,7 @@ impl Cgroup {
         }
     }
 
-    /// 1 or 2; 0: there are none.
+    /// 1 or 2; 0 without cgroup files.
     pub(super) fn version(&self) -> u8 {
         self.version
     }
@@ -50,7 +50,7 @@ impl Cgroup {
         self.limit("memory/memory.limit_in_bytes", "memory.max")
     }
 
-    /// What is in use, with what the kernel keeps of files.
+    /// Memory in use, including the page cache.
     pub(super) fn used_bytes(&self) -> Option<u64> {
         self.pick("memory/memory.usage_in_bytes", "memory.current")?
             .trim()
@@ -62,7 +62,7 @@ impl Cgroup {
         self.limit("pids/pids.max", "pids.max")
     }
 
-    /// Returns whether no process more can be started.
+    /// Returns whether no further process can be started.
     pub(super) fn has_no_free_process(&self) -> bool {
         let current = self
             .pick("pids/pids.current", "pids.current")
@@ -70,7 +70,7 @@ impl Cgroup {
         matches!((current, self.n_processes()), (Some(current), Some(limit)) if current >= limit)
     }
 
-    /// Thousandths of a core.
+    /// CPU limit in thousandths of a core.
     pub(super) fn millicores(&self) -> Option<u64> {
         let text = match self.version {
             1 => format!(
@@ -126,7 +126,7 @@ impl Cgroup {
 mod tests {
     use super::*;
 
-    /// Makes files in a folder of this test's own and reads them as a control group.
+    /// Creates files in a folder of its own and reads them as a cgroup.
     #[track_caller]
     fn check(
         name: &str,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_of_processes_is_seen_without_a_count_of_refusals() {
+    fn a_full_process_table_is_seen_without_a_counter() {
         for (current, limit, is_full) in [
             ("60", "60", true),
             ("59", "60", false),

@@ -1,4 +1,4 @@
-//! Between fork and exec: the command's own process sets itself up.
+//! The command's own process sets itself up, between fork and exec.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,19 +23,17 @@ use super::unix::close_from;
 use super::unix::exit_now;
 use super::unix::set_dumpable;
 
-/// The killer of a full memory group takes commands before the guest, which stays at what the
-/// engine gave it.
+/// The OOM killer takes commands before the guest, which keeps the score that the engine gave it.
 const OOM_SCORE: &str = "1000";
 
-/// How far commands step back for the guest, as `nice` counts: whoever is to end hundreds that
-/// never pause needs time to find them, and a call that reads a file must not wait for a build.
-/// Only processes of one box are weighed against each other so.
+/// Niceness of commands: ending hundreds of busy processes needs CPU time for the guest, and a call
+/// that reads a file must not wait for a build. Niceness is compared only within one sandbox.
 const NICENESS: libc::c_int = 19;
 
-/// Where the descriptors live that must survive `close_from`, out of the way of what commands use.
+/// Descriptors from here on survive `close_from`, above those that commands use.
 const KEPT_FROM: RawFd = 3;
 
-/// Descriptors that the command gets, in the order in which they travel.
+/// Descriptors that the command gets, in the order in which they are sent.
 pub(super) struct Stdio {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
@@ -44,7 +42,7 @@ pub(super) struct Stdio {
     pub(super) report: Option<OwnedFd>,
 }
 
-/// Becomes the command; where that fails, says so through `failure` (stage, errno) and exits.
+/// Becomes the command; on failure writes stage and errno to `failure` and exits.
 pub(super) fn become_command(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> ! {
     let stage_and_errno = match prepare(order, stdio, failure) {
         Ok(failure) => (failure, Stage::Execute, execute(order)),
@@ -68,22 +66,21 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     let fail = |errno: Errno| (at, errno);
     nix::unistd::setsid().map_err(fail)?;
     nix::unistd::fchdir(&stdio.directory).map_err(fail)?;
-    // First everything moves above the range in use, so that no move overwrites what a later one
-    // needs.
+    // First everything is moved above the range in use, so that no `dup2` overwrites a descriptor
+    // that is still needed.
     let report = if order.report == 0 {
         2
     } else {
         order.report as RawFd
     };
-    // One more stays free between the two ranges, for the pipe that tells of failures.
+    // One number stays free between the two ranges, for the failure pipe.
     let base = report.max(KEPT_FROM) + 2;
     let lift = |fd: RawFd| -> Result<RawFd, (RawFd, Errno)> {
-        // SAFETY: duplicates a descriptor that is open; the copy closes on exec.
+        // SAFETY: duplicates an open descriptor; the copy closes on exec.
         Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, base) }).map_err(fail)
     };
     let place = |fd: RawFd, number: RawFd| -> Result<(), (RawFd, Errno)> {
-        // SAFETY: `number` is one of the command's own; nothing of this process lives there any
-        // more.
+        // SAFETY: `number` is one of the command's own; nothing of this process uses it any more.
         Errno::result(unsafe { libc::dup2(fd, number) })
             .map(drop)
             .map_err(fail)
@@ -103,7 +100,7 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     for (number, fd) in sources.into_iter().enumerate() {
         place(fd, number as RawFd)?;
     }
-    // Then the pipe for failures gets the lowest free number, and everything above goes.
+    // Then the failure pipe gets the lowest free number, and everything above is closed.
     let last = if let Some(fd) = extra {
         place(fd, report)?;
         report
@@ -111,7 +108,7 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
         2
     };
     let failure_at = last + 1;
-    // SAFETY: as in `place`, and closed on exec.
+    // SAFETY: as above, and closed on exec.
     Errno::result(unsafe { libc::dup3(kept, failure_at, libc::O_CLOEXEC) }).map_err(fail)?;
     if extra.is_some() {
         close_between(3, report);
@@ -119,29 +116,28 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     close_from(failure_at + 1);
     let fail = |errno: Errno| (failure_at, errno);
     if order.terminal {
-        // SAFETY: takes the terminal on descriptor 0 as the one of this new session.
+        // SAFETY: makes the terminal on descriptor 0 the controlling one of this new session.
         Errno::result(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map_err(fail)?;
     }
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fail)?;
     if order.no_writing {
         setrlimit(Resource::RLIMIT_FSIZE, 0, 0).map_err(fail)?;
-        // A program that has more to do than to write goes on after the error; the signal would end
-        // it. SAFETY: no handler runs.
+        // The signal would kill a program that could handle the error. SAFETY: no handler runs.
         unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map_err(fail)?;
         super::filter::forbid_allocating()
             .map_err(|error| fail(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
     }
-    // A process that others may not look into has its `/proc` files owned by root, this one too.
-    // All that was secret is closed by now.
+    // The `/proc` files of a process that is not dumpable belong to root, its own too. All secrets
+    // are closed by now.
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;
-    // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the
-    // guest's own score.
+    // Raising the score needs no privilege. Where `/proc` is read-only or hidden the command keeps
+    // the guest's score.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
-    // Nor does stepping back; a kernel that refuses has its reasons.
+    // Lowering the priority needs none either; a refusal is ignored.
     // SAFETY: takes plain numbers.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
-    // Their effects are the default ones since the spawner's start; handlers do not survive exec,
-    // but a blocked signal does.
+    // Signal dispositions are the default ones since the spawner's start; handlers do not survive
+    // exec, but a blocked signal does.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(fail)?;
     Ok(failure_at)
 }
@@ -154,7 +150,7 @@ fn close_between(first: RawFd, end: RawFd) {
     }
 }
 
-/// Executes the program; returns only why that failed.
+/// Executes the program; returns only the error.
 fn execute(order: &Order) -> Errno {
     let strings = |items: &[Vec<u8>]| {
         items
@@ -179,8 +175,7 @@ fn execute(order: &Order) -> Errno {
         };
         let Err(error) = nix::unistd::execve(&path, &argv, &environment);
         match error {
-            // Like a shell: a file that may not be executed is worth naming, unless a later folder
-            // has one that may.
+            // Like a shell: EACCES is reported unless a later folder has an executable file.
             Errno::EACCES => errno = Errno::EACCES,
             Errno::ENOENT | Errno::ENOTDIR => {}
             other => return other,
@@ -189,7 +184,7 @@ fn execute(order: &Order) -> Errno {
     errno
 }
 
-/// Returns the files that a program's name may mean.
+/// Returns the files that a program's name may refer to.
 fn candidates(name: &[u8], environment: &[Vec<u8>]) -> Vec<Vec<u8>> {
     if name.is_empty() || name.contains(&b'/') {
         return vec![name.to_vec()];
@@ -238,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_looked_for_as_a_shell_does() {
+    fn programs_are_looked_up_as_a_shell_does() {
         check("ls", "/bin:/usr/bin", &["/bin/ls", "/usr/bin/ls"]);
         check("./ls", "/bin", &["./ls"]);
         check("ls", ":/bin", &["ls", "/bin/ls"]);

@@ -1,5 +1,5 @@
-//! Which of a command's processes takes the most, by name, as far as can be seen quickly: they are
-//! gone when its end is told.
+//! Finds which of a command's processes uses most of a resource, by name, as far as can be seen
+//! quickly: they are gone when the command's end is reported.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -13,55 +13,54 @@ use std::time::Instant;
 use nix::unistd::SysconfVar;
 use nix::unistd::sysconf;
 
-use super::family;
+use super::process_tree;
 use podbay_wire::Culprit;
 
-/// How long is looked. Where hundreds of processes spin, every look takes time that ending them
-/// needs.
+/// How long processes are inspected. Among hundreds of busy processes, each inspection takes time
+/// that ending them needs.
 const PATIENCE: Duration = Duration::from_millis(25);
-/// How many are looked at in any case: on a busy machine the time can be over after the first.
+/// How many are inspected in any case: on a busy machine the time can be over after the first.
 const ENOUGH: usize = 8;
 
-/// How many open files of a process are looked at in any case.
+/// How many open files of a process are inspected in any case.
 const ENOUGH_FILES: usize = 256;
 
-/// Where files lie in memory that belongs to nobody but who has them open.
+/// Files in memory that only their openers account for.
 const IN_MEMORY: [&[u8]; 2] = [b"/memfd:", b"/dev/shm/"];
 
-/// The name of the process that starts commands, and of each command until it is one.
+/// Name of the spawner, and of each command until its exec.
 const SPAWNER: &str = "podbay-spawner";
 
-/// What is looked for.
+/// The resource that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum Resource {
     Memory,
     Count,
     /// Bytes written to disks.
     Written,
-    /// Time on the processor, where nothing else tells who is at work.
+    /// CPU time, where nothing else tells which process is at work.
     Work,
 }
 
-/// Returns the name under which most is taken by what this process has started, all processes of
-/// that name together.
-pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
+/// Returns the process name with the largest use among the descendants of a supervisor; all
+/// processes of one name together.
+pub(super) fn largest_user(supervisor: i32, by: Resource) -> Option<Culprit> {
     biggest_until(supervisor, by, Instant::now() + PATIENCE)
 }
 
-/// Returns which of these supervisors has started the most processes of one name, and which those
-/// are.
+/// Returns which supervisor has the most descendants of one name, and which name.
 pub(super) fn most_processes(supervisors: impl IntoIterator<Item = i32>) -> Option<(i32, Culprit)> {
     let end = Instant::now() + PATIENCE;
-    let seen = supervisors
-        .into_iter()
-        .filter_map(|supervisor| Some((supervisor, biggest_until(supervisor, By::Count, end)?)));
+    let seen = supervisors.into_iter().filter_map(|supervisor| {
+        Some((supervisor, biggest_until(supervisor, Resource::Count, end)?))
+    });
     seen.max_by_key(|(_, culprit)| culprit.count)
 }
 
-fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
+fn biggest_until(supervisor: i32, by: Resource, end: Instant) -> Option<Culprit> {
     let mut by_name: HashMap<String, (u64, u64)> = HashMap::new();
     let mut files = HashSet::new();
-    let mut waiting = family::children(supervisor);
+    let mut waiting = process_tree::children(supervisor);
     let mut n_seen = 0;
     let mut at_least = false;
     while let Some(pid) = waiting.pop() {
@@ -70,23 +69,23 @@ fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
             at_least = true;
             break;
         }
-        waiting.extend(family::children(pid));
-        // It may have ended meanwhile. Between fork and exec a process has our own name, and what
-        // it does is ours.
+        waiting.extend(process_tree::children(pid));
+        // It may have ended meanwhile. Between fork and exec a process has our own name, and its
+        // work is ours.
         let Some(name) = name(pid).filter(|name| name != SPAWNER) else {
             continue;
         };
         let amount = match by {
-            By::Memory => memory(pid, &mut files, end),
-            By::Written => written(pid),
-            By::Work => work(pid),
-            By::Count => 1,
+            Resource::Memory => memory(pid, &mut files, end),
+            Resource::Written => written(pid),
+            Resource::Work => work(pid),
+            Resource::Count => 1,
         };
         let entry = by_name.entry(name).or_default();
         *entry = (entry.0 + 1, entry.1.saturating_add(amount));
     }
     let (name, (count, amount)) = by_name.into_iter().max_by_key(|(_, (_, amount))| *amount)?;
-    let bytes = if matches!(by, By::Memory | By::Written) {
+    let bytes = if matches!(by, Resource::Memory | Resource::Written) {
         amount
     } else {
         0
@@ -99,8 +98,7 @@ fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
     })
 }
 
-/// Returns whether a process is no longer one of ours, between fork and exec. It may call itself
-/// what it likes.
+/// Returns whether a process is past its exec. It may call itself anything.
 pub(super) fn is_command(pid: i32) -> bool {
     name(pid).is_some_and(|name| name != SPAWNER)
 }
@@ -114,8 +112,8 @@ fn name(pid: i32) -> Option<String> {
     )
 }
 
-/// Returns what a process has of the memory: what it uses alone, and of what can be shared the
-/// larger of what it has mapped and of what its open files there take, mapped or not.
+/// Returns the memory of a process: what it uses alone, and the larger of its shared mappings and
+/// its open in-memory files, mapped or not.
 fn memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let mut fields = text
@@ -130,8 +128,7 @@ fn memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
     resident.saturating_sub(shared) * page + (shared * page).max(open_in_memory(pid, files, end))
 }
 
-/// Returns what the files take that a process has open and that lie in memory, but for those that
-/// another one was seen to have.
+/// Returns the size of a process's open in-memory files, except those counted for another process.
 fn open_in_memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -164,13 +161,13 @@ fn written(pid: i32) -> u64 {
             .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
             .unwrap_or(0)
     };
-    // Where the disk is memory nothing is ever written to one.
+    // Where the disk is memory nothing counts as written to a disk.
     field("write_bytes:").max(field("wchar:"))
 }
 
 fn work(pid: i32) -> u64 {
     let text = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name may hold anything, so the fields are counted from its end.
+    // The name may contain anything, so the fields are counted from its end.
     let end = text.iter().rposition(|&byte| byte == b')').unwrap_or(0);
     let fields = String::from_utf8_lossy(&text[end..]);
     fields
@@ -182,10 +179,7 @@ fn work(pid: i32) -> u64 {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what is looked at here are processes"
-)]
+#[expect(clippy::disallowed_methods, reason = "the test needs real processes")]
 mod tests {
     use std::process::Command;
 
@@ -200,7 +194,7 @@ mod tests {
         // Between fork and exec a child has its parent's name.
         let mut found = None;
         for _ in 0..200 {
-            found = biggest(own, By::Count);
+            found = largest_user(own, Resource::Count);
             if found
                 .as_ref()
                 .is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3)
@@ -209,7 +203,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let memory = biggest(own, By::Memory);
+        let memory = largest_user(own, Resource::Memory);
         for child in &mut children {
             child.kill().and_then(|()| child.wait()).expect("ends");
         }
@@ -223,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_memory_counts_with_who_has_it_open_and_once() {
+    fn an_in_memory_file_counts_once_for_a_process_that_has_it_open() {
         let file = nix::sys::memfd::memfd_create(c"hidden", nix::sys::memfd::MFdFlags::empty())
             .expect("made");
         let mut file = std::fs::File::from(file);
-        // Without the flag that closes it, a child has it too.
+        // Without the close-on-exec flag, a child has it too.
         let mut child = Command::new("sleep").arg("30").spawn().expect("starts");
         let look = |files: &mut HashSet<(u64, u64)>| {
             open_in_memory(child.id() as i32, files, Instant::now() + PATIENCE)
@@ -241,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_started_the_most_is_found_among_several() {
+    fn the_supervisor_with_the_most_processes_is_found() {
         let mut child = Command::new("sleep").arg("30").spawn().expect("starts");
         let own = std::process::id() as i32;
         let found = most_processes([child.id() as i32, own]);

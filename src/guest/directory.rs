@@ -1,5 +1,4 @@
-//! Where commands run: below the workspace where a call says so, else where the last command left
-//! off.
+//! Working directories of commands: the one a call names, else where the last command ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,7 +17,7 @@ use super::root::where_is;
 use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 
-/// Longest path that a command may leave behind; the kernel takes no longer ones.
+/// Longest working directory that a command may report; the kernel takes no longer paths.
 const MAX_PATH: usize = 4096;
 
 #[derive(Debug)]
@@ -28,11 +27,11 @@ pub(super) struct Directories {
     current: Mutex<PathBuf>,
 }
 
-/// An opened folder to start a command in.
+/// An open working directory for a command.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) fd: OwnedFd,
-    /// Why it is not the one that was meant.
+    /// Why it is not the requested one.
     pub(super) note: Option<String>,
 }
 
@@ -55,7 +54,7 @@ impl Directories {
         }
     }
 
-    /// Opens the folder where the last command left off, or the workspace where that is gone.
+    /// Opens the folder where the last command ended, or the workspace where that is gone.
     pub(super) fn open_current(&self) -> Result<Directory, Fault> {
         let path = self.lock().clone();
         // Absolute, because commands may well work in /tmp; no magic links, because /proc/self is
@@ -84,8 +83,8 @@ impl Directories {
         self.root.open_place(&BytesPath::from_bytes(Vec::new()))
     }
 
-    /// Notes where a command left off, as it says itself. That is only believed as far as the next
-    /// command goes.
+    /// Stores the working directory that a command reports. It is trusted only as the next
+    /// command's directory.
     pub(super) fn left_off(&self, reported: &[u8]) {
         let path = reported.strip_suffix(b"\n").unwrap_or(reported);
         if path.starts_with(b"/") && path.len() < MAX_PATH && !path.contains(&0) {
@@ -95,17 +94,17 @@ impl Directories {
         }
     }
 
-    /// Makes a folder the one that commands run in from now on; returns its name.
+    /// Changes the current directory of commands; returns its name.
     pub(super) fn go(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
         let opened = self.resolve(path)?.fd;
         let real = where_is(&opened).map_err(|errno| fault(path, errno))?;
-        // It must be there also for whoever looks by that name.
+        // It must also exist under that name.
         open_anywhere(&real).map_err(|errno| fault(path, errno))?;
         self.left_off(&real);
         Ok(self.current())
     }
 
-    /// Returns a path of the project as the box knows it.
+    /// Returns a path of the project as an absolute path in the sandbox.
     pub(super) fn absolute(&self, path: &BytesPath) -> Result<Vec<u8>, Fault> {
         let known = self.as_known(path);
         let relative = self.root.relative(known.as_ref().unwrap_or(path))?;
@@ -115,14 +114,14 @@ impl Directories {
         ))
     }
 
-    /// Returns why nothing can be had by a path of the project, such as that nothing has this name;
-    /// `None`: something is there.
+    /// Returns why a path of the project cannot be used, such as that it does not exist; `None`: it
+    /// exists.
     pub(super) fn lacks(&self, path: &BytesPath) -> Option<Fault> {
         let known = self.as_known(path);
         self.root.look(known.as_ref().unwrap_or(path)).err()
     }
 
-    /// Refuses a path of the project that is a link, or leads through one; it may lead to nothing.
+    /// Refuses a path of the project that is a link, or leads through one; it need not exist.
     pub(super) fn refuse_link(&self, path: &BytesPath) -> Result<(), Fault> {
         let known = self.as_known(path);
         let path = known.as_ref().unwrap_or(path);
@@ -136,7 +135,7 @@ impl Directories {
         }
     }
 
-    /// Returns the folder that the workspace lies in.
+    /// Returns the parent folder of the workspace.
     pub(super) fn above(&self) -> Vec<u8> {
         self.root_path
             .parent()
@@ -160,8 +159,7 @@ impl Directories {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a path by the name that the model knows the workspace by, where it gives the real
-    /// one.
+    /// Rewrites a path with the workspace's real name to the name that the model knows.
     fn as_known(&self, path: &BytesPath) -> Option<BytesPath> {
         let rest = path
             .as_bytes()
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_below_the_workspace_is_opened() {
+    fn only_folders_below_the_workspace_are_opened() {
         let folder = Folder::new("below");
         std::os::unix::fs::symlink("/etc", folder.0.join("out")).expect("link");
         std::os::unix::fs::symlink("deep", folder.0.join("src/in")).expect("link");
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_gone_to_by_any_name_it_has_and_nothing_outside_is() {
+    fn a_directory_is_changed_to_by_any_name_and_never_outside() {
         let folder = Folder::new("go");
         std::os::unix::fs::symlink("src/deep", folder.0.join("short")).expect("link");
         std::os::unix::fs::symlink("/etc", folder.0.join("out")).expect("link");
@@ -270,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_gone_falls_back_to_the_workspace() {
+    fn a_deleted_directory_falls_back_to_the_workspace() {
         let folder = Folder::new("gone");
         let directories = Directories::open(&folder.0).expect("opens");
         let lost = folder.0.join("lost");
@@ -281,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_reports_must_be_an_absolute_path_without_magic() {
+    fn a_reported_directory_must_be_absolute_and_without_magic_links() {
         let folder = Folder::new("magic");
         let directories = Directories::open(&folder.0).expect("opens");
         directories.left_off(b"relative\n");

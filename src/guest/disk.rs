@@ -1,9 +1,9 @@
-//! What the session's commands take of the disk that the project lies on.
+//! How much of the project's disk the session's commands take.
 //!
 //! That disk is the host's, and no quota of the engine covers a folder of it. So its free space is
-//! looked at while commands run, which costs a microsecond. Others use the disk too: only when it
-//! looks as if the project had grown too much is the project walked (`grown.rs`). Nothing is walked
-//! at the start.
+//! checked while commands run, which costs a microsecond. Others use the disk too: only when the
+//! project seems to have grown too much is it walked (`project_growth.rs`). Nothing is walked at
+//! the start.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -16,27 +16,26 @@ use std::time::UNIX_EPOCH;
 
 use nix::sys::statvfs::statvfs;
 
-use super::grown::Grown;
+use super::project_growth::ProjectGrowth;
 use podbay_wire::Limit;
 use podbay_wire::message::DiskLimits;
 use podbay_wire::message::kept_free;
 
-/// What a command may take, at most, of what others have used up: it must be able to clean up after
-/// them.
+/// What a command may take at most when others have used up the space: it must be able to clean up.
 const SLACK_BYTES: u64 = 16 << 20;
 const SLACK_FILES: u64 = 1000;
 
-/// What is free on a file system.
+/// Free space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct FreeSpace {
     pub(super) bytes: u64,
-    /// Files that can still be made; `None` where the file system sets no number.
+    /// Files that can still be created; `None` where the file system has no bound.
     pub(super) files: Option<u64>,
     pub(super) all_bytes: u64,
     pub(super) all_files: u64,
 }
 
-impl Room {
+impl FreeSpace {
     pub(super) fn of(path: &Path) -> Option<Self> {
         let facts = statvfs(path).ok()?;
         let all_files = facts.files();
@@ -50,49 +49,48 @@ impl Room {
         })
     }
 
-    /// Returns whether nothing more can be written or made.
+    /// Returns whether nothing can be written or created any more.
     pub(super) fn is_full(&self) -> bool {
         self.bytes == 0 || self.files == Some(0)
     }
 }
 
-/// What a command must have taken itself before a limit that is crossed is held against it.
+/// What a command must have taken itself to be blamed for a crossed limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Nothing: it is asked whether there is room at all.
+pub(super) enum OwnShare {
+    /// Nothing: the question is only whether there is space.
     None,
-    /// Enough to matter, of what was free when it began.
-    Some(Room),
-    /// Enough to matter, whatever those before it took: there was no room when it began, so that it
-    /// can write to no file, and what goes meanwhile is mostly others'.
-    Shut(Room),
+    /// A relevant amount, compared with what was free when it began.
+    Some(FreeSpace),
+    /// A relevant amount, whatever earlier commands took: the disk was full when it began, so it can
+    /// write to no file, and most changes are others'.
+    WriteBlock(FreeSpace),
 }
 
-impl Part {
-    /// Returns the bytes that went while it ran.
-    pub(super) fn taken(self, now: Room) -> u64 {
+impl OwnShare {
+    /// Returns the bytes that disappeared while it ran.
+    pub(super) fn taken(self, now: FreeSpace) -> u64 {
         match self {
             Self::None => 0,
-            Self::Some(start) | Self::Shut(start) => start.bytes.saturating_sub(now.bytes),
+            Self::Some(start) | Self::WriteBlock(start) => start.bytes.saturating_sub(now.bytes),
         }
     }
 }
 
-/// The disk under the project, and what was free there when the session began.
+/// The project's disk, and what was free there when the session began.
 #[derive(Debug)]
 pub(super) struct Disk {
     workspace: PathBuf,
     began: SystemTime,
-    /// The same moment by the clock that nobody sets; later than it, where an earlier box began to
-    /// count.
+    /// The same moment by the monotonic clock; later, where an earlier sandbox began to count.
     ticking: Instant,
     limits: DiskLimits,
-    before: Mutex<Option<Room>>,
+    before: Mutex<Option<FreeSpace>>,
 }
 
 impl Disk {
     pub(super) fn watch(workspace: &Path) -> Self {
-        let before = Mutex::new(Room::of(workspace));
+        let before = Mutex::new(FreeSpace::of(workspace));
         Self {
             workspace: workspace.to_owned(),
             began: SystemTime::now(),
@@ -102,8 +100,8 @@ impl Disk {
         }
     }
 
-    /// Takes what the host says is to be watched, and from when on if this box stands in the place
-    /// of another one.
+    /// Sets the limits from the host, and the start of counting where this sandbox replaces another
+    /// one.
     pub(super) fn limit(&mut self, limits: DiskLimits) {
         self.limits = limits;
         let Some(began) = limits.began else { return };
@@ -115,15 +113,15 @@ impl Disk {
         }
     }
 
-    /// Returns the start of the session by the clock as it is now: files are dated by it, and it
-    /// may have been set back since.
+    /// Returns the start of the session by the current wall clock: file times use it, and it may
+    /// have been set back since.
     fn since(&self, now: SystemTime) -> SystemTime {
         now.checked_sub(self.ticking.elapsed())
             .unwrap_or(UNIX_EPOCH)
             .min(self.began)
     }
 
-    pub(super) fn room(&self) -> Option<Room> {
+    pub(super) fn room(&self) -> Option<FreeSpace> {
         if (DiskLimits {
             began: None,
             ..self.limits
@@ -131,24 +129,24 @@ impl Disk {
         {
             None
         } else {
-            Room::of(&self.workspace)
+            FreeSpace::of(&self.workspace)
         }
     }
 
     /// Returns the limit that a command seems to have crossed.
-    pub(super) fn crossed(&self, part: Part, now: Room) -> Option<Limit> {
+    pub(super) fn crossed(&self, part: OwnShare, now: FreeSpace) -> Option<Limit> {
         let before = (*self.before())?;
         judge(self.limits, before, part, now)
     }
 
-    /// Returns the folder of the project, and since when it counts.
+    /// Returns the project's folder, and the start of counting.
     pub(super) fn place(&self) -> (PathBuf, SystemTime) {
         (self.workspace.clone(), self.since(SystemTime::now()))
     }
 
     /// Returns whether the project has grown by what is missing; if others took most of that, it
     /// counts as theirs from now on.
-    pub(super) fn is_ours(&self, grown: &Grown, now: Room) -> bool {
+    pub(super) fn is_ours(&self, grown: &ProjectGrowth, now: FreeSpace) -> bool {
         let mut before = self.before();
         let Some(room) = before.as_mut() else {
             return false;
@@ -169,20 +167,20 @@ impl Disk {
         false
     }
 
-    fn before(&self) -> std::sync::MutexGuard<'_, Option<Room>> {
+    fn before(&self) -> std::sync::MutexGuard<'_, Option<FreeSpace>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns whether a limit is about the project's growth. What is left for the host is left for the
-/// host, whoever took the rest.
+/// Returns whether a limit is about the project's growth. Space that must stay free for the host is
+/// required whoever took the rest.
 pub(super) fn is_growth(limit: Limit) -> bool {
     matches!(limit, Limit::Disk { .. } | Limit::Files { .. })
 }
 
-fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limit> {
+fn judge(limits: DiskLimits, before: FreeSpace, part: OwnShare, now: FreeSpace) -> Option<Limit> {
     let grown = before.bytes.saturating_sub(now.bytes);
-    let taken = |start: Room| start.bytes.saturating_sub(now.bytes);
+    let taken = |start: FreeSpace| start.bytes.saturating_sub(now.bytes);
     let has_taken =
         |limit: u64, over: u64| is_guilty(part, taken, over, SLACK_BYTES.min(limit / 8));
     if limits.bytes > 0 && grown > limits.bytes && has_taken(limits.bytes, grown - limits.bytes) {
@@ -197,7 +195,7 @@ fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limi
     let (Some(files_before), Some(files)) = (before.files, now.files) else {
         return None;
     };
-    let taken = |start: Room| start.files.unwrap_or(0).saturating_sub(files);
+    let taken = |start: FreeSpace| start.files.unwrap_or(0).saturating_sub(files);
     let has_made = |limit: u64, over: u64| is_guilty(part, taken, over, SLACK_FILES.min(limit / 8));
     let made = files_before.saturating_sub(files);
     if limits.files > 0 && made > limits.files && has_made(limits.files, made - limits.files) {
@@ -214,14 +212,16 @@ fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limi
         .then_some(Limit::FreeFiles { count: floor })
 }
 
-/// Returns whether a command has its part in a limit's being crossed. The slack, in which a command
-/// can go on that did little, is there once: when all of it is used up, a sixteenth of it is enough
-/// for one that can write.
-fn is_guilty(part: Part, taken: impl Fn(Room) -> u64, over: u64, slack: u64) -> bool {
+/// Returns whether a command is to blame for a crossed limit. The slack, in which a command that
+/// did little may continue, exists once: when it is used up, a sixteenth of it is enough for a
+/// command that can write.
+fn is_guilty(part: OwnShare, taken: impl Fn(FreeSpace) -> u64, over: u64, slack: u64) -> bool {
     match part {
-        Part::None => true,
-        Part::Some(start) => taken(start) > slack || (over > slack && taken(start) > slack / 16),
-        Part::Shut(start) => taken(start) > slack,
+        OwnShare::None => true,
+        OwnShare::Some(start) => {
+            taken(start) > slack || (over > slack && taken(start) > slack / 16)
+        }
+        OwnShare::WriteBlock(start) => taken(start) > slack,
     }
 }
 
@@ -237,8 +237,8 @@ mod tests {
         began: None,
     };
 
-    fn room(mib: u64, files: u64) -> Room {
-        Room {
+    fn room(mib: u64, files: u64) -> FreeSpace {
+        FreeSpace {
             bytes: mib << 20,
             files: Some(files),
             all_bytes: 1 << 40,
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(before: Room, start: Room, now: Room, expected: Option<Limit>) {
-        assert_eq!(judge(LIMITS, before, Part::Some(start), now), expected);
+    fn check(before: FreeSpace, start: FreeSpace, now: FreeSpace, expected: Option<Limit>) {
+        assert_eq!(judge(LIMITS, before, OwnShare::Some(start), now), expected);
     }
 
     #[test]
-    fn growth_and_what_is_left_are_judged_by_session_and_by_command() {
+    fn growth_and_free_space_are_judged_by_session_and_by_command() {
         let (plenty, many) = (100 << 10, 9_000_000);
         let before = room(plenty, many);
         check(before, before, room(plenty - 9000, many), None);
@@ -275,7 +275,7 @@ mod tests {
             room(plenty - 10_301, many),
             None,
         );
-        // But many small ones together must not go on for ever.
+        // But many small ones together must not continue forever.
         check(
             before,
             room(plenty - 10_300, many),
@@ -317,7 +317,7 @@ mod tests {
             room(plenty, 440_000),
             Some(Limit::FreeFiles { count: 450_000 }),
         );
-        let none = Room {
+        let none = FreeSpace {
             bytes: plenty << 20,
             files: None,
             all_bytes: 1 << 40,
@@ -326,50 +326,58 @@ mod tests {
         check(none, none, none, None);
         let off = DiskLimits::default();
         assert_eq!(
-            judge(off, before, Part::None, room(0, 0)),
+            judge(off, before, OwnShare::None, room(0, 0)),
             None,
             "nothing is watched where no limit is set"
         );
     }
 
     #[test]
-    fn a_command_that_cannot_write_is_not_ended_for_what_others_write() {
+    fn a_command_that_cannot_write_is_not_ended_for_others_writes() {
         let (plenty, many) = (100 << 10, 9_000_000);
         let before = room(plenty, many);
-        let check = |part: Part, now: Room, expected: Option<Limit>| {
+        let check = |part: OwnShare, now: FreeSpace, expected: Option<Limit>| {
             assert_eq!(judge(LIMITS, before, part, now), expected, "{part:?}");
         };
         let disk = Some(Limit::Disk { bytes: 10 << 30 });
         let over = room(plenty - 10_245, many);
-        check(Part::None, room(plenty - 10_200, many), None);
-        check(Part::None, over, disk);
-        check(Part::Some(room(plenty - 10_235, many)), over, None);
-        check(Part::Shut(room(plenty - 10_235, many)), over, None);
-        check(Part::Shut(over), over, None);
-        // All slack is used up: two more are too much from one that can write.
+        check(OwnShare::None, room(plenty - 10_200, many), None);
+        check(OwnShare::None, over, disk);
+        check(OwnShare::Some(room(plenty - 10_235, many)), over, None);
+        check(
+            OwnShare::WriteBlock(room(plenty - 10_235, many)),
+            over,
+            None,
+        );
+        check(OwnShare::WriteBlock(over), over, None);
+        // All slack is used up: two more are too much from a command that can write.
         let far = room(plenty - 10_302, many);
-        check(Part::Some(room(plenty - 10_300, many)), far, disk);
-        check(Part::Shut(room(plenty - 10_300, many)), far, None);
-        check(Part::Shut(room(plenty - 10_280, many)), far, disk);
+        check(OwnShare::Some(room(plenty - 10_300, many)), far, disk);
+        check(OwnShare::WriteBlock(room(plenty - 10_300, many)), far, None);
+        check(OwnShare::WriteBlock(room(plenty - 10_280, many)), far, disk);
         let full = room(1000, many);
-        check(Part::None, full, disk);
+        check(OwnShare::None, full, disk);
         let floor = DiskLimits { bytes: 0, ..LIMITS };
         assert_eq!(
-            judge(floor, before, Part::None, full),
+            judge(floor, before, OwnShare::None, full),
             Some(Limit::FreeSpace { bytes: 1 << 30 })
         );
         let files = room(plenty, many - 1_000_100);
-        check(Part::None, files, Some(Limit::Files { count: 1_000_000 }));
-        check(Part::Some(room(plenty, many - 1_000_000)), files, None);
         check(
-            Part::Shut(room(plenty, many - 999_000)),
+            OwnShare::None,
+            files,
+            Some(Limit::Files { count: 1_000_000 }),
+        );
+        check(OwnShare::Some(room(plenty, many - 1_000_000)), files, None);
+        check(
+            OwnShare::WriteBlock(room(plenty, many - 999_000)),
             files,
             Some(Limit::Files { count: 1_000_000 }),
         );
     }
 
     #[test]
-    fn a_box_in_the_place_of_another_goes_on_counting() {
+    fn a_sandbox_that_replaces_another_continues_counting() {
         let mut disk = Disk::watch(&std::env::temp_dir());
         let began = DiskBegan {
             at: 1_000_000_000,
@@ -383,17 +391,17 @@ mod tests {
         let before = (*disk.before()).expect("a file system");
         assert_eq!(before.bytes, 100 << 30);
         let (start, now) = (
-            Room {
+            FreeSpace {
                 bytes: 95 << 30,
                 ..before
             },
-            Room {
+            FreeSpace {
                 bytes: 89 << 30,
                 ..before
             },
         );
         assert_eq!(
-            disk.crossed(Part::Some(start), now),
+            disk.crossed(OwnShare::Some(start), now),
             Some(Limit::Disk { bytes: 10 << 30 }),
             "six here and five in the box before"
         );
@@ -415,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn rel_09_a_clock_that_is_set_hides_no_growth() {
+    fn rel_09_setting_the_clock_hides_no_growth() {
         let disk = Disk::watch(&std::env::temp_dir());
         let hour = Duration::from_secs(3600);
         let close = |found: SystemTime, expected: SystemTime| {
@@ -430,25 +438,25 @@ mod tests {
         };
         let began = disk.began;
         close(disk.since(began), began);
-        // Set back: files that are written now are dated before the start as it was.
+        // Set back: files written now have times before the original start.
         close(disk.since(began - hour), began - hour);
-        // Set forward: those from before it was set still count.
+        // Set forward: files from before it was set still count.
         close(disk.since(began + hour), began);
     }
 
     #[test]
-    fn what_others_took_is_not_the_projects() {
+    fn space_that_others_took_does_not_count_as_the_projects() {
         let mut disk = Disk::watch(&std::env::temp_dir());
         disk.limit(LIMITS);
         let before = room(100 << 10, 9_000_000);
         *disk.before() = Some(before);
         let now = room(80 << 10, 9_000_000);
         assert_eq!(
-            disk.crossed(Part::Some(before), now),
+            disk.crossed(OwnShare::Some(before), now),
             Some(Limit::Disk { bytes: 10 << 30 }),
             "it looks like it"
         );
-        let seen = Grown {
+        let seen = ProjectGrowth {
             bytes: 1 << 20,
             files: 2,
             whole: true,
@@ -456,13 +464,13 @@ mod tests {
         };
         assert!(!disk.is_ours(&seen, now));
         assert_eq!(
-            disk.crossed(Part::None, now),
+            disk.crossed(OwnShare::None, now),
             None,
             "it is not looked at again and again"
         );
         assert!(
             disk.is_ours(
-                &Grown {
+                &ProjectGrowth {
                     whole: false,
                     ..seen
                 },

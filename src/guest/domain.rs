@@ -1,14 +1,13 @@
-//! What keeps the calls of one sandbox apart: each has a landlock domain of its own.
+//! Separates the calls of one sandbox: each has a landlock domain of its own.
 //!
-//! All commands are of one user, so the kernel lets each read and write the memory of every other
-//! by `/proc/PID/mem`. A process in a landlock domain can look into those of the same domain alone,
-//! and into none that has no domain, such as the guest. That holds whatever the domain restricts.
-//! This one restricts nothing: it handles the right to move files between folders, which a domain
-//! takes away unless it is granted, and grants it everywhere. Signals pass between domains, so that
-//! a command can end what an earlier one left running.
+//! All commands have one user, so the kernel lets each read and write the memory of every other by
+//! `/proc/PID/mem`. A process in a landlock domain can access only those of the same domain, and
+//! none outside of any domain, such as the guest. That holds whatever the domain restricts. This
+//! one restricts nothing: it handles the right to move files between folders, which a domain
+//! removes unless it is granted, and grants it everywhere. Signals pass between domains, so a
+//! command can end what an earlier one left running.
 //!
-//! The right was added with version 2 of landlock's interface (Linux 5.19). Where there is none,
-//! commands have no domain.
+//! The right was added with landlock ABI 2 (Linux 5.19). Without it commands have no domain.
 
 use std::io;
 
@@ -23,13 +22,13 @@ use landlock::RulesetCreated;
 use landlock::RulesetCreatedAttr;
 use landlock::RulesetError;
 
-/// What a domain is made of. The process that starts commands keeps it, and each supervisor enters
-/// a new domain with its copy.
+/// The ruleset of a domain. The spawner keeps it, and each supervisor enters a new domain with its
+/// copy.
 #[derive(Debug)]
 pub(super) struct Domain(RulesetCreated);
 
 impl Domain {
-    /// Returns `None` where the kernel has no domains of this kind, or refuses to make one.
+    /// Returns `None` where the kernel does not support such domains.
     pub(super) fn find() -> io::Result<Option<Self>> {
         let handled = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -45,7 +44,7 @@ impl Domain {
         Ok(Some(Self(ruleset.map_err(io::Error::other)?)))
     }
 
-    /// Puts this process, and all that come from it, into a domain that no other process is in.
+    /// Puts this process and its descendants into a new domain.
     pub(super) fn enter(self) -> io::Result<()> {
         self.0.restrict_self().map(drop).map_err(io::Error::other)
     }
@@ -57,9 +56,9 @@ mod tests {
 
     use super::*;
 
-    /// A domain cannot be left, so that a thread of its own enters it.
+    /// A domain cannot be left, so a thread of its own enters it.
     #[test]
-    fn a_domain_keeps_nobody_from_moving_and_linking_files_between_folders() {
+    fn a_domain_permits_moving_and_linking_files_between_folders() {
         let Some(domain) = Domain::find().expect("the kernel answers") else {
             return;
         };

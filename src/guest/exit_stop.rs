@@ -1,32 +1,31 @@
-//! Who may let another process stop on its way out.
+//! Restricts `PTRACE_O_TRACEEXIT`, with which a tracer can stop another process at its exit.
 //!
-//! A process that is traced with [`TRACE_EXIT`] stops when it ends, also when KILL ends it, until
-//! its tracer lets it go on or is gone. Two that trace each other so and are killed wait for each
-//! other for ever, and no signal ends them; nor does the end of the sandbox, whose container the
-//! engine could not remove. `strace` sets this option, so it cannot just be refused.
+//! A process that is traced with [`TRACE_EXIT`] stops when it ends, also by KILL, until its tracer
+//! resumes it or is gone. Two killed processes that trace each other this way wait for each other
+//! forever, and no signal ends them; nor does the end of the sandbox, whose container the engine
+//! could not remove. `strace` sets this option, so it cannot simply be refused.
 //!
-//! So the kernel asks the supervisor about it, and a process gets to trace only younger ones in
-//! this way. Among any processes the oldest then has no such tracer, so that it ends, and with it
-//! what it traces. The kernel hands the option on to children of the one that is traced, which are
-//! younger still.
+//! So the kernel asks the supervisor, which allows a process to trace only younger ones this way.
+//! Among any processes the oldest then has no such tracer, so it ends, and with it the tracees. The
+//! kernel passes the option on to a tracee's children, which are younger still.
 
 use std::fs;
 
-use super::family::stat;
 use super::gate::Question;
+use super::process_tree::stat;
 
 /// `PTRACE_O_TRACEEXIT`, which libc names for some systems only.
 pub(super) const TRACE_EXIT: u32 = 0x40;
 
-/// Returns whether a process may trace another one so.
+/// Returns whether a process may trace another one this way.
 pub(super) fn may_stop(question: &Question) -> bool {
     is_older(question.thread, question.arguments[1] as i32)
 }
 
-/// Returns whether the process of one thread was certainly made before the process of another.
+/// Returns whether the process of one thread was certainly created before that of another.
 ///
 /// Only whole processes are compared: a thread that executes a program takes the place of its
-/// process's first one. A number that is given to another process meanwhile is a younger one's.
+/// process's first one. A reused pid belongs to a younger process.
 fn is_older(one: i32, other: i32) -> bool {
     let (Some(one), Some(other)) = (process_of(one), process_of(other)) else {
         return false;
@@ -58,11 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is a process that this looks at"
-    )]
-    fn a_parent_is_older_than_its_child_from_whichever_thread_and_not_the_other_way_round() {
+    #[expect(clippy::disallowed_methods, reason = "the test needs a real process")]
+    fn a_parent_is_older_than_its_child_from_any_thread() {
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

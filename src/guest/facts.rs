@@ -1,4 +1,4 @@
-//! What the guest tells about its box in its hello.
+//! Facts about the sandbox, which the guest reports in its hello.
 
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -11,7 +11,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
-use super::disk::Room;
+use super::disk::FreeSpace;
 use super::gate;
 use super::mounts;
 use podbay_wire::BytesPath;
@@ -20,10 +20,10 @@ use podbay_wire::message::Facts;
 use podbay_wire::message::MAX_MOUNTS;
 use podbay_wire::protected_name;
 
-/// Names of the workspace that are told.
+/// Most names of the workspace that are reported.
 const MAX_NAMES: usize = 256;
 
-/// Names that are read before the first ones are picked; a folder with more has other troubles.
+/// Most names that are read before the first ones are picked.
 const MAX_READ: usize = 100_000;
 
 pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
@@ -69,7 +69,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
 }
 
 fn began(workspace: &Path) -> Option<DiskBegan> {
-    let room = Room::of(workspace)?;
+    let room = FreeSpace::of(workspace)?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     Some(DiskBegan {
         at,
@@ -78,7 +78,7 @@ fn began(workspace: &Path) -> Option<DiskBegan> {
     })
 }
 
-/// Returns whether an interface beside loopback is up; what cannot be found out counts as one.
+/// Returns whether an interface besides loopback is up; an unreadable one counts as up.
 fn is_networked() -> bool {
     let Ok(mut interfaces) = nix::ifaddrs::getifaddrs() else {
         return true;

@@ -1,20 +1,22 @@
-//! The system calls that commands may not make, on top of what the engine's filter denies already.
+//! The seccomp filter of commands: system calls denied in addition to the engine's filter.
 //!
-//! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read
-//! by a filter. Set-id bits are denied because a set-id file in the project would still work on the
-//! host. A filter sees a mode and no file, so that a folder cannot be marked by `chmod` either,
-//! though its mark gives nobody a right. What is made in a folder with the mark gets it from there:
-//! the kernel does that by itself, and takes the bit from no argument of `mkdir`. Sockets are told
-//! apart here as well: the engine's filter does so too, and in a sandbox that somebody else keeps
-//! there may be none. Limits of other processes cannot be set: a small one on the guest would end
-//! the box. Nor can their priorities: with the lowest one the guest would not even get to die among
-//! busy commands. Signals cannot be sent in the ways that let their sender say who sent them, or
-//! that lose it when too many wait: PID 1 obeys those that come from outside alone. Files cannot be
-//! leased: whoever opens one waits for the holder, also on the host. The kernel holds a file
-//! against its largest size only when that size changes. So room cannot be reserved beyond a file's
-//! end, which would fill the host's disk with files that are empty to look at. Device files cannot
-//! be made: the kernel lets everybody make the one of number 0:0, which to overlay file systems
-//! says that a name is gone.
+//! - `openat2` stays for the guest itself; commands do not need it, and a filter cannot read its
+//!   arguments.
+//! - Set-id bits are denied because a set-id file in the project would still work on the host. A
+//!   filter sees the mode and not the file, so `chmod` cannot set the bit on a folder either, where
+//!   it grants nothing. Entries created in a folder with the bit inherit it: the kernel does that by
+//!   itself, and takes the bit from no argument of `mkdir`.
+//! - Socket families are restricted here as well: the engine's filter does so too, but in a sandbox
+//!   that others keep there may be none.
+//! - Limits of other processes cannot be set: a small one on the guest would end the sandbox. Nor
+//!   can their priorities: with the lowest one the guest could not even exit among busy commands.
+//! - Signals cannot be sent in ways that let the sender fake its identity, or that lose it when too
+//!   many are queued: PID 1 obeys only those from outside.
+//! - Leases on files are denied: every opener waits for the holder, also on the host.
+//! - The kernel checks a file against the size limit only when its size changes. So reserving space
+//!   beyond a file's end is denied, which would fill the host's disk with files that look empty.
+//! - Device files are denied: the kernel lets every user create device 0:0, which to overlay file
+//!   systems marks a deleted name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,8 +31,8 @@ use seccompiler::SeccompRule;
 use seccompiler::TargetArch;
 
 use super::call_filter;
+use super::call_filter::AskedCalls;
 use super::call_filter::Tracing;
-use super::call_filter::Watched;
 
 const SET_ID_BITS: [u64; 2] = [0o4000, 0o2000];
 
@@ -44,8 +46,8 @@ const NAMESPACE_FLAGS: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Looking into other processes (about `ptrace` see [`call_filter`](super::call_filter)), other
-/// views of the system, and large kernel interfaces that build tools do not need.
+/// Reading other processes (for `ptrace` see [`call_filter`](super::call_filter)), namespaces and
+/// mounts, and large kernel interfaces that build tools do not need.
 const REFUSED: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -75,9 +77,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount_setattr,
 ];
 
-/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use
-/// the older call. Then what programs do without where a kernel is older: the newer form of what
-/// [`REQUESTS`] refuses.
+/// Calls whose arguments are in memory, where a filter cannot read them; ENOSYS makes programs use
+/// the older call. Then newer forms of what [`REQUESTS`] refuses, which programs do without on
+/// older kernels.
 const ABSENT: &[i64] = &[
     libc::SYS_openat2,
     SYS_FCHMODAT2,
@@ -85,8 +87,8 @@ const ABSENT: &[i64] = &[
     SYS_FILE_SETATTR,
 ];
 
-/// Of whom sockets may be. VSOCK reaches a machine below without any network, and the others are
-/// large pieces of kernel that builds do not need; of netlink libc needs the part that tells of
+/// Allowed socket families. VSOCK reaches the machine below without any network, and the others are
+/// large pieces of kernel that builds do not need; libc needs the part of netlink that lists
 /// interfaces and routes.
 const FAMILIES: [i32; 4] = [
     libc::AF_UNIX,
@@ -95,29 +97,26 @@ const FAMILIES: [i32; 4] = [
     libc::AF_NETLINK,
 ];
 
-/// Requests of `ioctl` that most file systems do not know either. libc names few of them.
+/// `ioctl` requests that most file systems do not know either. libc names few of them.
 const REQUESTS: [u64; 10] = [
-    // The older way to reserve room: `FS_IOC_RESVSP`, the same with 64 in its name, and
-    // `FS_IOC_ZERO_RANGE`.
+    // The older way to reserve space: `FS_IOC_RESVSP`, its 64-bit variant, and `FS_IOC_ZERO_RANGE`.
     0x4030_5828,
     0x4030_582a,
     0x4030_5839,
-    // `FS_IOC_FSSETXATTR`: room taken in large pieces whatever is written, and the number that
-    // quotas of projects count by.
+    // `FS_IOC_FSSETXATTR`: large allocation units, and the id by which project quotas count.
     0x401c_5820,
-    // `FS_IOC_SETFLAGS`, and as 32-bit programs call it: marks on files that stay when the session
-    // is over.
+    // `FS_IOC_SETFLAGS`, also as 32-bit programs call it: file attributes that outlive the session.
     0x4008_6602,
     0x4004_6602,
-    // `BTRFS_IOC_SNAP_CREATE`, `BTRFS_IOC_SUBVOL_CREATE` and the second versions: a snapshot holds
-    // what was removed, and not every owner can remove it again.
+    // `BTRFS_IOC_SNAP_CREATE`, `BTRFS_IOC_SUBVOL_CREATE` and the second versions: a snapshot keeps
+    // removed files, and not every owner can remove it again.
     0x5000_9401,
     0x5000_940e,
     0x5000_9417,
     0x5000_9418,
 ];
 
-/// The kernel's own first one of the signals that wait in line; libc keeps some of them for itself.
+/// The kernel's first queued (real-time) signal; libc reserves some of them.
 const FIRST_QUEUED: u64 = 32;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 const F_SETLEASE: u64 = 1024;
@@ -127,14 +126,15 @@ const F_SETDELEG: u64 = 1040;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_FILE_SETATTR: i64 = 469;
 
-/// Puts the whole filter on commands without a domain on this thread and all that comes from it,
-/// and rules out new privileges. It cannot be taken off.
+/// Installs the whole filter for commands without a domain on this thread and its descendants, and
+/// sets no-new-privileges. It cannot be removed.
 pub fn apply() -> io::Result<()> {
     begin()?;
-    call_filter::apply(Tracing::Refused, Watched::default()).map(drop)
+    call_filter::apply(Tracing::Refused, AskedCalls::default()).map(drop)
 }
 
-/// Puts on all of it but what a call's supervisor decides: see [`call_filter`](super::call_filter).
+/// Installs everything except what a call's supervisor decides: see
+/// [`call_filter`](super::call_filter).
 pub(super) fn begin() -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     for program in programs().map_err(io::Error::other)? {
@@ -143,8 +143,8 @@ pub(super) fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses to fill the holes of a file without a write, to a command that is to write nothing. To
-/// make holes and to cut out parts gives room back, and stays.
+/// Denies `fallocate` that fills holes, for a command that must not write. Punching holes and
+/// collapsing ranges free space, and stay allowed.
 pub(super) fn forbid_allocating() -> io::Result<()> {
     seccompiler::apply_filter(&allocating().map_err(io::Error::other)?).map_err(io::Error::other)
 }
@@ -164,8 +164,8 @@ fn allocating() -> Result<BpfProgram, seccompiler::BackendError> {
     .try_into()
 }
 
-/// A filter has one answer to what it matches, so there is one per answer; the strictest answer of
-/// all counts.
+/// A seccompiler filter has one answer for its matches, so there is one filter per answer; the
+/// strictest answer counts.
 fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let refused = SeccompFilter::new(
         refused()?,
@@ -180,7 +180,7 @@ fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
         SeccompAction::Errno(libc::ENOSYS as u32),
         architecture(),
     )?;
-    // Programs take this for a file system that cannot do it, and write instead, or do without.
+    // Programs take this for a file system without support, and fall back to writing.
     let unsupported = SeccompFilter::new(
         unsupported()?,
         SeccompAction::Allow,
@@ -225,7 +225,7 @@ type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn refused() -> Result<SeccompRules, seccompiler::BackendError> {
     let mut rules: SeccompRules = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
-    // One's own limits go by pid 0; the guest's must not be what makes it fail.
+    // A process's own limits are set with pid 0; calls on others are refused.
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     rules.insert(
@@ -239,8 +239,8 @@ fn refused() -> Result<SeccompRules, seccompiler::BackendError> {
         (libc::SYS_tgkill, vec![is(0, 1)?]),
         (libc::SYS_tkill, vec![is(0, 1)?]),
         (libc::SYS_rt_tgsigqueueinfo, vec![is(0, 1)?]),
-        // Any thread's number means its whole process here, so it is the signal that counts:
-        // programs queue those that wait in line.
+        // Any thread's id means its whole process here, so the signal decides: programs queue
+        // real-time ones.
         (
             libc::SYS_rt_sigqueueinfo,
             vec![SeccompCondition::new(
@@ -296,8 +296,7 @@ fn refused() -> Result<SeccompRules, seccompiler::BackendError> {
         add(libc::SYS_fchmod, &[(1, bits)])?;
         add(libc::SYS_fchmodat, &[(2, bits)])?;
         add(libc::SYS_mknodat, &[(2, bits)])?;
-        // Without these flags the mode is not an argument at all, and its register may hold
-        // anything.
+        // Without these flags the mode is not an argument, and its register may contain anything.
         for creates in [
             libc::O_CREAT as u64,
             (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
@@ -327,7 +326,7 @@ fn refused() -> Result<SeccompRules, seccompiler::BackendError> {
         libc::SYS_socketpair,
         vec![SeccompRule::new(vec![isnt(0, libc::AF_UNIX as u64)?])?],
     );
-    // To rename with a whiteout makes one as well.
+    // A rename with a whiteout creates such a device too.
     rules.insert(
         libc::SYS_renameat2,
         vec![SeccompRule::new(vec![has_bits(

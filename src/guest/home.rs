@@ -1,11 +1,11 @@
-//! The home folder of one controller, in a sandbox to which several come.
+//! The home folder of one controller, in a sandbox that several use.
 //!
-//! What lies in a home folder is obeyed by programs that nobody asked to: git runs what
-//! `~/.gitconfig` names. So nobody gets the folder that an earlier one had. It lies below the
-//! sandbox's own, under a name that nobody can know before, and goes when its controller does.
+//! Programs execute settings in a home folder unasked: git runs what `~/.gitconfig` names. So no
+//! controller gets the folder of an earlier one. Each has a folder below the sandbox's own home,
+//! with an unpredictable name, which is removed when the controller ends.
 //!
-//! This parts those who come one after the other. Who works at the same time is of the same user,
-//! and could write there.
+//! This separates consecutive controllers. Concurrent ones have the same user, and could write
+//! there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,16 +19,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// How the name of one begins, and of one that is not locked yet: whoever looks for what is left
-/// must not take that for left.
+/// Name prefixes of a finished folder, and of one that is not locked yet: the search for leftovers
+/// must not take that for one.
 const READY: &str = "controller-";
 const UNFINISHED: &str = "unfinished-";
 
 /// Random bytes of a name.
 const RANDOM_BYTES: usize = 8;
 
-/// A folder that is there for as long as this value. A lock says so, which the kernel takes off
-/// when this process ends.
+/// A folder that exists as long as this value. It is locked, and the kernel releases the lock when
+/// this process ends.
 #[derive(Debug)]
 pub(super) struct Home {
     path: PathBuf,
@@ -36,11 +36,11 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// Makes a new folder below the one that `environment` names, and lets it name the new one.
-    /// Removes those of controllers that are gone.
+    /// Creates a new folder below `HOME` of `environment`, and sets `HOME` to it. Removes those of
+    /// controllers that are gone.
     ///
-    /// Where none can be made, such as in a sandbox without a home folder, it names one that is not
-    /// there: never one that others had.
+    /// Where none can be created, such as in a sandbox without a home folder, `HOME` names a
+    /// missing one: never one that others used.
     pub(super) fn begin(environment: &mut Vec<Vec<u8>>) -> io::Result<Self> {
         const NAME: &[u8] = b"HOME=";
         let shared = environment
@@ -48,7 +48,7 @@ impl Home {
             .find_map(|pair| pair.strip_prefix(NAME))
             .unwrap_or(b"/");
         let shared = PathBuf::from(OsStr::from_bytes(shared));
-        // A command may have closed it to its owner.
+        // A command may have removed its owner's access.
         if let Ok(mode) = fs::metadata(&shared).map(|facts| facts.permissions().mode())
             && mode & 0o700 != 0o700
         {
@@ -76,7 +76,7 @@ fn random_name() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Makes a folder that is locked when it gets its name.
+/// Creates a folder that is locked before it gets its name.
 fn make(unfinished: &Path, path: &Path) -> io::Result<File> {
     fs::DirBuilder::new().mode(0o700).create(unfinished)?;
     let folder = File::open(unfinished)?;
@@ -85,7 +85,7 @@ fn make(unfinished: &Path, path: &Path) -> io::Result<File> {
     Ok(folder)
 }
 
-/// Removes the folders of controllers that are gone; where they cannot be told apart, none.
+/// Removes the folders of controllers that are gone; where locks do not tell, none.
 fn remove_left(shared: &Path) {
     for entry in fs::read_dir(shared).into_iter().flatten().flatten() {
         if !entry.file_name().as_bytes().starts_with(READY.as_bytes())
@@ -100,8 +100,8 @@ fn remove_left(shared: &Path) {
     }
 }
 
-/// Removes a folder, also where its owner has closed some of what is in it, as some package
-/// managers do. Nothing is lost where that fails.
+/// Removes a folder, also where its owner removed access to parts of it, as some package managers
+/// do. A failure loses nothing.
 fn remove(folder: &Path) {
     if fs::remove_dir_all(folder).is_ok() {
         return;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_controller_has_a_folder_that_nobody_had_before_and_it_goes_with_it() {
+    fn each_controller_gets_a_fresh_home_that_is_removed_with_it() {
         let shared = tempfile::tempdir().expect("a folder");
         fs::write(shared.path().join(".gitconfig"), "planted").expect("written");
         let (mut one, mut other) = (environment(shared.path()), environment(shared.path()));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_controller_left_is_removed_by_the_next() {
+    fn the_home_of_a_killed_controller_is_removed_by_the_next() {
         let shared = tempfile::tempdir().expect("a folder");
         let left = shared.path().join(format!("{READY}0123456789abcdef"));
         fs::create_dir_all(left.join("sub")).expect("made");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_folder_can_be_made_none_is_named_that_is_there() {
+    fn without_a_creatable_home_a_missing_one_is_named() {
         let mut names = environment(Path::new("/proc/self"));
         let home = Home::begin(&mut names).expect("begun");
         let named = home_of(&names);

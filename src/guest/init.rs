@@ -1,8 +1,9 @@
-//! PID 1 of `podbay up`: keeps the box alive while there are controllers, and for a while after.
+//! PID 1 of `podbay up`: keeps the sandbox alive while there are controllers, and for a lease
+//! after.
 //!
-//! It speaks to nobody. A controller is a process with parent 0: the engine started it from
-//! outside, and no process in the box can look like one, because orphans get parent 1. What has
-//! parent 1 was left behind by a controller that was killed, and is ended.
+//! It has no connection. A controller is a process with parent 0: the engine started it from
+//! outside, and no process in the sandbox can fake that, because orphans get parent 1. Processes
+//! with parent 1 were left behind by a controller that was killed, and are ended.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,29 +19,29 @@ use nix::sys::signal::Signal;
 use nix::sys::signalfd::SfdFlags;
 use nix::sys::signalfd::SignalFd;
 
-use super::family::kill_trees;
-use super::family::own_children;
-use super::family::processes;
-use super::family::stat;
+use super::process_tree::kill_trees;
+use super::process_tree::own_children;
+use super::process_tree::processes;
+use super::process_tree::stat;
 use super::rescue;
-use super::rescue::Rescue;
+use super::rescue::ServeRescue;
 use super::unix::Reaped;
 use super::unix::reap;
 
-/// How often it looks around.
+/// Interval between two checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs until a TERM from outside, or until there was no controller for the time of the lease.
+/// Runs until a TERM from outside, or until the lease ran out without a controller.
 pub(super) fn run(lease: Duration) -> io::Result<()> {
     let signals = signals()?;
     let mut alone_since = Instant::now();
-    let mut rescue = Rescue::default();
+    let mut rescue = ServeRescue::default();
     let mut is_soon = false;
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         let _ = poll(
             &mut fds,
-            PollTimeout::try_from(Rescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX),
+            PollTimeout::try_from(ServeRescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX),
         );
         if told_to_end(&signals) {
             return Ok(());
@@ -50,8 +51,7 @@ pub(super) fn run(lease: Duration) -> io::Result<()> {
             kill_trees(own_children);
         }
         let controllers = controllers();
-        // Commands are of the same user and can stop a controller's guest; that must not be for
-        // long.
+        // Commands have the same user and can stop a controller's guest; it is woken soon.
         is_soon = rescue.look(&controllers);
         if !controllers.is_empty() {
             alone_since = Instant::now();
@@ -62,7 +62,7 @@ pub(super) fn run(lease: Duration) -> io::Result<()> {
     }
 }
 
-/// Signals that PID 1 listens to; all are blocked.
+/// Signals that PID 1 handles; all are blocked.
 pub(super) fn signals() -> io::Result<SignalFd> {
     let mut set = SigSet::empty();
     set.add(Signal::SIGCHLD);
@@ -75,15 +75,15 @@ pub(super) fn signals() -> io::Result<SignalFd> {
     )?)
 }
 
-/// Takes what has arrived; returns whether somebody outside of the box asks it to end.
+/// Reads pending signals; returns whether a TERM from outside of the sandbox is among them.
 pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     let mut told = false;
     while let Ok(Some(signal)) = signals.read_signal() {
         rescue::heard(&signal);
         let ends = [libc::SIGTERM, libc::SIGINT].contains(&(signal.ssi_signo as i32));
-        // A sender that this box has no number for is outside of it. Commands can send the signal
-        // too, but not from there; the other ways to send one leave another code, and where they do
-        // not, the filter on commands refuses them.
+        // A sender without a pid in this namespace is outside. Commands can send the signal too,
+        // but with a pid; other ways to send one have another code, or are denied by the filter on
+        // commands.
         told |= ends && signal.ssi_code == libc::SI_USER && signal.ssi_pid == 0;
     }
     told

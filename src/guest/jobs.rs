@@ -1,4 +1,4 @@
-//! What is known of the commands that were left running in the background, also after their end.
+//! The background commands of a session, also after their end.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,9 +14,9 @@ use nix::fcntl::fallocate;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::family::kill_in_place_of;
-use super::order::Stop;
-use super::process::Control;
+use super::order::StopOrder;
+use super::process_tree::kill_in_place_of;
+use super::spawner_client::Control;
 use podbay_wire::Background;
 use podbay_wire::End;
 use podbay_wire::Fault;
@@ -24,27 +24,26 @@ use podbay_wire::Process;
 use podbay_wire::Processes;
 use podbay_wire::shown_text;
 
-/// Commands that are remembered; of those that have ended the oldest is forgotten.
+/// Most commands that are remembered; of the ended ones the oldest is forgotten.
 const MOST: usize = 64;
-/// Bytes of a command that are shown.
+/// Bytes shown of a command line.
 const MAX_COMMAND: usize = 200;
-/// Characters of a command where it is only named.
+/// Characters of a command line where it is only named.
 const MAX_NAMED: usize = 60;
-/// Bytes of what one printed that are read, from its end.
+/// Bytes read from the end of a log.
 const MAX_TAIL: u64 = 256 * 1024;
-/// How long one may take to be gone after KILL. Nobody has promised when, and of a bomb the end
-/// takes its time.
+/// How long a process may take to disappear after KILL; a fork bomb takes a while.
 const GONE: Duration = Duration::from_secs(10);
-/// Between two looks at whether its supervisor was stopped meanwhile.
+/// Pause between two checks whether its supervisor was stopped meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// One command in the background.
+/// A background command.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) id: i32,
     pub(super) supervisor: i32,
     pub(super) command: String,
-    /// What it prints, held open: another file may come to have its name.
+    /// Its output, held open: another file may get its name.
     pub(super) log: File,
     pub(super) began: Instant,
     pub(super) control: Arc<Control>,
@@ -77,7 +76,7 @@ impl Job {
         }
     }
 
-    /// The same one, which has ended by now.
+    /// The same job, which has ended by now.
     pub(super) fn over(self, end: End) -> Self {
         Self {
             ended: Some((Instant::now(), end)),
@@ -98,7 +97,7 @@ impl Job {
         }
     }
 
-    /// Returns the last lines of what it printed.
+    /// Returns the last lines of its output.
     fn tail(&self, n_lines: u32) -> String {
         let length = self.log.metadata().map_or(0, |metadata| metadata.len());
         let from = length.saturating_sub(MAX_TAIL);
@@ -114,10 +113,9 @@ impl Job {
     }
 }
 
-/// Gives the room of what was printed first back where a log takes more than `most` bytes; returns
-/// whether it did.
+/// Frees the oldest part of a log that takes more than `most` bytes; returns whether it did.
 ///
-/// Who prints goes on at the end of the file, whose length stays what was printed in all.
+/// The writer continues at the end of the file, whose length stays that of all output.
 pub(super) fn drop_oldest(log: &File, most: u64) -> bool {
     let Ok(metadata) = log.metadata() else {
         return false;
@@ -127,7 +125,7 @@ pub(super) fn drop_oldest(log: &File, most: u64) -> bool {
         return false;
     }
     let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-    // Where the file system makes no holes, all of it goes.
+    // Where the file system cannot punch holes, all of it stays.
     fallocate(log, hole, 0, i64::try_from(gone).unwrap_or(i64::MAX)).is_ok()
         || log.set_len(0).is_ok()
 }
@@ -141,7 +139,7 @@ fn last_lines(text: &str, n: usize) -> &str {
     &text[start..]
 }
 
-/// All of them, in the order in which they were started.
+/// All jobs, in the order in which they were started.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     jobs: Mutex<Vec<Job>>,
@@ -170,7 +168,7 @@ impl Jobs {
         self.changed.notify_waiters();
     }
 
-    /// Returns the supervisors of those that still run.
+    /// Returns the supervisors of the running ones.
     pub(super) fn supervisors(&self) -> Vec<i32> {
         self.lock()
             .iter()
@@ -179,7 +177,7 @@ impl Jobs {
             .collect()
     }
 
-    /// Says which of those that still run a supervisor belongs to.
+    /// Names the running job that a supervisor belongs to.
     pub(super) fn named(&self, supervisor: i32) -> Option<String> {
         let jobs = self.lock();
         let job = jobs
@@ -198,8 +196,8 @@ impl Jobs {
         ))
     }
 
-    /// Carries out a call; where no process more can be started, what is to stop is not asked
-    /// first, since each that ends makes room for others.
+    /// Runs a call; where no further process can be started, a job is killed without TERM, since
+    /// each process that ends makes room for others.
     pub(super) async fn serve(
         &self,
         call: &Processes,
@@ -223,7 +221,7 @@ impl Jobs {
         }
     }
 
-    /// Asks one to end, and ends it when it does not; without a time for that, at once.
+    /// Stops a job: TERM, then KILL after `grace`; without one, KILL at once.
     async fn stop(&self, id: Option<i32>, grace: Option<Duration>) -> Result<Background, Fault> {
         let (id, supervisor, control, is_over) = self.one(id, |job| {
             (
@@ -235,7 +233,7 @@ impl Jobs {
         })?;
         if !is_over {
             if grace.is_some() {
-                control.order(Stop::Term);
+                control.order(StopOrder::Term);
             }
             if !self.ends_within(&control, grace.unwrap_or_default()).await {
                 if grace.is_none() {
@@ -245,15 +243,15 @@ impl Jobs {
                 }
                 let told = Instant::now();
                 while !self.ends_within(&control, AGAIN).await && told.elapsed() < GONE {
-                    // A command can stop its supervisor, which is of the same user; that must not
-                    // save it.
+                    // A command can stop its supervisor, which has the same user; it must be killed
+                    // all the same.
                     kill_in_place_of(supervisor);
                     control.insist(told.elapsed());
                 }
                 if !self.ends_within(&control, Duration::ZERO).await {
                     return Err(Fault::Io {
                         doing: format!("stop process {id}"),
-                        problem: "it is still there after it was killed".to_owned(),
+                        problem: "it still exists after it was killed".to_owned(),
                     });
                 }
             }
@@ -275,7 +273,7 @@ impl Jobs {
             loop {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
-                // Whatever happens from here on is seen.
+                // From here on every change is seen.
                 changed.as_mut().enable();
                 if is_over() {
                     return;
@@ -286,18 +284,18 @@ impl Jobs {
         tokio::time::timeout(time, over).await.is_ok()
     }
 
-    /// Does something with the one that is meant.
+    /// Applies `with` to the job that is meant.
     fn one<T>(&self, id: Option<i32>, with: impl FnOnce(&Job) -> T) -> Result<T, Fault> {
         let jobs = self.lock();
         let found = match id {
             None => jobs.last(),
-            // A number that was given again means the newer one.
+            // A reused pid means the newer job.
             Some(id) => jobs.iter().rev().find(|job| job.id == id),
         };
         found.map(with).ok_or_else(|| {
             let known: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
             let problem = match (id, known.as_slice()) {
-                (_, []) => "nothing was started in the background in this session".to_owned(),
+                (_, []) => "no command was started in the background in this session".to_owned(),
                 (Some(id), known) => format!(
                     "there is no background process {id}; there are {}",
                     known.join(", ")

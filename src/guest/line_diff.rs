@@ -1,7 +1,7 @@
-//! What has changed between two texts, line by line, as a patch shows it.
+//! Line diffs of two texts, as a unified patch shows them.
 //!
-//! A line ends with a newline and with nothing else, as for git. If a lone carriage return ended a
-//! line too, the text after it would look like a line of the file.
+//! Only a newline ends a line, as in git. If a lone carriage return ended a line too, the text
+//! after it would look like a line of the file.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use imara_diff::Diff;
 use imara_diff::Hunk;
 use imara_diff::InternedInput;
 
-/// Lines shown before and behind what has changed.
+/// Context lines around a change.
 const CONTEXT: u32 = 3;
 
 /// Two texts that were compared.
@@ -21,8 +21,8 @@ pub struct LineDiff<'a> {
 }
 
 impl<'a> LineDiff<'a> {
-    /// Compares two texts. What this takes is about the length of both: where they differ in very
-    /// many places it is coarser than need be.
+    /// Compares two texts in about linear time: with very many differences the result is coarser
+    /// than necessary.
     pub fn of(before: &'a str, after: &'a str) -> Self {
         let lines = InternedInput::new(before, after);
         let mut diff = Diff::compute(Algorithm::Histogram, &lines);
@@ -30,17 +30,17 @@ impl<'a> LineDiff<'a> {
         Self { lines, diff }
     }
 
-    /// Returns how many lines are new.
+    /// Returns how many lines were added.
     pub fn n_added(&self) -> u64 {
         self.diff.count_additions().into()
     }
 
-    /// Returns how many lines are gone.
+    /// Returns how many lines were removed.
     pub fn n_removed(&self) -> u64 {
         self.diff.count_removals().into()
     }
 
-    /// Returns a unified diff with the names of both sides, or nothing where they are the same.
+    /// Returns a unified diff with the names of both sides; empty where they are equal.
     pub fn unified(&self, before: &str, after: &str) -> String {
         let hunks = self.hunks();
         if hunks.is_empty() {
@@ -54,7 +54,7 @@ impl<'a> LineDiff<'a> {
     pub fn hunks(&self) -> String {
         let mut text = String::new();
         let changes: Vec<Hunk> = self.diff.hunks().collect();
-        // Those stand in one hunk whose context meets.
+        // Changes whose context touches share a hunk.
         for together in
             changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT)
         {
@@ -103,8 +103,8 @@ impl<'a> LineDiff<'a> {
     }
 }
 
-/// Returns a range of lines as a hunk's header has it: the number of the first, or of the one
-/// before where there is none, and how many.
+/// Returns a line range as in a hunk header: the first line, or the one before where the range is
+/// empty, and the length.
 fn range(lines: Range<u32>) -> String {
     match lines.end - lines.start {
         0 => format!("{},0", lines.start),
@@ -152,7 +152,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[expect(clippy::disallowed_methods, reason = "git reads what is shown")]
         #[test]
-        fn git_applies_what_is_shown(before in vec(0..4_u8, 0..40), after in vec(0..4_u8, 0..40), ends in any::<[bool; 2]>()) {
+        fn git_applies_the_diff(before in vec(0..4_u8, 0..40), after in vec(0..4_u8, 0..40), ends in any::<[bool; 2]>()) {
             let text = |lines: &[u8], is_ended: bool| {
                 let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
                 if is_ended { text } else { text.trim_end().to_owned() }

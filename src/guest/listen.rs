@@ -1,14 +1,14 @@
-//! PID 1 of a box that somebody else keeps, such as compose: controllers come by a socket in a
+//! PID 1 of a sandbox that is kept by others, such as compose: controllers connect by a socket in a
 //! folder that both sides have.
 //!
-//! Each controller gets a serving process of its own, forked from here, as each has one beside
-//! `init` in the box of `podbay up`. Only peers from outside are let in: the kernel has no number
-//! in this box for a process beyond it, while a command's number stays with its socket even when
-//! the command has ended.
+//! Each controller gets a serving process of its own, forked from here, like those beside `init` in
+//! the sandbox of `podbay up`. Only peers from outside are accepted: the kernel has no pid in this
+//! namespace for a process outside of it, while a command's pid stays with its socket even when the
+//! command has ended.
 //!
-//! Commands are of the same user and can reach the serving processes and, where nothing else keeps
-//! them, the socket's name. So what they stop is woken, what they kill costs its controller alone,
-//! and a name that is not ours any more is made anew.
+//! Commands have the same user and can reach the serving processes and the socket's name. So
+//! stopped processes are woken, a killed one costs only its controller, and a replaced name is
+//! created again.
 
 use std::collections::HashSet;
 use std::fs;
@@ -32,12 +32,12 @@ use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 
-use super::family::kill_trees;
-use super::family::own_children;
 use super::init::signals;
 use super::init::told_to_end;
 use super::mounts::git_problem;
-use super::rescue::Rescue;
+use super::process_tree::kill_trees;
+use super::process_tree::own_children;
+use super::rescue::ServeRescue;
 use super::role::Sharing;
 use super::role::run_serve;
 use super::serve;
@@ -49,19 +49,19 @@ use super::unix::reap;
 use podbay_wire::frame;
 use podbay_wire::message::ToHost;
 
-/// How often it looks around.
+/// Interval between two checks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Controllers at once; more are turned away.
+/// Most controllers at once; more are rejected.
 const MAX_SERVING: usize = 16;
 
-/// How a serving process says that something in the box is out of its hands.
+/// Exit code of a serving process that lost control of the sandbox.
 const GIVEN_UP: i32 = 3;
 
-/// How long a controller that is turned away may take to read why.
+/// How long a rejected controller may take to read the reason.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Serves whoever comes from outside, until a TERM from there.
+/// Serves controllers from outside, until a TERM from there.
 pub(super) fn run(
     socket: PathBuf,
     workspace: PathBuf,
@@ -72,17 +72,17 @@ pub(super) fn run(
             "only the first process of a sandbox can tell who comes from outside",
         ));
     }
-    let mut door = Door::open(socket)?;
+    let mut door = NamedSocket::open(socket)?;
     let signals = signals()?;
     let mut serving = HashSet::new();
-    let mut rescue = Rescue::default();
+    let mut rescue = ServeRescue::default();
     let mut is_soon = false;
-    let place = Place {
+    let place = ServeSetup {
         workspace,
         environment,
     };
     loop {
-        wait(&signals, &door.listener, Rescue::pause(is_soon, TICK));
+        wait(&signals, &door.listener, ServeRescue::pause(is_soon, TICK));
         if told_to_end(&signals) {
             door.close();
             return Ok(());
@@ -143,13 +143,13 @@ fn wait(signals: &SignalFd, listener: &UnixListener, pause: Duration) {
 }
 
 /// What every serving process is given.
-struct Place {
+struct ServeSetup {
     workspace: PathBuf,
     environment: Vec<Vec<u8>>,
 }
 
-impl Place {
-    /// Serves one controller and returns the exit code.
+impl ServeSetup {
+    /// Serves one controller; returns the exit code.
     fn serve(self, connection: UnixStream) -> i32 {
         if let Some(problem) = git_problem(&self.workspace) {
             turn_away(connection, &problem);
@@ -186,20 +186,20 @@ fn turn_away(mut connection: UnixStream, reason: &str) {
         return;
     };
     let length = u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes();
-    // Whoever does not listen is not told.
+    // A peer that does not read is not waited for.
     let _ = connection.set_write_timeout(Some(LAST_WORDS));
     let _ = connection.write_all(&[&length[..], &bytes].concat());
 }
 
-/// The socket under its name.
-struct Door {
+/// A listening socket with its name.
+struct NamedSocket {
     path: PathBuf,
     listener: UnixListener,
-    /// Device and inode of the name when it was ours.
+    /// Device and inode of the name when we created it.
     identity: (u64, u64),
 }
 
-impl Door {
+impl NamedSocket {
     fn open(path: PathBuf) -> io::Result<Self> {
         let (listener, identity) = bind(&path).map_err(|error| {
             let problem = format!(
@@ -216,20 +216,19 @@ impl Door {
         })
     }
 
-    /// Makes the name anew where a command has removed, replaced or closed it.
+    /// Creates the name again where a command has removed or replaced it, or its mode.
     fn keep(&mut self) {
         let facts = fs::symlink_metadata(&self.path);
         let is_ours = facts.is_ok_and(|facts| {
             (facts.dev(), facts.ino()) == self.identity && facts.mode() & 0o777 == 0o600
         });
-        // Where that does not work now, it may at the next look; whoever works here goes on.
+        // A failure is retried at the next check; connected controllers continue.
         if !is_ours && let Ok((listener, identity)) = bind(&self.path) {
             (self.listener, self.identity) = (listener, identity);
         }
     }
 
-    /// Returns the next peer from outside; whoever comes from this box is turned away without a
-    /// word.
+    /// Returns the next peer from outside; a peer from this sandbox is closed at once.
     fn accept(&self) -> Option<UnixStream> {
         loop {
             match self.listener.accept() {
@@ -248,13 +247,12 @@ impl Door {
 }
 
 fn is_from_outside(connection: &UnixStream) -> bool {
-    // A process that this box has no number for is outside of it.
+    // A process without a pid in this namespace is outside of it.
     getsockopt(connection, PeerCredentials).is_ok_and(|peer| peer.pid() == 0)
 }
 
 fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
-    // What stands there is of an earlier start, or a command's. Even a folder must not block the
-    // name.
+    // An entry of an earlier start, or a command's. Even a folder must not block the name.
     match fs::remove_file(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -272,11 +270,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_whose_name_was_taken_away_gets_it_back() {
+    fn a_removed_socket_name_is_created_again() {
         let folder = tempfile_folder("door");
         let path = folder.join("s.sock");
         fs::write(&path, "left behind").expect("written");
-        let mut door = Door::open(path.clone()).expect("a door");
+        let mut door = NamedSocket::open(path.clone()).expect("a door");
         let first = door.identity;
         door.keep();
         assert_eq!(door.identity, first);
@@ -297,10 +295,10 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_of_the_same_box_is_turned_away_even_when_it_has_ended() {
+    fn a_peer_from_the_same_sandbox_is_rejected_even_after_its_end() {
         let folder = tempfile_folder("peer");
         let path = folder.join("s.sock");
-        let door = Door::open(path.clone()).expect("a door");
+        let door = NamedSocket::open(path.clone()).expect("a door");
         let _waiting = UnixStream::connect(&path).expect("connects");
         assert!(door.accept().is_none());
         fs::remove_dir_all(folder).expect("removed");

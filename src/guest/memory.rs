@@ -1,16 +1,16 @@
-//! Keeping the guest small: memory that it needs once, at its start, is given back.
+//! Keeps the guest small: memory that is needed only at the start is given back.
 //!
-//! What is resident of an idle guest is mostly the program's own file. At its start a static
-//! program that may be loaded anywhere reads the list of all places which hold an address, more
-//! than a megabyte, and never again; each page that is touched brings its neighbours along.
+//! Most resident memory of an idle guest is the program's own file. A static position-independent
+//! program reads its relocation table at the start, more than a megabyte, and never again; each
+//! touched page brings its neighbours along.
 
 use std::ffi::c_int;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// Keeps the C library from reserving a heap for each thread. To be called before there are
+/// Keeps the C library from reserving a heap for each thread. Must be called before there are
 /// threads.
-pub(super) fn keep_small() {
+pub(super) fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     #[expect(unsafe_code, reason = "a setting of the C library")]
     // SAFETY: called before there are threads.
@@ -19,27 +19,25 @@ pub(super) fn keep_small() {
     }
 }
 
-/// Lets go of all pages of the program's file that nothing has ever written to. Those that are
-/// needed come back from the kernel's cache of that file as they are touched, without a read from
-/// the disk as a rule.
+/// Releases all pages of the program's file that were never written to. Needed ones come back from
+/// the kernel's page cache when touched, mostly without a disk read.
 ///
-/// A failure changes nothing but the size, so there is none to report.
+/// A failure only affects the size, so none is reported.
 #[expect(
     unsafe_code,
     reason = "pages are given back to the kernel by their addresses"
 )]
-pub(super) fn let_go_of_program() {
+pub(super) fn release_program_pages() {
     for pages in unwritten_pages() {
-        // SAFETY: these pages belong to segments of the program that are mapped from its file and
-        // that its headers give no right to write, so every one of them holds what the file does:
-        // the kernel maps the same bytes again when one is touched, be it by the very next
-        // instruction. What the loader has changed, also where it was protected later (RELRO), is
-        // in segments that may be written.
+        // SAFETY: these pages belong to segments that are mapped from the program's file and are
+        // not writable, so each has the file's contents: the kernel maps the same bytes again when
+        // one is touched, even by the next instruction. What the loader has changed, also where it
+        // was protected later (RELRO), is in writable segments.
         unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
     }
 }
 
-/// Returns where the program's segments lie that cannot be written, in whole pages.
+/// Returns the program's segments that are not writable, in whole pages.
 #[expect(
     unsafe_code,
     reason = "the C library's list of loaded objects is only reachable through a callback"
@@ -61,8 +59,8 @@ unsafe extern "C" fn visit(
     _size: usize,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: the C library hands a valid `info`, whose headers are there as long as the program
-    // runs, and `data` is the list of `unwritten_pages`.
+    // SAFETY: the C library passes a valid `info`, whose headers exist as long as the program runs,
+    // and `data` is the list of `unwritten_pages`.
     let (found, base, headers) = unsafe {
         let info = &*info;
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
@@ -87,17 +85,17 @@ unsafe extern "C" fn visit(
     1
 }
 
-/// The smallest page there is. Where pages are larger, the kernel refuses what is not a multiple of
-/// them, and nothing is let go.
+/// The smallest page size. Where pages are larger, the kernel refuses other multiples, and nothing
+/// is released.
 const PAGE: usize = 4096;
 
-/// A part of the program as it is mapped.
+/// A segment of the program as it is mapped.
 struct Segment {
     range: Range<usize>,
     is_writable: bool,
 }
 
-/// Returns the pages that belong to segments which cannot be written, and to no other.
+/// Returns the pages that belong only to segments that are not writable.
 fn whole_pages(segments: &[Segment], page: usize) -> Vec<Range<usize>> {
     let first = |at: usize| at / page * page;
     let is_shared = |start: usize| {
@@ -114,7 +112,7 @@ fn whole_pages(segments: &[Segment], page: usize) -> Vec<Range<usize>> {
             first(segment.range.start),
             segment.range.end.next_multiple_of(page),
         );
-        // A page that two segments share at their edge is left alone.
+        // A page that two segments share is kept.
         if is_shared(start) {
             start += page;
         }
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_that_nothing_can_write_are_let_go() {
+    fn only_pages_that_are_not_writable_are_released() {
         check(
             &[
                 (0..0x2345, false),
@@ -158,7 +156,8 @@ mod tests {
             ],
             &[(0, 0x3000), (0x3000, 0x5000)],
         );
-        // Data begins in the page in which text ends, or ends in that in which more text begins.
+        // Data begins in the page in which text ends, or ends in the page in which more text
+        // begins.
         check(
             &[(0..0x2345, false), (0x2345..0x3000, true)],
             &[(0, 0x2000)],
@@ -182,10 +181,9 @@ mod tests {
         check(&[], &[]);
     }
 
-    /// What stands in the program reads the same before and after, and what the program has written
-    /// stays.
+    /// The program's constants read the same before and after, and its written data stays.
     #[test]
-    fn the_program_goes_on_as_it_was() {
+    fn the_program_runs_on_unchanged() {
         static CONSTANT: [u8; 3 * PAGE] = [7; 3 * PAGE];
         static WRITTEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         WRITTEN.store(5, std::sync::atomic::Ordering::Relaxed);
@@ -202,7 +200,7 @@ mod tests {
                 .any(|range| range.contains(&(&raw const WRITTEN as usize))),
             "what is written is not: {pages:x?}"
         );
-        let_go_of_program();
+        release_program_pages();
         assert!(
             std::hint::black_box(&CONSTANT)
                 .iter()

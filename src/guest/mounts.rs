@@ -1,13 +1,13 @@
-//! What is mounted in the project: whether its `.git` is protected in a box that somebody else has
-//! put together, and whether what covers secrets and other files is still there.
+//! Mounts in the project: whether its `.git` is protected in a sandbox that others have set up, and
+//! whether the mounts that mask files are still there.
 //!
-//! Whoever can write `.git` makes the person's next git command run a program. A controller with an
-//! engine mounts it read-only itself; where the mounts were made from a file of the person's, the
-//! guest looks before it serves.
+//! A writer of `.git` can make the user's next git command run a program. A controller with an
+//! engine mounts it read-only itself; where the mounts come from a file of the user's, the guest
+//! checks them before it serves.
 //!
-//! When a file is replaced on the host (most editors save so), the kernel takes away what was
-//! mounted on it in the box. Commands cannot do that: for them a mount point is busy. When it is
-//! renamed there, or a folder above it, the mount goes along, and nobody is woken for that.
+//! When a masked file is replaced on the host (most editors save that way), the kernel removes the
+//! mount on it. Commands cannot do that: for them a mount point is busy. When the file or a parent
+//! folder is renamed on the host, the mount moves along without a notification.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -22,13 +22,13 @@ use tokio::io::Interest;
 use super::unix::watch_for;
 use podbay_wire::BytesPath;
 
-/// How often the table is read anyway.
+/// Interval at which the table is read anyway.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What the kernel tells of mounts, and wakes for.
+/// The kernel's mount table, which also signals changes.
 pub(super) const TABLE: &str = "/proc/self/mountinfo";
 
-/// Returns where something of its own is mounted below a folder, as paths from there.
+/// Returns the mount points below a folder, as paths from there.
 pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
     let table = fs::read(TABLE).unwrap_or_default();
     let table = String::from_utf8_lossy(&table);
@@ -44,8 +44,8 @@ pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
         .collect()
 }
 
-/// Returns where something else than the folder's own files is mounted below it, as paths from
-/// there: another file system, or another place of the same one.
+/// Returns the mount points below a folder that show other files than the folder's own: another
+/// file system, or another place of the same one.
 pub fn foreign_below(folder: &Path) -> BTreeSet<BytesPath> {
     let table = fs::read(TABLE).unwrap_or_default();
     foreign_in(&String::from_utf8_lossy(&table), folder)
@@ -54,7 +54,7 @@ pub fn foreign_below(folder: &Path) -> BTreeSet<BytesPath> {
 fn foreign_in(table: &str, folder: &Path) -> BTreeSet<BytesPath> {
     let mounts: Vec<Mounted> = table.lines().filter_map(parse).collect();
     let holds_folder = |mounted: &&Mounted| folder.starts_with(&mounted.at);
-    // Of those on one place the last one is seen.
+    // Of several mounts on one place the last one is visible.
     let Some(own) = mounts
         .iter()
         .filter(holds_folder)
@@ -85,10 +85,9 @@ fn foreign_in(table: &str, folder: &Path) -> BTreeSet<BytesPath> {
         .collect()
 }
 
-/// Waits until one of the mounts below a folder is gone, and names it. Of a folder without any that
-/// is for ever.
+/// Waits until one of the mounts below a folder is gone, and returns it; forever without mounts.
 pub(super) async fn gone(folder: &Path, covered: &BTreeSet<BytesPath>) -> io::Result<BytesPath> {
-    // Its first look is at what is there when it is opened: a change before that must be seen by
+    // Opening the table marks its current state as seen: a change before that must be found by
     // reading.
     let table = watch_for(File::open(TABLE)?, Interest::PRIORITY)?;
     loop {
@@ -105,21 +104,21 @@ pub(super) async fn gone(folder: &Path, covered: &BTreeSet<BytesPath>) -> io::Re
     }
 }
 
-/// One line of `/proc/self/mountinfo`, as far as it matters.
+/// The relevant fields of a line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) device: String,
-    /// Which folder or file of the file system stands there.
+    /// The folder or file of the file system that is mounted there.
     pub(super) root: String,
     pub(super) at: String,
     read_only: bool,
 }
 
-/// Returns why nobody may work here: a `.git` that commands could write, or one that is not the
-/// project's own.
+/// Returns why the project cannot be used: a `.git` that commands could write, or one that is not
+/// the project's own.
 pub(super) fn git_problem(workspace: &Path) -> Option<String> {
     let git = workspace.join(".git");
-    // What is not there cannot be protected; whoever makes one meets this at the next connection.
+    // A missing one cannot be protected; one created later is found at the next connection.
     fs::symlink_metadata(&git).ok()?;
     let mounts = fs::read_to_string(TABLE).unwrap_or_default();
     judge(
@@ -131,7 +130,7 @@ pub(super) fn git_problem(workspace: &Path) -> Option<String> {
 
 fn judge(mounts: &str, workspace: &str, git: &str) -> Option<String> {
     let mounts: Vec<Mounted> = mounts.lines().filter_map(parse).collect();
-    // The last one on a place is the one that is seen.
+    // The last mount on a place is visible.
     let at = |path: &str| mounts.iter().rfind(|mounted| mounted.at == path);
     let (Some(project), Some(protected)) =
         (at(workspace), at(git).filter(|mounted| mounted.read_only))
@@ -144,7 +143,7 @@ fn judge(mounts: &str, workspace: &str, git: &str) -> Option<String> {
     let own = format!("{}/.git", project.root.trim_end_matches('/'));
     let is_own = protected.device == project.device && protected.root == own;
     (!is_own).then(|| {
-        format!("{git} leads to another place than the project's own `.git`, so it is a link; put a file with `gitdir: PATH` there instead")
+        format!("{git} is a link that leads to another place than the project's own `.git`; replace it by a file with `gitdir: PATH`")
     })
 }
 
@@ -160,7 +159,7 @@ pub(super) fn parse(line: &str) -> Option<Mounted> {
     })
 }
 
-/// Undoes the kernel's `\040` for a space and its kin.
+/// Decodes octal escapes such as `\040` for a space.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_mounted_in_a_project_from_elsewhere_is_told_from_its_own_folders() {
+    fn foreign_mounts_are_told_from_the_projects_own_folders() {
         let table = concat!(
             "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
             "21 20 0:30 / /home/a/project/cache rw - tmpfs tmpfs rw\n",
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!(foreign("/home/a/project/cache"), [""; 0]);
         assert_eq!(foreign("/home/a/project-two"), [""; 0]);
         assert_eq!(foreign_in("", Path::new("/")), BTreeSet::new());
-        // One project is itself a mount, and the last of two on a place is the one that is seen.
+        // One project is itself a mount, and the last of two on a place is visible.
         let inner = "20 1 8:1 / / rw - ext4 a rw\n21 20 8:2 /p /workspace rw - ext4 b rw\n22 21 8:2 /p/sub /workspace/sub ro - ext4 b rw\n\
                      23 21 8:2 /q /workspace/x rw - ext4 b rw\n24 23 8:2 /p/x /workspace/x rw - ext4 b rw\n25 21 0:9 / /workspace/t rw - tmpfs t rw\n";
         assert_eq!(
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_projects_own_git_read_only_will_do() {
+    fn only_the_projects_own_read_only_git_is_accepted() {
         let project = "9 1 8:1 /home/me/my\\040app /workspace rw,relatime - ext4 /dev/sda1 rw\n";
         let git = |device: &str, root: &str, options: &str| {
             format!(

@@ -1,7 +1,7 @@
-//! What the serving process, the spawner and a supervisor tell each other, as bytes of one message.
+//! Messages between the serving process, the spawner and a supervisor.
 //!
-//! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is
-//! not JSON because arguments are bytes, and 120 KB of them must fit a socket's buffer.
+//! Both ends are the same program, so the encoding is the simplest that works: lengths and bytes.
+//! Not JSON, because arguments are bytes, and 120 KB of them must fit a socket's buffer.
 
 use super::gate::KnownProgram;
 use podbay_wire::AskedProgram;
@@ -10,32 +10,33 @@ use podbay_wire::ExecRule;
 use podbay_wire::Programs;
 use podbay_wire::WriteGate;
 
-/// Longest message; a socket's buffer holds 208 KiB.
+/// Longest message; a socket's buffer takes 208 KiB.
 pub(super) const MAX_ORDER: usize = 192 * 1024;
 
-/// One program to start. Its descriptors travel with it: control socket, standard input, output,
-/// error, directory and, where `report` says so, one more.
+/// A program to start. Its descriptors are sent along: control socket, standard input, output,
+/// error, working directory and, where `report` says so, one more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {
-    /// The first is also what is looked for in PATH, unless `program` says otherwise.
+    /// The first is also looked up in `PATH`, unless `program` is set.
     pub(super) argv: Vec<Vec<u8>>,
     /// The file to execute where it differs from `argv[0]`; empty otherwise.
     pub(super) program: Vec<u8>,
     /// `NAME=value`, the whole environment.
     pub(super) environment: Vec<Vec<u8>>,
-    /// Its standard input is a terminal that it shall control.
+    /// Its standard input is a terminal that becomes its controlling one.
     pub(super) terminal: bool,
-    /// It may make no file longer and write to none: the disk has no room.
+    /// It may extend no file and write to none: the disk is full.
     pub(super) no_writing: bool,
-    /// Under which number it finds the sixth descriptor; 0: there is none.
+    /// The number of the sixth descriptor in the command; 0: there is none.
     pub(super) report: u32,
     /// The programs that it starts go through the [gate](super::gate).
     pub(super) gated: bool,
-    /// By these.
+    /// The rules of the gate.
     pub(super) rules: Vec<ExecRule>,
-    /// The files that these speak of.
+    /// The files that the rules name.
     pub(super) programs: Vec<KnownProgram>,
-    /// The project is a view in which the kernel renames no folder from below: the supervisor does.
+    /// The project is an overlay in which the kernel renames no folder of the lower layer: the
+    /// supervisor does.
     pub(super) renames: bool,
     /// It is held at its first write; `None`: it writes without a question.
     pub(super) write_gate: Option<WriteGate>,
@@ -44,7 +45,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the value of a variable of its environment, whose name ends with `=`.
+    /// Returns the value of a variable of its environment; `name` ends with `=`.
     pub(super) fn variable(&self, name: &[u8]) -> Option<&[u8]> {
         self.environment
             .iter()
@@ -138,45 +139,45 @@ fn take_list(rest: &mut &[u8]) -> Option<Vec<Vec<u8>>> {
     (0..n_items).map(|_| take(rest)).collect()
 }
 
-/// What a supervisor is told.
+/// An order to a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// Ask everything to end.
+pub(super) enum StopOrder {
+    /// Send TERM to everything.
     Term,
-    /// End everything.
+    /// Kill everything.
     Kill,
-    /// End everything, and hold all that runs in the sandbox meanwhile: what is ended makes new
-    /// processes faster than it can be looked for.
+    /// Kill everything, and stop all other processes of the sandbox meanwhile: a fork bomb creates
+    /// processes faster than they are found.
     KillAtOnce,
 }
 
-impl Stop {
+impl StopOrder {
     pub(super) fn encode(self) -> [u8; 1] {
         match self {
-            Stop::Term => *b"T",
-            Stop::Kill => *b"K",
-            Stop::KillAtOnce => *b"A",
+            StopOrder::Term => *b"T",
+            StopOrder::Kill => *b"K",
+            StopOrder::KillAtOnce => *b"A",
         }
     }
 
-    pub(super) fn decode(byte: u8) -> Option<Stop> {
+    pub(super) fn decode(byte: u8) -> Option<StopOrder> {
         match byte {
-            b'T' => Some(Stop::Term),
-            b'K' => Some(Stop::Kill),
-            b'A' => Some(Stop::KillAtOnce),
+            b'T' => Some(StopOrder::Term),
+            b'K' => Some(StopOrder::Kill),
+            b'A' => Some(StopOrder::KillAtOnce),
             _ => None,
         }
     }
 }
 
-/// What a supervisor is answered: whether what a question was about goes on.
+/// The host's answer to a supervisor's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answered {
+pub(super) struct Answer {
     pub(super) question: u32,
     pub(super) go_on: bool,
 }
 
-impl Answered {
+impl Answer {
     pub(super) fn encode(self) -> [u8; 5] {
         let [first, second, third, fourth] = self.question.to_ne_bytes();
         [
@@ -205,15 +206,15 @@ impl Answered {
 /// Where a start failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The order itself was not understood.
+    /// The order was not understood.
     Order,
-    /// A process could not be made.
+    /// A fork failed.
     Fork,
     /// Descriptors, directory, terminal or limits could not be set up.
     Prepare,
-    /// It is to be held at its first write, and the kernel does not ask about writes here.
+    /// It must be held at its first write, and the kernel does not ask about writes here.
     Hold,
-    /// The program could not be executed.
+    /// The exec failed.
     Execute,
 }
 
@@ -241,7 +242,7 @@ impl Stage {
     }
 }
 
-/// What a supervisor (or, when there is none, the spawner) tells of its command.
+/// What a supervisor (or, without one, the spawner) reports about its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     Started {
@@ -252,7 +253,7 @@ pub(super) enum Report {
         stage: Stage,
         errno: i32,
     },
-    /// What the command has started; right before its end.
+    /// The programs that the command has started; right before its end.
     Ran {
         programs: Programs,
         denied: Vec<Denied>,
@@ -261,7 +262,7 @@ pub(super) enum Report {
         status: i32,
         n_survivors: i32,
     },
-    /// A program waits until it is said whether it goes on.
+    /// A program waits for permission to continue.
     Asks {
         question: u32,
         program: Box<AskedProgram>,
@@ -333,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_read_back_whatever_their_bytes() {
+    fn orders_round_trip_with_any_bytes() {
         let order = Order {
             argv: vec![b"printf".to_vec(), vec![], vec![0xff, b'\n']],
             program: b"/bin/printf".to_vec(),
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_read_back() {
+    fn reports_round_trip() {
         for report in [
             Report::Started {
                 supervisor: 7,
@@ -427,19 +428,19 @@ mod tests {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
         for answered in [
-            Answered {
+            Answer {
                 question: 70_000,
                 go_on: true,
             },
-            Answered {
+            Answer {
                 question: 0,
                 go_on: false,
             },
         ] {
-            assert_eq!(Answered::decode(&answered.encode()), Some(answered));
+            assert_eq!(Answer::decode(&answered.encode()), Some(answered));
         }
         assert_eq!(
-            (Answered::decode(b"T"), Answered::decode(b"Y123")),
+            (Answer::decode(b"T"), Answer::decode(b"Y123")),
             (None, None)
         );
         assert_eq!(

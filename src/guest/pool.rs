@@ -1,7 +1,7 @@
-//! A few threads, made at the start, for what must block.
+//! A few threads, created at the start, for blocking work.
 //!
-//! A runtime's own pool makes threads when there is work. In a box whose process table a command
-//! has filled that fails, just when the guest has to keep working.
+//! A runtime's own pool creates threads on demand. That fails in a sandbox whose process table a
+//! command has filled, just when the guest has to keep working.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,11 +16,11 @@ use std::sync::PoisonError;
 
 use tokio::sync::oneshot;
 
-/// Threads made at the start, and work of the long kind that is done at once.
+/// Threads created at the start, and most long jobs that run at once.
 const N_WORKERS: usize = 4;
 
-/// Threads at the most. Those above [`N_WORKERS`] are made when all others are busy, and only short
-/// work ever needs them.
+/// Most threads. Those above [`N_WORKERS`] are created when all others are busy, and only short
+/// jobs need them.
 const MAX_WORKERS: usize = 2 * N_WORKERS;
 
 /// Touched pages count, not reserved ones; the regex compiler and tree walks need some.
@@ -28,22 +28,22 @@ const STACK_BYTES: usize = 1024 * 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How long work may take where nothing is the matter.
+/// How long a job may normally take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JobKind {
     Short,
-    /// It goes through what may be without end, such as the whole project. Some threads are left to
-    /// the short work meanwhile.
+    /// It processes unbounded data, such as the whole project. Some threads stay reserved for short
+    /// jobs.
     Long,
 }
 
-/// The threads end when the pool is dropped and they have done what was brought to it.
+/// The threads end when the pool is dropped and the queued jobs are done.
 #[derive(Debug)]
 pub(super) struct Pool {
     queue: Arc<Queue>,
 }
 
-/// Work that was brought to the pool.
+/// A job that was queued.
 #[derive(Debug)]
 pub(super) struct Task<T> {
     queue: Arc<Queue>,
@@ -51,9 +51,8 @@ pub(super) struct Task<T> {
     receiver: oneshot::Receiver<T>,
 }
 
-/// Each piece of work wakes one thread and no other, where there are few processors a second one
-/// would take the first one's; and of those that wait the one that worked last, which the processor
-/// still knows.
+/// Each job wakes exactly one thread (on few processors a second one would compete with it), and of
+/// the waiting ones the one that worked last, whose caches are warm.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -61,13 +60,13 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// Work that waits, each with its number.
+    /// Waiting jobs, each with its number.
     short: VecDeque<(u64, Job)>,
     long: VecDeque<(u64, Job)>,
     n_brought: u64,
     n_workers: usize,
     n_busy: usize,
-    /// Of the busy ones, those at long work.
+    /// Busy threads with a long job.
     n_long: usize,
     waiting: Vec<Arc<Condvar>>,
     is_closed: bool,
@@ -88,16 +87,16 @@ impl Pool {
     /// Runs `job` on one of the threads; `None`: it panicked.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        kind: Kind,
+        kind: JobKind,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         self.begin(kind, job).end().await
     }
 
-    /// Brings `job` to the threads. What waits is bounded by the calls under way on the stream.
+    /// Queues `job`. The queue is bounded by the calls in progress on the stream.
     pub(super) fn begin<T: Send + 'static>(
         &self,
-        kind: Kind,
+        kind: JobKind,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Task<T> {
         let (sender, receiver) = oneshot::channel();
@@ -115,12 +114,12 @@ impl Pool {
 }
 
 impl<T> Task<T> {
-    /// Waits for what comes of it; `None`: it panicked, or was taken back.
+    /// Waits for the result; `None`: it panicked, or was removed.
     pub(super) async fn end(&mut self) -> Option<T> {
         (&mut self.receiver).await.ok()
     }
 
-    /// Takes it out of what waits, so that it is never done; returns whether it still was there.
+    /// Removes it from the queue, so that it never runs; returns whether it was still there.
     pub(super) fn take_back(&self) -> bool {
         self.queue.remove(self.number)
     }
@@ -135,35 +134,35 @@ impl Drop for Pool {
 }
 
 impl State {
-    fn of(&mut self, kind: Kind) -> &mut VecDeque<(u64, Job)> {
+    fn of(&mut self, kind: JobKind) -> &mut VecDeque<(u64, Job)> {
         match kind {
-            Kind::Short => &mut self.short,
-            Kind::Long => &mut self.long,
+            JobKind::Short => &mut self.short,
+            JobKind::Long => &mut self.long,
         }
     }
 
-    /// Takes the work that is to be done next, if a thread may.
-    fn take(&mut self) -> Option<(Kind, Job)> {
+    /// Takes the next job, if a thread may run it.
+    fn take(&mut self) -> Option<(JobKind, Job)> {
         let kind = if self.short.is_empty() {
-            Kind::Long
+            JobKind::Long
         } else {
-            Kind::Short
+            JobKind::Short
         };
-        if kind == Kind::Long && self.n_long >= N_WORKERS {
+        if kind == JobKind::Long && self.n_long >= N_WORKERS {
             return None;
         }
         let (_, job) = self.of(kind).pop_front()?;
         self.n_busy += 1;
-        self.n_long += usize::from(kind == Kind::Long);
+        self.n_long += usize::from(kind == JobKind::Long);
         Some((kind, job))
     }
 
-    fn ended(&mut self, kind: Kind) {
+    fn ended(&mut self, kind: JobKind) {
         self.n_busy -= 1;
-        self.n_long -= usize::from(kind == Kind::Long);
+        self.n_long -= usize::from(kind == JobKind::Long);
     }
 
-    /// Returns whether more is to be done than there are threads, and another one may be made.
+    /// Returns whether there are more jobs than threads, and another thread may be created.
     fn wants_worker(&self) -> bool {
         let n_long = self.long.len().min(N_WORKERS.saturating_sub(self.n_long));
         self.n_workers < MAX_WORKERS && self.n_busy + self.short.len() + n_long > self.n_workers
@@ -189,21 +188,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns the number of the work.
-    fn push(self: &Arc<Self>, kind: Kind, job: Job) -> u64 {
+    /// Returns the number of the job.
+    fn push(self: &Arc<Self>, kind: JobKind, job: Job) -> u64 {
         let mut state = self.lock();
         state.n_brought += 1;
         let number = state.n_brought;
         state.of(kind).push_back((number, job));
         let more = state.wants_worker();
         state.n_workers += usize::from(more);
-        // Otherwise one of those at long work comes to it after that.
-        let is_allowed = kind == Kind::Short || state.n_long < N_WORKERS;
+        // Otherwise a thread with a long job runs it after that.
+        let is_allowed = kind == JobKind::Short || state.n_long < N_WORKERS;
         if let Some(woken) = state.waiting.pop_if(|_| is_allowed) {
             woken.notify_one();
         }
         drop(state);
-        // At the box's limit of processes none can be made; the others then come to it later.
+        // At the sandbox's process limit none can be created; the others run the job later.
         if more && self.start_worker().is_err() {
             self.lock().n_workers -= 1;
         }
@@ -212,19 +211,21 @@ impl Queue {
 
     fn remove(&self, number: u64) -> bool {
         let mut state = self.lock();
-        // What it holds is dropped after the lock.
-        let found = [Kind::Short, Kind::Long].into_iter().find_map(|kind| {
-            let jobs = state.of(kind);
-            let at = jobs.iter().position(|(own, _)| *own == number)?;
-            jobs.remove(at)
-        });
+        // Its contents are dropped after the lock.
+        let found = [JobKind::Short, JobKind::Long]
+            .into_iter()
+            .find_map(|kind| {
+                let jobs = state.of(kind);
+                let at = jobs.iter().position(|(own, _)| *own == number)?;
+                jobs.remove(at)
+            });
         drop(state);
         found.is_some()
     }
 
-    /// Waits for a piece of work, and is woken by its own `woken`; `None`: there is none and none
-    /// will come. `done` is what was done last.
-    fn next(&self, woken: &Arc<Condvar>, done: Option<Kind>) -> Option<(Kind, Job)> {
+    /// Waits for a job on its own `woken`; `None`: there is none and none will come. `done` is the
+    /// job it did last.
+    fn next(&self, woken: &Arc<Condvar>, done: Option<JobKind>) -> Option<(JobKind, Job)> {
         let mut state = self.lock();
         if let Some(kind) = done {
             state.ended(kind);
@@ -237,7 +238,7 @@ impl Queue {
                 return None;
             }
             state.waiting.push(Arc::clone(woken));
-            // Whoever takes it off the list means it; a thread may also wake for nothing.
+            // The waker removes it from the list; a wakeup may also be spurious.
             let waits = |state: &mut State| {
                 state
                     .waiting
@@ -272,11 +273,11 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Brings long work that ends when it is let go.
+    /// Queues long jobs that end when they are released.
     fn fill(pool: &Pool, n: usize, go: &Arc<Barrier>) -> Vec<Task<()>> {
         let jobs = (0..n).map(|_| {
             let go = Arc::clone(go);
-            pool.begin(Kind::Long, move || {
+            pool.begin(JobKind::Long, move || {
                 go.wait();
             })
         });
@@ -288,23 +289,23 @@ mod tests {
         let pool = Pool::start().expect("threads");
         for _ in 0..2 * MAX_WORKERS {
             assert_eq!(
-                pool.run(Kind::Short, || -> u8 { panic!("as the test wants it") })
+                pool.run(JobKind::Short, || -> u8 { panic!("as the test wants it") })
                     .await,
                 None
             );
         }
-        assert_eq!(pool.run(Kind::Short, || 7).await, Some(7));
+        assert_eq!(pool.run(JobKind::Short, || 7).await, Some(7));
     }
 
     #[tokio::test]
-    async fn all_threads_work_at_once_and_what_comes_meanwhile_is_done_too() {
-        for (kind, n_threads) in [(Kind::Long, N_WORKERS), (Kind::Short, MAX_WORKERS)] {
+    async fn all_threads_work_at_once_and_queued_jobs_run_later() {
+        for (kind, n_threads) in [(JobKind::Long, N_WORKERS), (JobKind::Short, MAX_WORKERS)] {
             let pool = Pool::start().expect("threads");
             let all_are_here = Arc::new(Barrier::new(n_threads));
             let jobs = (0..5 * n_threads).map(|n| {
                 let all_are_here = Arc::clone(&all_are_here);
                 pool.run(kind, move || {
-                    // None goes on before as many work as there are threads.
+                    // None continues before there are as many jobs as threads.
                     all_are_here.wait();
                     n
                 })
@@ -317,12 +318,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_work_keeps_no_short_one_waiting() {
+    async fn long_jobs_do_not_delay_short_ones() {
         let pool = Pool::start().expect("threads");
         let go = Arc::new(Barrier::new(N_WORKERS + 1));
         let mut long = fill(&pool, 2 * N_WORKERS, &go);
         for n in 0..3 {
-            let short = tokio::time::timeout(PATIENCE, pool.run(Kind::Short, move || n)).await;
+            let short = tokio::time::timeout(PATIENCE, pool.run(JobKind::Short, move || n)).await;
             assert_eq!(short.expect("a thread is left to it"), Some(n));
         }
         for _ in 0..2 {
@@ -334,14 +335,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_is_taken_back_while_it_waits_is_never_done() {
+    async fn a_job_removed_while_it_waits_never_runs() {
         let pool = Pool::start().expect("threads");
         let go = Arc::new(Barrier::new(N_WORKERS + 1));
         let mut long = fill(&pool, N_WORKERS, &go);
         let was_done = Arc::new(AtomicBool::new(false));
         let mut waiting = {
             let was_done = Arc::clone(&was_done);
-            pool.begin(Kind::Long, move || was_done.store(true, Ordering::Relaxed))
+            pool.begin(JobKind::Long, move || {
+                was_done.store(true, Ordering::Relaxed)
+            })
         };
         assert!(waiting.take_back(), "no thread is left to it");
         assert!(!waiting.take_back());

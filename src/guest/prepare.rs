@@ -1,9 +1,9 @@
-//! What has to be in place before a box that compose keeps can start: done once, by uid 0 without
-//! any capability, on volumes alone.
+//! Prepares the volumes of a sandbox that compose keeps: done once, by uid 0 without any
+//! capability.
 //!
-//! A fresh volume belongs to root. Root needs no capability to write what is its own, so nothing
-//! here changes an owner: the program stays root's, as it must, and folders that others shall use
-//! are opened to all who can reach them, like `/tmp`.
+//! A fresh volume belongs to root. Root needs no capability to write its own files, so no owner is
+//! changed: the program stays root's, as it must, and folders that others use get the mode of
+//! `/tmp`.
 
 use std::fs;
 use std::fs::File;
@@ -24,8 +24,8 @@ const OPENED: &str = ".opened-by-podbay";
 /// Random bytes of a key.
 const KEY_BYTES: usize = 32;
 
-/// Puts this very program into a folder: nobody but its owner can read it, everybody can run it,
-/// and its name appears when it is whole.
+/// Copies this program into a folder: readable only by its owner, executable by all, and with its
+/// name only when it is complete.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
     let failed = |error: io::Error| {
         io::Error::new(
@@ -39,7 +39,7 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // The path may have been replaced meanwhile; the link leads to the file that runs.
+        // The path may have been replaced meanwhile; this link leads to the running file.
         let mut from = File::open("/proc/self/exe")?;
         let mut to = fs::OpenOptions::new()
             .write(true)
@@ -54,15 +54,14 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
     copy().map_err(failed)
 }
 
-/// Lets everybody who can reach a volume make things in it, and nobody remove another's.
+/// Lets all users of a volume create files in it, but not remove those of others.
 pub(super) fn open(folder: &Path) -> io::Result<()> {
     let failed = |error: io::Error| {
         io::Error::new(error.kind(), format!("open {}: {error}", folder.display()))
     };
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)).map_err(failed)?;
     if fs::read_dir(folder).map_err(failed)?.next().is_none() {
-        // The engine gives a volume that is empty the mode of the folder it is mounted on, each
-        // time, and so would close it again.
+        // The engine resets the mode of an empty volume to that of its mount point each time.
         fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -73,9 +72,9 @@ pub(super) fn open(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a folder like [`open`], unless what is mounted there is a folder of the person's own in
-/// place of a volume: they say who may use it, also where it is root's. Compose takes for a path
-/// what begins like one, and nothing else.
+/// Opens a folder like [`open`], unless a folder of the user's own is mounted in place of a volume:
+/// its mode is the user's decision, also where it is root's. Compose takes a source for a path only
+/// by its first characters.
 pub(super) fn open_volume(source: &str, folder: &Path) -> io::Result<()> {
     if source.starts_with(['/', '.', '~']) {
         Ok(())
@@ -84,13 +83,12 @@ pub(super) fn open_volume(source: &str, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a path that belongs to somebody else than the user whom the services run as: none of
-/// them could use it, and each would say so in words of its own. What is not there yet is made for
-/// them; what is root's was put there by hand.
+/// Refuses a path that belongs to another user than the one the services run as: none of them could
+/// use it. A missing path is created for them; root's was placed there by hand.
 pub(super) fn check(path: &Path, uid: u32) -> io::Result<()> {
     let owner = match fs::symlink_metadata(path) {
         Ok(facts) => facts.uid(),
-        // A folder of the person's own may be closed to all others: they say who may use it.
+        // A folder of the user's own may be closed to all others.
         Err(error)
             if matches!(
                 error.kind(),
@@ -117,7 +115,7 @@ pub(super) fn check(path: &Path, uid: u32) -> io::Result<()> {
     )))
 }
 
-/// Writes a key that nobody else can read, unless there is one.
+/// Creates a key file that only its owner can read, unless it exists.
 pub(super) fn key(file: &Path) -> io::Result<()> {
     let failed = |error: io::Error| {
         io::Error::new(
@@ -150,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_another_user_is_said_with_both_numbers_and_a_remedy() {
+    fn another_owner_is_reported_with_both_ids_and_a_remedy() {
         let file = std::env::temp_dir().join(format!("podbay-check-{}", std::process::id()));
         fs::write(&file, "").expect("written");
         let own = nix::unistd::geteuid().as_raw();
         check(&file, own).expect("our own");
         check(Path::new("/nonexistent/key"), own).expect("not there yet");
         check(Path::new("/etc/passwd"), 4711).expect("root's");
-        // Whoever runs this test: somebody else's it is for the other number, unless it is root's.
+        // For any user of this test: the file has another owner than uid + 1, unless it is root's.
         let outcome = check(&file, own + 1);
         if own == 0 {
             outcome.expect("root's");
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_the_persons_own_in_place_of_a_volume_stays_as_it_is() {
+    fn a_users_folder_in_place_of_a_volume_is_not_changed() {
         let folder = std::env::temp_dir().join(format!("podbay-volume-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder");
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_can_be_run_and_a_key_stays_the_same() {
+    fn the_program_is_executable_and_an_existing_key_is_kept() {
         let folder = std::env::temp_dir().join(format!("podbay-prepare-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder");

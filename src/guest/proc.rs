@@ -1,8 +1,7 @@
-//! The kernel's folder of processes, held open.
+//! `/proc`, held open.
 //!
-//! A path from the root is looked up in the image's file system, name by name. Where that is served
-//! by a process of its own, as fuse-overlayfs does it, each `/proc/…` costs a call more than its
-//! own work.
+//! An absolute path is looked up in the image's file system, name by name. Where that is served by
+//! a process, as by fuse-overlayfs, each `/proc/…` costs a round trip to it.
 
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
@@ -17,8 +16,7 @@ use nix::sys::stat::Mode;
 
 static PROC: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Returns `/proc`. What `self` is in it is found out anew each time, so a forked process may go on
-/// with it.
+/// Returns `/proc`. `self` in it is resolved anew each time, so a forked process can use it too.
 fn folder() -> Result<BorrowedFd<'static>, Errno> {
     if let Some(folder) = PROC.get() {
         return Ok(folder.as_fd());

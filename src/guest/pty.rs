@@ -31,7 +31,7 @@ pub(super) fn open_pty(rows: u16, columns: u16) -> io::Result<Pty> {
     Errno::result(unsafe {
         libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked)
     })?;
-    // The other end comes from the kernel, not from a path that something else may be mounted on.
+    // The other end comes from the kernel, not from a path that may be mounted over.
     // SAFETY: the ioctl takes open flags and returns a new descriptor.
     let slave = Errno::result(unsafe {
         libc::ioctl(
@@ -45,7 +45,7 @@ pub(super) fn open_pty(rows: u16, columns: u16) -> io::Result<Pty> {
     Ok(Pty { master, slave })
 }
 
-/// Sets the size; the kernel tells the programs in the terminal.
+/// Sets the size; the kernel signals the programs in the terminal.
 #[expect(unsafe_code, reason = "the terminal's ioctls have no safe form")]
 pub(super) fn resize(master: &File, rows: u16, columns: u16) -> io::Result<()> {
     let size = libc::winsize {

@@ -1,9 +1,8 @@
-//! What PID 1 does for serving processes that commands stop, and those for who starts commands: all
-//! are of the same user, and PID 1 alone cannot be stopped.
+//! Wakes serving processes and spawners that commands stop: all have the same user, and only PID 1
+//! cannot be stopped.
 //!
-//! One that was stopped is woken. Where that does not last, because a command stops it again and
-//! again, all commands are ended; where even that does not help, the serving processes are, and
-//! with them everything below.
+//! A stopped process is woken. If a command stops it again and again, all commands are killed; if
+//! even that does not help, the serving processes are, and with them all their descendants.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -13,33 +12,33 @@ use std::time::Instant;
 use nix::sys::signalfd::siginfo;
 
 use super::culprit::is_command;
-use super::family::children;
-use super::family::is_stopped;
-use super::family::kill_trees;
-use super::family::own_children;
+use super::process_tree::children;
+use super::process_tree::is_stopped;
+use super::process_tree::kill_trees;
+use super::process_tree::own_children;
 use super::unix::kill;
 
-/// Between two looks, once something was found stopped.
+/// Pause between two checks once a process was found stopped.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Found stopped so often, woken each time: who does that to them goes on.
+/// A process found stopped so often despite waking counts as under attack.
 const TOO_OFTEN: u32 = 10;
 
-/// After so long without a find the count begins anew.
+/// After so long without a find the count restarts.
 const CALM: Duration = Duration::from_secs(3);
 
-/// How often commands of this box were ended because they stopped this process.
+/// How often commands of this sandbox were killed because they stopped this process.
 static N_ENDED: AtomicU32 = AtomicU32::new(0);
 
-/// What PID 1 remembers of who was found stopped.
+/// PID 1's memory of stopped serving processes.
 #[derive(Debug, Default)]
-pub(super) struct Rescue {
+pub(super) struct ServeRescue {
     n_found: u32,
     last: Option<Instant>,
 }
 
-impl Rescue {
-    /// Looks after serving processes; returns whether to look again soon.
+impl ServeRescue {
+    /// Checks serving processes; returns whether to check again soon.
     pub(super) fn look(&mut self, serving: &[i32]) -> bool {
         let spawners: Vec<i32> = serving.iter().flat_map(|&pid| children(pid)).collect();
         let found = serving.iter().chain(&spawners).any(|&pid| is_stopped(pid));
@@ -53,15 +52,14 @@ impl Rescue {
         self.last = Some(Instant::now());
         self.n_found += 1;
         if self.n_found >= 2 * TOO_OFTEN {
-            // A command that got rid of its supervisor stands in its place, where it is not looked
-            // for below.
+            // A command that got rid of its supervisor is a direct child of the serving process.
             kill_trees(|| serving.to_vec());
             *self = Self::default();
         } else if self.n_found.is_multiple_of(TOO_OFTEN) {
             let supervisors: Vec<i32> = spawners.iter().flat_map(|&pid| children(pid)).collect();
             kill_trees(|| supervisors.iter().flat_map(|&pid| children(pid)).collect());
             for &pid in serving {
-                // Nobody minds this signal who does not listen for it.
+                // The default action of this signal is to be ignored.
                 kill(pid, libc::SIGURG);
             }
             wake(&supervisors);
@@ -71,22 +69,22 @@ impl Rescue {
         true
     }
 
-    /// Returns how long to wait before the next look.
+    /// Returns how long to wait before the next check.
     pub(super) fn pause(is_soon: bool, tick: Duration) -> Duration {
         if is_soon { SOON } else { tick }
     }
 }
 
-/// What a serving process does itself while a command does not start, or not end: in a run's own
-/// box it is PID 1, and nobody else looks.
+/// The checks of a serving process itself, while a command does not start or end: in a run's own
+/// sandbox it is PID 1, and no other process checks.
 #[derive(Debug, Default)]
-pub(super) struct Below {
+pub(super) struct SpawnerRescue {
     n_found: u32,
 }
 
-impl Below {
-    /// Wakes who is stopped below this process. Where that does not last the commands are ended,
-    /// and in the end who starts them, and with that the box. Returns whether the commands were.
+impl SpawnerRescue {
+    /// Wakes stopped descendants. If that does not last, the commands are killed, and finally the
+    /// spawner, which ends the sandbox. Returns whether commands were killed.
     pub(super) fn look(&mut self) -> bool {
         let spawners = own_children();
         let supervisors: Vec<i32> = spawners.iter().flat_map(|&pid| children(pid)).collect();
@@ -101,7 +99,7 @@ impl Below {
         if self.n_found >= 2 * TOO_OFTEN {
             kill_trees(|| spawners.clone());
         } else if self.n_found == TOO_OFTEN {
-            // The one that is to start is not a command yet, and is spared.
+            // The process that is about to become a command is spared.
             kill_trees(|| {
                 supervisors
                     .iter()
@@ -123,8 +121,8 @@ fn wake(pids: &[i32]) {
     }
 }
 
-/// Takes in PID 1's word that it has ended the commands of this process. Nobody else can send it
-/// with that number.
+/// Handles PID 1's signal that it has killed the commands of this process. No other process can
+/// send it with that pid.
 pub(super) fn heard(signal: &siginfo) {
     if signal.ssi_signo == libc::SIGURG as u32
         && signal.ssi_code == libc::SI_USER
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pid_1_can_say_that_it_has_ended_commands() {
+    fn only_pid_1_can_report_that_it_killed_commands() {
         let urgent = SigSet::from(Signal::SIGURG);
         urgent.thread_block().expect("blocked");
         let signals = SignalFd::with_flags(&urgent, SfdFlags::SFD_CLOEXEC).expect("a descriptor");
@@ -172,12 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_stopped_is_let_alone() {
-        let mut rescue = Rescue::default();
+    fn processes_that_are_not_stopped_are_left_alone() {
+        let mut rescue = ServeRescue::default();
         assert!(!rescue.look(&[std::process::id() as i32]));
         assert_eq!(rescue.n_found, 0);
         assert_eq!(
-            (Rescue::pause(false, CALM), Rescue::pause(true, CALM)),
+            (
+                ServeRescue::pause(false, CALM),
+                ServeRescue::pause(true, CALM)
+            ),
             (CALM, SOON)
         );
     }

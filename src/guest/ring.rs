@@ -1,4 +1,4 @@
-//! The last bytes of an output.
+//! A ring buffer of the last bytes of an output.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl Ring {
         self.bytes.drain(..n_taken).collect()
     }
 
-    /// Gives up what is still kept.
+    /// Discards what is still kept.
     pub(super) fn clear(&mut self) {
         self.drop_oldest(self.bytes.len());
     }
@@ -58,7 +58,7 @@ impl Ring {
         self.n_dropped
     }
 
-    /// Returns how many line feeds were among what was dropped.
+    /// Returns how many line feeds were among the dropped bytes.
     pub(super) fn n_dropped_lines(&self) -> u64 {
         self.n_dropped_lines
     }

@@ -1,4 +1,4 @@
-//! Which process of the guest this is, and the order in which it starts.
+//! The roles of the guest's processes, and the order in which a process starts.
 //!
 //! | role | who | ends |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 //! | `attack` | a command of `podbay doctor --attack` | when it has found out |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
 //!
-//! The order matters: nobody may look into this process before it holds anything; signals are
+//! The order matters: no other process may read this one before it holds anything; signals are
 //! blocked before there is a thread that could take one; the spawner is forked while there is one
 //! thread and little memory; threads come last.
 
@@ -33,18 +33,18 @@ use tokio::io::unix::AsyncFd;
 use super::attack;
 use super::build::build_id;
 use super::build::is_static;
-use super::family;
+use super::compose_overlap;
 use super::home::Home;
 use super::init;
 use super::keep;
 use super::listen;
 use super::memory;
-use super::overlap;
 use super::prepare;
-use super::process::Spawner;
+use super::process_tree;
 use super::serve::serve;
 use super::session::Setup;
 use super::spawner;
+use super::spawner_client::Spawner;
 use super::stdio::Pipe;
 use super::unix::Fork;
 use super::unix::Reaped;
@@ -57,7 +57,7 @@ use super::unix::set_dumpable;
 use super::unix::watch;
 use super::variables;
 
-/// Without controllers for so long, `podbay up` ends.
+/// `podbay up` ends after so long without a controller.
 const LEASE: Duration = Duration::from_mins(30);
 
 /// How long a `serve` that is not PID 1 waits for its spawner to end everything.
@@ -85,7 +85,7 @@ enum Role {
     Spawner,
 }
 
-/// One thing to prepare.
+/// One preparation step.
 enum Step {
     Apart { project: PathBuf, compose: PathBuf },
     Install { folder: PathBuf },
@@ -99,8 +99,7 @@ enum Step {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let result = match arguments.as_slice() {
-        // An ordinary command: with what the guest does for itself it would try something else than
-        // commands can.
+        // An ordinary command: with the guest's own setup it would not test what commands can do.
         [role, id, arguments @ ..] if role == "attack" => {
             attack::run(&id.to_string_lossy(), arguments).map_err(|error| error.to_string())
         }
@@ -109,7 +108,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            // Where nobody reads it, there is nobody to tell.
+            // If stderr is closed, the message is lost.
             let _ = writeln!(io::stderr(), "podbay guest: {problem}");
             ExitCode::FAILURE
         }
@@ -127,7 +126,7 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
     })
 }
 
-/// What `prepare` can be told to do.
+/// The steps of `prepare`.
 const STEPS: [&str; 6] = [
     "--apart",
     "--install",
@@ -187,8 +186,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
             })
         }
         (Some("prepare"), steps @ [_, ..]) => {
-            // A compose.yaml of a newer Podbay than this one, whose image nobody has made anew
-            // since.
+            // A compose.yaml of a newer Podbay than this program, whose image was not rebuilt.
             if let Some(unknown) = steps
                 .iter()
                 .step_by(2)
@@ -201,8 +199,8 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
                     unknown.to_string_lossy().escape_debug()
                 ));
             }
-            // Without a guest nothing starts. So a compose.yaml that does not let us see where the
-            // project lies gets none.
+            // Without a guest nothing starts. So a compose.yaml that does not let us check the
+            // project's location gets none.
             let place = |name: &str| steps.iter().step_by(2).position(|step| step == name);
             if place("--install")
                 .is_some_and(|install| place("--apart").is_none_or(|apart| apart > install))
@@ -229,8 +227,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
                     folder: PathBuf::from(folder),
                 }),
                 [name, mount] if name == "--open-volume" => {
-                    // What is mounted may have a colon in its name; where it is mounted is
-                    // compose.yaml's to say.
+                    // The mount's source may contain a colon; the mount point is compose.yaml's.
                     let (source, folder) = mount.to_str()?.rsplit_once(':')?;
                     Some(Step::OpenVolume {
                         source: source.to_owned(),
@@ -261,7 +258,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     }
 }
 
-/// `layer`: where below a session's own changes those of the copy lie that it works on now.
+/// `layer`: the folder below a session's changes with those of the copy that it works on now.
 fn keep_in_sandbox(layer: PathBuf) -> Role {
     Role::Keep {
         workspace: PathBuf::from("/workspace"),
@@ -274,19 +271,19 @@ fn run(role: Role) -> io::Result<()> {
     set_dumpable(false)?;
     block_signals()?;
     let environment = take_environment();
-    memory::keep_small();
+    memory::limit_arenas();
     match role {
         Role::Init { lease } => {
-            // It does next to nothing, for as long as the box lives.
-            memory::let_go_of_program();
+            // It is idle for as long as the sandbox lives.
+            memory::release_program_pages();
             init::run(lease)
         }
         Role::Listen { socket, workspace } => {
-            memory::let_go_of_program();
+            memory::release_program_pages();
             listen::run(socket, workspace, environment)
         }
         Role::Prepare(steps) => steps.iter().try_for_each(|step| match step {
-            Step::Apart { project, compose } => overlap::refuse(project, compose),
+            Step::Apart { project, compose } => compose_overlap::refuse(project, compose),
             Step::Install { folder } => prepare::install(folder),
             Step::Open { folder } => prepare::open(folder),
             Step::OpenVolume { source, folder } => prepare::open_volume(source, folder),
@@ -320,7 +317,7 @@ fn run(role: Role) -> io::Result<()> {
                 io::stdin().as_fd().try_clone_to_owned()?,
                 io::stdout().as_fd().try_clone_to_owned()?,
             );
-            let sharing = if family::is_in_a_box() && !family::is_in_own_box() {
+            let sharing = if process_tree::is_in_sandbox() && !process_tree::is_in_own_sandbox() {
                 Sharing::Shared
             } else {
                 Sharing::Alone
@@ -330,14 +327,14 @@ fn run(role: Role) -> io::Result<()> {
     }
 }
 
-/// Whether other controllers come to the sandbox as well.
+/// Whether other controllers use the sandbox as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     Alone,
     Shared,
 }
 
-/// Serves one controller; this process must have one thread yet.
+/// Serves one controller; this process must still have one thread.
 pub(super) fn run_serve(
     workspace: PathBuf,
     mut environment: Vec<Vec<u8>>,
@@ -370,7 +367,7 @@ pub(super) fn run_serve(
     if std::process::id() != 1 {
         wait_for_spawner(spawner_pid);
     }
-    // When nobody is left who could write there.
+    // When no writer is left.
     drop(home);
     result
 }
@@ -398,7 +395,7 @@ async fn serve_stream(
     }
 }
 
-/// Takes ended children, and returns when somebody outside of the box asks it to end.
+/// Reaps ended children; returns on a TERM from outside of the sandbox.
 async fn listen(signals: &AsyncFd<SignalFd>) -> io::Result<()> {
     loop {
         let mut guard = signals.readable().await?;
@@ -424,10 +421,10 @@ fn wait_for_spawner(pid: i32) {
     kill(pid, libc::SIGKILL);
 }
 
-/// Returns what commands shall find in their environment, and forgets it all.
+/// Returns the environment for commands, and clears this process's own.
 ///
-/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`)
-/// is what it was chosen for, as far as it is [passed on](variables::passed_on).
+/// The host puts nothing of the user's into it; an image's own variables (`JAVA_HOME`,
+/// `RUSTUP_HOME`) are kept, as far as they are [passed on](variables::passed_on).
 #[expect(
     unsafe_code,
     reason = "clearing the environment is unsafe where other threads could read it"
@@ -439,8 +436,8 @@ fn take_environment() -> Vec<Vec<u8>> {
     });
     let mut environment: Vec<(Vec<u8>, Vec<u8>)> =
         passed.filter(|(_, value)| !value.is_empty()).collect();
-    // What python keeps of a module in the project would be run on the person's machine in its
-    // place, unseen by git, and wait with each review.
+    // Python's cached bytecode in the project would run on the user's machine in place of the
+    // source, unseen by git, and be part of each review.
     for (name, default) in [
         ("PATH", DEFAULT_PATH),
         ("HOME", "/"),
@@ -454,7 +451,7 @@ fn take_environment() -> Vec<Vec<u8>> {
             environment.push((name.into(), default.into()));
         }
     }
-    // SAFETY: this process has one thread yet.
+    // SAFETY: this process still has one thread.
     unsafe { libc::clearenv() };
     environment
         .into_iter()
@@ -467,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_of_a_newer_compose_file_is_said_to_be_one() {
+    fn a_step_of_a_newer_compose_file_is_reported_as_such() {
         let told = |words: &[&str]| {
             parse(words.iter().map(OsString::from))
                 .err()
@@ -499,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_compose_file_that_does_not_show_where_the_project_lies_gets_no_guest() {
+    fn an_older_compose_file_without_the_projects_place_gets_no_guest() {
         let told = |words: &[&str]| {
             parse(words.iter().map(OsString::from))
                 .err()

@@ -26,24 +26,24 @@ use podbay_wire::Fault;
 use podbay_wire::Protected;
 use podbay_wire::protected_name;
 
-/// Where the project is mounted in every box.
+/// Where the project is mounted in every sandbox.
 pub(crate) const MOUNT: &str = "/workspace";
 
-/// Links looked through for the one that leads out.
+/// Most links searched for the one that leads out.
 const MAX_LINKS: u32 = 40;
 
-/// Most names looked at for a "did you mean".
+/// Most names compared for a "did you mean".
 pub(crate) const MAX_NAMES: usize = 10_000;
 
 /// A folder with more names than this is not described by them.
 const MOST_BESIDE: usize = 12;
 
-/// The project's folder: the only door to its files.
+/// The project's folder: the only access to its files.
 #[derive(Debug)]
 pub struct Root {
     beneath: Beneath,
-    /// The absolute name of the folder as the model knows it. Stripping it only makes a path
-    /// relative; whether that path stays inside is the kernel's word.
+    /// The folder's absolute name as the model knows it. Removing it only makes a path relative;
+    /// the kernel decides whether that path stays inside.
     mount: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl Root {
         })
     }
 
-    /// The same, with no link followed: a path leads where its letters say, or nowhere.
+    /// Returns the same, with no link followed.
     pub(crate) fn by_name(&self) -> io::Result<Self> {
         Ok(Self {
             beneath: self.beneath.without_links()?,
@@ -82,7 +82,7 @@ impl Root {
             let relative = self.relative(path).ok()?;
             let followed = self.beneath.with_links().ok()?;
             let (mut there, mut behind) = (relative.as_bytes(), Vec::new());
-            // What is to be made is not there yet, and the folder around it is.
+            // The end may be missing because it is to be created; its parent folder exists.
             let opened = loop {
                 match followed.open(there, OFlag::O_PATH, Links::Follow) {
                     Err(Errno::ENOENT) if !there.is_empty() => {
@@ -118,14 +118,14 @@ impl Root {
         }
     }
 
-    /// Returns the path as seen from the project's folder, without `.` and doubled slashes; `..`
-    /// stays for the kernel to judge.
+    /// Returns the path relative to the project's folder, without `.` and doubled slashes; `..`
+    /// stays for the kernel.
     pub fn relative(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
         let mut bytes = path.as_bytes();
         if bytes.contains(&0) {
             return Err(Fault::Invalid {
                 field: shown(path),
-                problem: "holds a NUL byte, which no file name can".into(),
+                problem: "contains a NUL byte, which no file name can have".into(),
             });
         }
         if bytes.starts_with(b"/") {
@@ -144,8 +144,7 @@ impl Root {
             }
             relative.extend_from_slice(name);
         }
-        // The slash at the end says "this must be a folder", which is the kernel's to check as
-        // well.
+        // A trailing slash means "this must be a folder", which the kernel checks too.
         if !relative.is_empty() && (bytes.ends_with(b"/") || bytes.ends_with(b"/.")) {
             relative.push(b'/');
         }
@@ -165,11 +164,12 @@ impl Root {
             .map_err(|errno| self.fault(path, errno))
     }
 
-    /// Opens a folder for a command to start in, which needs no permission to read its names.
+    /// Opens a folder as a command's working directory, which needs no permission to read its
+    /// names.
     ///
-    /// A link with an absolute target inside the project is followed here: a command may stand
-    /// anywhere, so nothing is lost if somebody swaps it meanwhile, and the kernel judges its
-    /// target like any other path.
+    /// A link with an absolute target inside the project is followed here: a command may work
+    /// anywhere, so an exchange of the link gains nothing, and the kernel checks its target like
+    /// any other path.
     pub(crate) fn open_place(&self, path: &BytesPath) -> Result<OwnedFd, Fault> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
         let mut way = path.clone();
@@ -186,7 +186,7 @@ impl Root {
         Err(Fault::Outside { path: path.clone() })
     }
 
-    /// Opens a folder as a place that a walk cannot leave.
+    /// Opens a folder as a base that a walk cannot leave.
     pub(crate) fn descend(&self, path: &BytesPath) -> Result<Beneath, Fault> {
         let relative = self.relative(path)?;
         self.beneath
@@ -194,7 +194,7 @@ impl Root {
             .map_err(|errno| self.fault(path, errno))
     }
 
-    /// Opens a regular file for reading; anything else is a fault and is never waited for.
+    /// Opens a regular file for reading; anything else is a fault and never blocks.
     pub(crate) fn open_file(&self, path: &BytesPath) -> Result<(File, FileStat), Fault> {
         let relative = self.relative(path)?;
         if relative.is_empty() {
@@ -210,7 +210,7 @@ impl Root {
         Ok((File::from(fd), stat))
     }
 
-    /// Looks at what a path leads to without opening it.
+    /// Returns the metadata of a path without opening it.
     pub(crate) fn look(&self, path: &BytesPath) -> Result<FileStat, Fault> {
         let relative = self.relative(path)?;
         let fd = self
@@ -228,7 +228,7 @@ impl Root {
         &self.mount
     }
 
-    /// Puts an error of the kernel about `path` into words the model can act on.
+    /// Turns an error of the kernel about `path` into a fault that the model can act on.
     pub(crate) fn fault(&self, path: &BytesPath, errno: Errno) -> Fault {
         match errno {
             Errno::ELOOP if self.beneath.refuses_links() => self.led_elsewhere(path),
@@ -255,8 +255,8 @@ impl Root {
         }
     }
 
-    /// The fault for a path that leads through a link with an absolute target: such a one is never
-    /// followed, but may well mean a file of the project.
+    /// The fault for a path through a link with an absolute target: such a link is never followed,
+    /// but may well mean a file of the project.
     pub(crate) fn outside(&self, path: &BytesPath, target: &[u8]) -> Fault {
         let target = BytesPath::from_bytes(target);
         match self.relative(&target) {
@@ -268,15 +268,15 @@ impl Root {
         }
     }
 
-    /// Returns a path that goes on from the target of the absolute link that made the kernel refuse
-    /// this one, if such a link it was.
+    /// Returns the path continued from the target of the absolute link that made the kernel refuse
+    /// this one, if there is one.
     fn past_absolute_link(&self, path: &BytesPath) -> Option<BytesPath> {
         let (target, rest) = self.absolute_link(path)?;
         Some(BytesPath::from_bytes([target, rest].concat()))
     }
 
-    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link
-    /// it was, and what of the path follows it.
+    /// Returns the absolute target of the link that made the kernel refuse a path, if there is one,
+    /// and the rest of the path after it.
     fn absolute_link(&self, path: &BytesPath) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut way = self.relative(path).ok()?.as_bytes().to_vec();
         for _ in 0..MAX_LINKS {
@@ -308,8 +308,8 @@ impl Root {
         None
     }
 
-    /// Returns the link that leads a path to nothing, if one does, and its target; of several links
-    /// the last one.
+    /// Returns the dangling link on a path, if there is one, and its target; of several the last
+    /// one.
     fn dangling_link(&self, path: &BytesPath) -> Option<(BytesPath, BytesPath)> {
         let mut way = self.relative(path).ok()?.as_bytes().to_vec();
         let mut found = None;
@@ -351,8 +351,8 @@ impl Root {
         found
     }
 
-    /// Refuses what was opened if its name says that it holds a secret, whatever path led there;
-    /// `approved` is what policy said of that path. Returns where it lies, as [`Root::real`] does.
+    /// Refuses an open file if its name is a secret's, whatever path led there; `approved` is
+    /// policy's decision on that path. Returns its real path, as [`Root::real`] does.
     pub(crate) fn refuse_secret(
         &self,
         path: &BytesPath,
@@ -371,8 +371,8 @@ impl Root {
         }
     }
 
-    /// Refuses a name in an open folder if it must not be changed, whatever path led there;
-    /// `approved` is what policy said of that path.
+    /// Refuses a name in an open folder if it is protected from changes, whatever path led there;
+    /// `approved` is policy's decision on that path.
     pub(crate) fn refuse_protected(
         &self,
         path: &BytesPath,
@@ -391,7 +391,7 @@ impl Root {
         }
     }
 
-    /// Returns where something that is open lies, from the project's folder, as the kernel says.
+    /// Returns the path of an open file from the project's folder, by the kernel's name.
     pub(crate) fn real(&self, path: &BytesPath, opened: impl AsFd) -> Result<BytesPath, Fault> {
         let failed = |errno: Errno| Fault::Io {
             doing: format!("find out where {path} leads"),
@@ -402,15 +402,14 @@ impl Root {
         let inside = match found.strip_prefix(root.as_slice()) {
             Some(b"") => b"".as_slice(),
             Some([b'/', rest @ ..]) => rest,
-            // It was moved meanwhile; its whole name is looked at then.
+            // It was moved meanwhile; its whole name is checked then.
             _ => &found,
         };
         Ok(BytesPath::from_bytes(inside))
     }
 
-    /// Names that stand where `path` leads to nothing and look like it: files of the same folder
-    /// or, where that is what is missing, folders beside it. Then some of all names there, where
-    /// none looks like it.
+    /// Returns existing names similar to a missing `path`: files of the same folder or, where a
+    /// folder is missing, folders beside it. Then some of all names there, where none is similar.
     fn similar(&self, path: &BytesPath) -> (Vec<BytesPath>, Vec<BytesPath>) {
         let Ok(relative) = self.relative(path) else {
             return (Vec::new(), Vec::new());
@@ -437,7 +436,7 @@ impl Root {
     }
 }
 
-/// Returns what a path would be where a backslash parts names, as it does not here.
+/// Returns the path with backslashes as separators.
 pub(crate) fn with_slashes(path: &BytesPath) -> Option<BytesPath> {
     let bytes = path.as_bytes();
     let slashed = || {
@@ -474,7 +473,7 @@ pub(crate) fn file_type(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
 }
 
-/// Refuses what is not a regular file.
+/// Refuses anything but a regular file.
 pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fault> {
     let kind = match file_type(stat) {
         SFlag::S_IFREG => return Ok(()),
@@ -482,7 +481,7 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
         SFlag::S_IFIFO => "named pipe",
         SFlag::S_IFSOCK => "socket",
         SFlag::S_IFBLK => "block device",
-        // What the engine mounts over a file that is to be hidden; nobody in a box can make a
+        // The engine mounts the null device over masked files; no process in a sandbox can create a
         // device.
         SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => {
             return Err(Fault::Hidden { path: path.clone() });
@@ -496,7 +495,7 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
     })
 }
 
-/// Returns the name of an open file or folder; of one that was removed meanwhile, the name it had.
+/// Returns the name of an open file or folder; of a deleted one, its former name.
 pub(super) fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
     let name = proc::link(&format!("self/fd/{}", opened.as_fd().as_raw_fd()))?;
     Ok(name
@@ -516,7 +515,7 @@ pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
     }
 }
 
-/// Returns a path that cannot be one, so that it is known again.
+/// Shortens an invalid path for an error.
 fn shown(path: &BytesPath) -> String {
     const MOST: usize = 80;
     let text = path.to_string();
@@ -526,7 +525,7 @@ fn shown(path: &BytesPath) -> String {
     }
 }
 
-/// As [`Root::fault`], without looking for similar names.
+/// Like [`Root::fault`], without a search for similar names.
 pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
     let (text, path) = (shown(path), path.clone());
     match errno {
@@ -542,7 +541,7 @@ pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
         Errno::ENAMETOOLONG => Fault::Invalid { field: text, problem: "is too long (255 bytes for a name, 4095 for a path)".into() },
         Errno::ELOOP => Fault::Invalid {
             field: text,
-            problem: "leads through symbolic links in a circle, or through too many, or through one that this kernel cannot follow safely"
+            problem: "leads through a cycle of symbolic links, or through too many, or through one that this kernel cannot follow safely"
                 .into(),
         },
         other => Fault::Io { doing: format!("open {path}"), problem: other.desc().into() },
@@ -557,7 +556,7 @@ fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, V
     let mut all: Vec<Vec<u8>> = Vec::new();
     for entry in folder.into_iter().take(MAX_NAMES).flatten() {
         let candidate = entry.file_name().to_bytes();
-        // One that is there all the same, to others than this call, is no other name.
+        // The name itself exists for others, but not for this call.
         if candidate != b"." && candidate != b".." && candidate != name {
             similar.offer(candidate);
             if !candidate.starts_with(b".") {
@@ -573,7 +572,7 @@ fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, V
             .collect()
     };
     let similar = whole(similar.best());
-    // A few names are a hint; a whole folder would be a listing that nobody asked for.
+    // A few names are a hint; a whole folder would be an unrequested listing.
     let beside = if similar.is_empty() && all.len() <= MOST_BESIDE {
         whole(all)
     } else {
@@ -592,8 +591,8 @@ impl AsFd for Root {
 pub(crate) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
-/// Returns whether a path says itself that it leads to this protected name. Whoever allowed a call
-/// saw its paths: what a link led to, or another path of the same call, nobody was asked about.
+/// Returns whether a path itself ends with this protected name. The approval of a call covers the
+/// paths it shows, not what a link leads to, nor another path of the same call.
 pub(crate) fn names(path: &BytesPath, protected: &Protected) -> bool {
     protected_name(path).is_some_and(|named| named.name.eq_ignore_ascii_case(&protected.name))
 }

@@ -1,4 +1,4 @@
-//! The guest's end of the wall: one stream, many calls.
+//! The guest's end of the protocol: one stream, many calls.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -20,11 +20,11 @@ use tokio_util::codec::FramedRead;
 use tokio_util::codec::FramedWrite;
 use tokio_util::codec::LengthDelimitedCodec;
 
+use super::call_channel::CallChannel;
+use super::call_channel::HostMessage;
 use super::cgroup::Cgroup;
 use super::command::SPAWNER_KILLED;
 use super::facts;
-use super::host::Line;
-use super::host::Word;
 use super::keep::find;
 use super::memory;
 use super::mounts;
@@ -46,11 +46,11 @@ use podbay_wire::message::MAX_CALLS;
 use podbay_wire::message::ToGuest;
 use podbay_wire::message::ToHost;
 
-/// How long the last words may take to be written.
+/// How long the last messages may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Without calls for so long, the program's own pages are let go; the next call gets those that it
-/// needs back as it touches them, which costs it a fraction of a millisecond.
+/// After so long without calls, the program's own pages are released; the next call gets the needed
+/// ones back by touching them, which costs a fraction of a millisecond.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Why serving ended other than by the end of the stream.
@@ -78,7 +78,7 @@ pub enum Error {
     Closed(String),
 }
 
-/// Serves calls until the input ends; then everything that was started ends too.
+/// Serves calls until the input ends; then all started processes end too.
 pub async fn serve<R, W>(input: R, output: W, setup: Setup) -> Result<(), Error>
 where
     R: AsyncRead + Unpin,
@@ -127,7 +127,7 @@ async fn talk<R: AsyncRead + Unpin>(
             let (disk, look) = greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?;
             session.disk.limit(disk);
             if let Some(look) = look {
-                // Nothing else is to be done meanwhile.
+                // Nothing else happens meanwhile.
                 let found = find::find(&workspace, &look, &covered).map_err(Error::Look)?;
                 let _ = outgoing.send(ToHost::Found(found));
             }
@@ -186,17 +186,17 @@ enum Next {
     Done(CallId, Output),
     Fatal(String),
     SpawnerGone,
-    /// Nothing was asked for a while.
+    /// No request for a while.
     Quiet,
 }
 
 struct Serving<'stream> {
     session: Arc<Session>,
     outgoing: &'stream mpsc::UnboundedSender<ToHost>,
-    calls: HashMap<CallId, mpsc::UnboundedSender<Word>>,
+    calls: HashMap<CallId, mpsc::UnboundedSender<HostMessage>>,
     running: JoinSet<(CallId, Output)>,
     reasons: mpsc::Receiver<String>,
-    /// When there was last something to do; `None` once its traces are gone.
+    /// When there was last work; `None` once the pages are released.
     busy_until: Option<Instant>,
 }
 
@@ -224,16 +224,16 @@ impl Serving<'_> {
         }
     }
 
-    /// Acts on what came; returns whether to go on.
+    /// Handles an event; returns whether to continue.
     fn handle(&mut self, next: Next) -> Result<bool, Error> {
         self.busy_until = Some(Instant::now());
         match next {
             Next::Quiet => {
                 self.busy_until = None;
-                memory::let_go_of_program();
+                memory::release_program_pages();
             }
             Next::End => {
-                // The commands under way end with this process.
+                // The commands in progress end with this process.
                 self.session.keep_open();
                 return Ok(false);
             }
@@ -242,8 +242,8 @@ impl Serving<'_> {
                 return Err(Error::Closed(SPAWNER_KILLED.to_owned()));
             }
             Next::Done(id, output) => {
-                // The box ends for a reason that waits to be told; a host that heard of the call
-                // first might not listen for it.
+                // The reason for the sandbox's end is sent first; a host that received the call's
+                // end first might stop reading.
                 if matches!(output, Output::Fault(Fault::BoxEnded { .. }))
                     && let Ok(reason) = self.reasons.try_recv()
                 {
@@ -255,17 +255,17 @@ impl Serving<'_> {
             }
             Next::Frame(ToGuest::Hello(_)) => return Err(Error::NoHello),
             Next::Frame(ToGuest::Call { id, call }) => self.begin(id, call),
-            Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, Word::Credit(bytes)),
-            Next::Frame(ToGuest::Input { id, data }) => self.tell(id, Word::Input(data.0)),
+            Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, HostMessage::Credit(bytes)),
+            Next::Frame(ToGuest::Input { id, data }) => self.tell(id, HostMessage::Input(data.0)),
             Next::Frame(ToGuest::Resize { id, rows, columns }) => {
-                self.tell(id, Word::Resize { rows, columns });
+                self.tell(id, HostMessage::Resize { rows, columns });
             }
             Next::Frame(ToGuest::Answer {
                 id,
                 question,
                 go_on,
-            }) => self.tell(id, Word::Answer { question, go_on }),
-            Next::Frame(ToGuest::Cancel { id }) => self.tell(id, Word::Cancel),
+            }) => self.tell(id, HostMessage::Answer { question, go_on }),
+            Next::Frame(ToGuest::Cancel { id }) => self.tell(id, HostMessage::Cancel),
         }
         Ok(true)
     }
@@ -283,10 +283,10 @@ impl Serving<'_> {
             });
             return self.send(ToHost::Done { id, output });
         }
-        // Words come from the host, which is trusted, and it keeps to the windows.
+        // Messages come from the host, which is trusted, and it keeps to the windows.
         let (words, receiver) = mpsc::unbounded_channel();
         self.calls.insert(id, words);
-        let line = Line::new(id, self.outgoing.clone(), receiver);
+        let line = CallChannel::new(id, self.outgoing.clone(), receiver);
         let session = Arc::clone(&self.session);
         self.running.spawn(async move {
             let output = AssertUnwindSafe(session.run(call, line))
@@ -294,8 +294,8 @@ impl Serving<'_> {
                 .await
                 .unwrap_or_else(|_panic| {
                     Output::Fault(Fault::Io {
-                        doing: "carry out the call".to_owned(),
-                        problem: "the guest failed; this is a bug of Podbay, so try another way"
+                        doing: "run the call".to_owned(),
+                        problem: "the guest failed; this is a bug of Podbay: try another way"
                             .to_owned(),
                     })
                 });
@@ -303,8 +303,8 @@ impl Serving<'_> {
         });
     }
 
-    /// Words for a call that has ended meanwhile cross its end on the way; they are dropped.
-    fn tell(&self, id: CallId, word: Word) {
+    /// A message for a call that has ended meanwhile is dropped.
+    fn tell(&self, id: CallId, word: HostMessage) {
         if let Some(words) = self.calls.get(&id) {
             let _ = words.send(word);
         }
@@ -316,7 +316,7 @@ impl Serving<'_> {
     }
 }
 
-/// Writes what is queued; flushes when there is nothing more to write.
+/// Writes what is queued; flushes when the queue is empty.
 async fn write<W: AsyncWrite + Unpin>(output: W, mut queue: mpsc::UnboundedReceiver<ToHost>) {
     let mut frames = FramedWrite::new(output, frame::codec());
     while let Some(message) = queue.recv().await {
@@ -324,7 +324,7 @@ async fn write<W: AsyncWrite + Unpin>(output: W, mut queue: mpsc::UnboundedRecei
             .await
             .is_err()
         {
-            // The host reads no more; its end of the other direction ends the loop.
+            // The host reads no more; the end of the other direction ends the loop.
             return;
         }
     }
@@ -342,8 +342,7 @@ async fn write_all_queued<W: AsyncWrite + Unpin>(
     SinkExt::<bytes::Bytes>::flush(frames).await
 }
 
-/// Encodes a message. An output too long for a frame becomes a fault, so that the call still has
-/// its end.
+/// Encodes a message. An output too long for a frame becomes a fault, so that the call still ends.
 fn encode(message: &ToHost) -> bytes::Bytes {
     let or_fault = |message: &ToHost| match (frame::encode(message), message) {
         (Err(error), ToHost::Done { id, .. }) => {

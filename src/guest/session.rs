@@ -1,4 +1,4 @@
-//! What the calls of one stream share.
+//! State shared by the calls of one stream.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,31 +23,31 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::call_channel::CallChannel;
+use super::call_channel::HostMessage;
 use super::cgroup::Cgroup;
 use super::directory::Directories;
 use super::disk::Disk;
-use super::disk::Part;
-use super::disk::Room;
+use super::disk::FreeSpace;
+use super::disk::OwnShare;
 use super::disk::is_growth;
-use super::family::kill_in_place_of;
 use super::gate::KnownPrograms;
-use super::grown::Grown;
-use super::grown::Shut;
-use super::grown::grown;
-use super::host::Line;
-use super::host::Word;
 use super::jobs::Job;
 use super::jobs::Jobs;
 use super::jobs::drop_oldest;
 use super::order::Order;
 use super::order::Report;
-use super::order::Stop;
-use super::own_folder::OwnFolder;
+use super::order::StopOrder;
 use super::pool;
 use super::pool::Pool;
-use super::process::Control;
-use super::process::Spawner;
+use super::process_tree::kill_in_place_of;
+use super::project_growth::ProjectGrowth;
+use super::project_growth::WriteBlock;
+use super::project_growth::grown;
+use super::project_mode::ProjectMode;
 use super::shell::Shell;
+use super::spawner_client::Control;
+use super::spawner_client::Spawner;
 use super::tools;
 use super::tools::Workspace;
 use podbay_wire::Archive;
@@ -62,38 +62,36 @@ use podbay_wire::Moved;
 use podbay_wire::Output;
 use podbay_wire::Processes;
 
-/// What programs share through memory; a folder of the box like its others.
+/// POSIX shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// How long background commands may take to be gone after KILL.
+/// How long background commands may take to disappear after KILL.
 const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
 
-/// Between two looks at whether a supervisor, which is to end one, was stopped.
+/// Pause between two checks whether a supervisor, which kills, was stopped.
 const BACKGROUND_AGAIN: Duration = Duration::from_millis(50);
 
-/// Between two looks at what background commands have printed: one that prints as fast as it can
-/// fills `/tmp` within half a second.
+/// Interval between two checks of background logs: a fast writer fills `/tmp` within half a second.
 const LOG_LOOK: Duration = Duration::from_millis(50);
 
-/// Between two looks at what background commands take of the disk.
+/// Interval between two checks of the disk space that background commands take.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 
-/// What is kept of the output of one, and how large a part of the folder that it lies in that may
-/// be.
+/// Largest log of one, in bytes, and as a fraction of the folder's space.
 const MAX_LOG: u64 = 64 << 20;
 const LOG_PART: u64 = 4;
 
 /// What a serving process is given at its start.
 #[derive(Debug)]
 pub struct Setup {
-    /// The project's folder, `/workspace` in a box.
+    /// The project's folder, `/workspace` in a sandbox.
     pub workspace: PathBuf,
-    /// Where the output of background commands goes, `/tmp` in a box.
+    /// Folder for the output of background commands, `/tmp` in a sandbox.
     pub scratch: PathBuf,
-    /// `NAME=value`: what every command finds in its environment.
+    /// `NAME=value`: the environment of every command.
     pub environment: Vec<Vec<u8>>,
     pub spawner: Spawner,
-    /// What this end says it is; [`super::build_id`] outside of tests.
+    /// The build id that this end reports; [`super::build_id`] outside of tests.
     pub build: String,
 }
 
@@ -105,21 +103,21 @@ pub(super) struct Session {
     pub(super) shell: Option<Shell>,
     pub(super) cgroup: Cgroup,
     pub(super) disk: Disk,
-    /// Commands under way, and commands ever started: tells whether one was alone.
+    /// Commands in progress, and commands ever started: tells whether one was alone.
     pub(super) n_running: AtomicUsize,
     pub(super) n_started: AtomicUsize,
-    /// Whether the project is a view that is laid over it.
+    /// Whether the project is an overlay.
     pub(super) is_overlay: bool,
-    /// The files that the rules of the last calls speak of.
+    /// The files that the rules of the last calls name.
     pub(super) programs: Arc<KnownPrograms>,
     workspace: Arc<Workspace>,
-    own_folder: OwnFolder,
+    own_folder: ProjectMode,
     pool: Pool,
     background: Mutex<Vec<Background>>,
-    /// For the next command to tell.
+    /// Notes for the next command's result.
     notices: Mutex<Vec<String>>,
     background_ended: Notify,
-    /// What is told of them, also after their end.
+    /// What is known of them, also after their end.
     pub(super) jobs: Jobs,
     fatal: mpsc::Sender<String>,
 }
@@ -129,8 +127,8 @@ fn is_overlay(workspace: &Path) -> bool {
     statfs(workspace).is_ok_and(|found| found.filesystem_type() == OVERLAY)
 }
 
-/// A command that outlives its call. Dropping this ends it, because its supervisor then finds
-/// itself alone.
+/// A command that outlives its call. Dropping this ends it, because its supervisor loses its
+/// connection.
 struct Background {
     control: Arc<Control>,
     supervisor: i32,
@@ -138,7 +136,7 @@ struct Background {
 }
 
 impl Session {
-    /// Opens what the calls need; `fatal` takes the reason why the box must end.
+    /// Opens what the calls need; `fatal` takes the reason why the sandbox must end.
     pub(super) fn open(
         setup: Setup,
         shell: Option<Shell>,
@@ -158,7 +156,7 @@ impl Session {
             is_overlay: is_overlay(&setup.workspace),
             programs: Arc::default(),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
-            own_folder: OwnFolder::of(&setup.workspace),
+            own_folder: ProjectMode::of(&setup.workspace),
             pool: Pool::start()?,
             background: Mutex::default(),
             notices: Mutex::default(),
@@ -168,15 +166,15 @@ impl Session {
         })
     }
 
-    /// Carries out one call.
-    pub(super) async fn run(self: Arc<Self>, call: Call, line: Line) -> Output {
-        // What rules say of names holds for those names alone.
+    /// Runs one call.
+    pub(super) async fn run(self: Arc<Self>, call: Call, line: CallChannel) -> Output {
+        // Rules about names apply to exactly those names.
         let is_by_name = matches!(call, Call::ByName { .. });
         let call = match self.without_links(call) {
             Ok(call) => call,
             Err(fault) => return Output::Fault(fault),
         };
-        // The tools for files see to it themselves, on a thread of their own.
+        // The file tools do this themselves, on a worker thread.
         let replaced = match &call {
             Call::Bash(_) | Call::Exec(_) | Call::Git(_) | Call::Cd(_) if !is_by_name => {
                 tools::lookalike_names::find_names(self.workspace.root(), &call)
@@ -184,14 +182,14 @@ impl Session {
             _ => None,
         };
         match replaced {
-            None => self.carry_out(call, line).await,
+            None => self.dispatch(call, line).await,
             Some((call, names)) => {
-                tools::lookalike_names::with_note(self.carry_out(call, line).await, names)
+                tools::lookalike_names::with_note(self.dispatch(call, line).await, names)
             }
         }
     }
 
-    async fn carry_out(self: Arc<Self>, call: Call, mut line: Line) -> Output {
+    async fn dispatch(self: Arc<Self>, call: Call, mut line: CallChannel) -> Output {
         match call {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
@@ -233,8 +231,8 @@ impl Session {
         }
     }
 
-    /// Refuses a link on the way to what git is asked about, or to the folder that is gone to,
-    /// where none is to be followed. All other tools see to that themselves.
+    /// Refuses a link on the path of a git call or of `cd`, where links are not followed. All other
+    /// tools check that themselves.
     fn without_links(&self, call: Call) -> Result<Call, Fault> {
         let Call::ByName { call: named } = call else {
             return Ok(call);
@@ -261,19 +259,19 @@ impl Session {
         Ok(*named)
     }
 
-    /// Adds to an order the files that its rules speak of.
+    /// Adds to an order the files that its rules name.
     pub(super) async fn with_programs(&self, order: &Order) -> Order {
         let (known, rules) = (Arc::clone(&self.programs), order.rules.clone());
         let path = order.variable(b"PATH=").unwrap_or_default().to_vec();
         let find = move || known.of(&rules, &path).to_vec();
-        let programs = self.pool.run(pool::Kind::Short, find).await;
+        let programs = self.pool.run(pool::JobKind::Short, find).await;
         Order {
             programs: programs.unwrap_or_default(),
             ..order.clone()
         }
     }
 
-    async fn run_file_tool(&self, call: Call, mut line: Line) -> Output {
+    async fn run_file_tool(&self, call: Call, mut line: CallChannel) -> Output {
         let stop = Arc::new(AtomicBool::new(false));
         let mut job = {
             let workspace = Arc::clone(&self.workspace);
@@ -287,23 +285,25 @@ impl Session {
                 word = line.next() => word,
             };
             match word {
-                Word::Cancel => {
+                HostMessage::Cancel => {
                     stop.store(true, Ordering::Relaxed);
-                    // While it waits for a thread it does not see that, and the host waits for a
-                    // short time only.
+                    // While it waits for a thread it does not notice the cancellation, and the host
+                    // waits only briefly.
                     if job.take_back() {
                         return Output::Fault(Fault::Cancelled);
                     }
-                    // A cancelled call hears nothing more; only its own end is waited for.
+                    // A cancelled call receives no more messages; only its end is waited for.
                     return job.end().await.unwrap_or_else(|| Output::Fault(bug()));
                 }
-                Word::Input(data) => line.consumed(data.len()),
-                Word::Credit(_) | Word::Resize { .. } | Word::Answer { .. } => {}
+                HostMessage::Input(data) => line.consumed(data.len()),
+                HostMessage::Credit(_)
+                | HostMessage::Resize { .. }
+                | HostMessage::Answer { .. } => {}
             }
         }
     }
 
-    /// Says which of the box's own folders nothing more goes into.
+    /// Names the sandbox's folders that are full.
     pub(super) fn full(&self) -> Option<String> {
         let home = self
             .environment
@@ -311,7 +311,7 @@ impl Session {
             .find_map(|pair| pair.strip_prefix(b"HOME="))
             .map(|path| Path::new(OsStr::from_bytes(path)));
         [Some(self.scratch.as_path()), home, Some(Path::new(SHARED_MEMORY))].into_iter().flatten().find_map(|path| {
-            let room = Room::of(path).filter(Room::is_full)?;
+            let room = FreeSpace::of(path).filter(FreeSpace::is_full)?;
             let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
             Some(format!(
                 "{} is full: it holds {} MiB{files} at most; if that is why it failed, remove some there",
@@ -321,9 +321,9 @@ impl Session {
         })
     }
 
-    /// Ends the box: something in it is out of our hands.
+    /// Ends the sandbox: the guest has lost control of something in it.
     pub(super) fn end_box(&self, reason: String) -> Fault {
-        // One reason is enough; the first one is told.
+        // One reason is enough; the first one is reported.
         let _ = self.fatal.try_send(reason.clone());
         Fault::BoxEnded { problem: reason }
     }
@@ -332,7 +332,7 @@ impl Session {
     pub(super) fn keep(self: &Arc<Self>, control: Arc<Control>, job: Job) {
         let (id, supervisor) = (job.id, job.supervisor);
         let log = job.log.try_clone().ok();
-        let most = Room::of(&self.scratch)
+        let most = FreeSpace::of(&self.scratch)
             .map_or(MAX_LOG, |room| (room.all_bytes / LOG_PART).min(MAX_LOG));
         self.jobs.add(job);
         let session = Arc::downgrade(self);
@@ -345,8 +345,7 @@ impl Session {
                 tokio::select! {
                     report = watched.next() => match report {
                         Some(Report::Ended { status, .. }) => break how(status),
-                        // The call that started it is over, and with it everybody who could be
-                        // asked.
+                        // The call that started it is over, so its questions are denied.
                         Some(Report::Asks { question, .. }) => watched.answer(question, false),
                         None => break End::Signaled { signal: libc::SIGKILL },
                         Some(_) => {}
@@ -363,14 +362,14 @@ impl Session {
                             watched.insist(told.elapsed());
                         } else if let Some(limit) = session.filled_disk(start).await {
                             killed_at = Some(Instant::now());
-                            watched.order(Stop::Kill);
+                            watched.order(StopOrder::Kill);
                             session.tell_of_filled_disk(limit);
                         }
                     }
                 }
             };
             if let Some(session) = session.upgrade() {
-                // It may have been over before a look.
+                // It may have exceeded the bound before a check.
                 session.bound_log(id, log.as_ref(), most);
                 session.jobs.ended(&watched, end);
                 session
@@ -386,8 +385,8 @@ impl Session {
         });
     }
 
-    /// Drops the oldest part of what a background command has printed where that is more than is
-    /// kept, and lets the next command tell so.
+    /// Drops the oldest part of a background command's output beyond the bound; the next command
+    /// reports it.
     fn bound_log(&self, id: i32, log: Option<&File>, most: u64) {
         if log.is_some_and(|log| drop_oldest(log, most)) {
             self.tell(format!(
@@ -397,16 +396,16 @@ impl Session {
         }
     }
 
-    /// Returns the limit that is crossed by what is free now, given what was.
-    async fn filled_disk(&self, start: Option<Room>) -> Option<Limit> {
+    /// Returns the disk limit that is crossed now, given what was free at the start.
+    async fn filled_disk(&self, start: Option<FreeSpace>) -> Option<Limit> {
         let (start, now) = (start?, self.disk.room()?);
-        let limit = self.disk.crossed(Part::Some(start), now)?;
+        let limit = self.disk.crossed(OwnShare::Some(start), now)?;
         self.is_ours(limit, now).await.then_some(limit)
     }
 
-    /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time
-    /// to look, it was.
-    pub(super) async fn is_ours(&self, limit: Limit, now: Room) -> bool {
+    /// Returns whether the project crossed a disk limit; `true` where that cannot be found out in
+    /// time.
+    pub(super) async fn is_ours(&self, limit: Limit, now: FreeSpace) -> bool {
         !is_growth(limit)
             || self
                 .grown(limit)
@@ -414,28 +413,29 @@ impl Session {
                 .is_none_or(|grown| self.disk.is_ours(&grown, now))
     }
 
-    async fn grown(&self, limit: Limit) -> Option<Grown> {
+    async fn grown(&self, limit: Limit) -> Option<ProjectGrowth> {
         let (folder, since) = self.disk.place();
         let by_files = matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. });
         self.pool
-            .run(pool::Kind::Short, move || grown(&folder, since, by_files))
+            .run(pool::JobKind::Short, move || {
+                grown(&folder, since, by_files)
+            })
             .await
     }
 
-    /// Returns why nothing more may be written, whoever took it; `None`: there is room.
-    pub(super) async fn shut(&self) -> Option<Shut> {
+    /// Returns why nothing may be written, whoever took the space; `None`: there is space.
+    pub(super) async fn shut(&self) -> Option<WriteBlock> {
         let now = self.disk.room()?;
-        // What turns out to be others' changes what the project is held against, by all of it at
-        // once.
+        // Growth that turns out to be others' changes the project's baseline, all at once.
         for _ in 0..3 {
-            let limit = self.disk.crossed(Part::None, now)?;
+            let limit = self.disk.crossed(OwnShare::None, now)?;
             let grown = self.grown(limit).await;
             if !is_growth(limit)
                 || grown
                     .as_ref()
                     .is_none_or(|grown| self.disk.is_ours(grown, now))
             {
-                return Some(Shut {
+                return Some(WriteBlock {
                     limit,
                     most: grown.and_then(|grown| grown.most),
                 });
@@ -444,28 +444,28 @@ impl Session {
         None
     }
 
-    /// Returns whether no limit of the disk is crossed, by what is free alone.
+    /// Returns whether no disk limit is crossed, by free space alone.
     pub(super) fn has_room(&self) -> bool {
         self.disk
             .room()
-            .is_none_or(|now| self.disk.crossed(Part::None, now).is_none())
+            .is_none_or(|now| self.disk.crossed(OwnShare::None, now).is_none())
     }
 
-    /// Returns what has happened since the last command and nobody was told.
+    /// Takes the notes on what happened since the last command.
     pub(super) fn told(&self) -> Option<String> {
         std::mem::take(&mut *self.notices())
             .into_iter()
             .reduce(|all, note| format!("{all}; {note}"))
     }
 
-    /// Lets the next command tell that those in the background were ended, and for which limit.
+    /// Adds a note that background commands were ended, and for which limit.
     pub(super) fn tell_of_filled_disk(&self, limit: Limit) {
         self.tell(format!("a background command was ended: {limit}"));
     }
 
-    /// Lets the next command tell why others were ended.
+    /// Adds a note on why other commands were ended.
     pub(super) fn tell_of_stopping(&self) {
-        self.tell("commands that still ran were ended: one of them stopped the sandbox's own processes again and again".to_owned());
+        self.tell("running commands were ended: one of them repeatedly stopped the sandbox's own processes".to_owned());
     }
 
     fn tell(&self, notice: String) {
@@ -475,10 +475,11 @@ impl Session {
         }
     }
 
-    /// Opens the project's own folder again if a command closed it; the next one is told.
+    /// Restores access to the project's folder if a command removed it; the next command reports
+    /// it.
     pub(super) fn keep_open(&self) {
         self.own_folder
-            .open_again()
+            .restore()
             .into_iter()
             .for_each(|said| self.tell(said));
     }
@@ -487,13 +488,13 @@ impl Session {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all background commands and returns how many there were.
+    /// Ends all background commands; returns how many there were.
     pub(super) async fn end_background(&self) -> usize {
         let is_crowded = self.cgroup.has_no_free_process();
         let n_ended = {
             let background = self.background();
             for kept in background.iter() {
-                // Two that do it at once stop each other; they are woken below.
+                // Two concurrent calls stop each other; they are woken below.
                 if is_crowded {
                     kept.control.kill_at_once();
                 } else {
@@ -502,7 +503,7 @@ impl Session {
             }
             background.len()
         };
-        // Whoever waits for a free process is told what comes of it.
+        // The caller that waits for a free process gets the result.
         let told = Instant::now();
         loop {
             let changed = self.background_ended.notified();
@@ -514,7 +515,8 @@ impl Session {
             if supervisors.is_empty() || told.elapsed() >= BACKGROUND_ENDS {
                 return n_ended;
             }
-            // A command can stop its supervisor, which is of the same user; that must not save it.
+            // A command can stop its supervisor, which has the same user; it must be killed all the
+            // same.
             supervisors.into_iter().for_each(kill_in_place_of);
             if tokio::time::timeout(BACKGROUND_AGAIN, changed).await.is_err()
                 // One after the other, where there is time for it.
@@ -525,7 +527,7 @@ impl Session {
         }
     }
 
-    /// Says which background commands still hold the box's processes after they were told to end.
+    /// Names the background commands that still exist after they were told to end.
     pub(super) fn not_ended(&self) -> String {
         let names: Vec<String> = self
             .jobs
@@ -551,7 +553,7 @@ impl Session {
     }
 }
 
-/// Returns whether a call adds to what is on the disk, so that it needs room there.
+/// Returns whether a call adds to the disk, so that it needs free space.
 fn adds(call: &Call) -> bool {
     let call = call.plain();
     let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
@@ -570,21 +572,20 @@ fn adds(call: &Call) -> bool {
     is_edit || is_new || matches!(call, Call::Archive(archive) if makes(archive))
 }
 
-/// Returns whether a call goes through whole trees or archives; a file that it is to find there may
-/// be without end.
-fn kind(call: &Call) -> pool::Kind {
+/// Returns whether a call processes whole trees or archives; a file in them may be endless.
+fn kind(call: &Call) -> pool::JobKind {
     match call.plain() {
         Call::Grep(_)
         | Call::Glob(_)
         | Call::Tree(_)
         | Call::Archive(_)
         | Call::CopyFile(_)
-        | Call::DeleteFile(_) => pool::Kind::Long,
-        _ => pool::Kind::Short,
+        | Call::DeleteFile(_) => pool::JobKind::Long,
+        _ => pool::JobKind::Short,
     }
 }
 
-/// Returns how a command ended, from the status that the kernel gives.
+/// Returns how a command ended, from its wait status.
 pub(super) fn how(status: i32) -> End {
     let status = ExitStatus::from_raw(status);
     match status.code() {
@@ -597,8 +598,8 @@ pub(super) fn how(status: i32) -> End {
 
 fn bug() -> Fault {
     Fault::Io {
-        doing: "carry out the call".to_owned(),
-        problem: "the tool failed unexpectedly; this is a bug of Podbay, so try another way"
+        doing: "run the call".to_owned(),
+        problem: "the tool failed unexpectedly; this is a bug of Podbay: try another way"
             .to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Which shell this box has, and how a command is handed to it.
+//! Which shell the sandbox has, and how it runs a command.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use nix::unistd::access;
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 const SH: &[&str] = &["/bin/sh", "/usr/bin/sh", "/bin/ash", "/bin/dash"];
 
-/// A shell of the box.
+/// A shell of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shell {
     pub(super) path: String,
@@ -36,10 +36,10 @@ impl Shell {
         })
     }
 
-    /// Under which number the shell finds the pipe on which it tells where it left off.
+    /// Number of the descriptor on which the shell reports its working directory.
     ///
-    /// High, so that a command that uses descriptors of its own does not meet it; other shells than
-    /// bash know one digit only.
+    /// High, so that it does not collide with a command's own descriptors; shells other than bash
+    /// accept one digit only.
     pub(super) fn report_descriptor(&self) -> u32 {
         if self.is_bash { 99 } else { 9 }
     }
@@ -47,9 +47,9 @@ impl Shell {
     /// Returns the arguments that run `command` and report the directory at its end.
     ///
     /// The command is an argument, never part of the script. `shift` hides it from the command
-    /// itself, which sees no arguments.
+    /// itself, which sees no positional parameters.
     pub(super) fn reporting(&self, command: &str) -> Vec<Vec<u8>> {
-        // Of a command that has its steps shown (`set -x`) this one is none.
+        // The report must not appear in the trace of `set -x`.
         let script = format!(
             "trap '{{ set +x; pwd -P >&{}; }} 2>/dev/null' EXIT; eval \"shift;$1\"",
             self.report_descriptor()

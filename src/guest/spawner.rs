@@ -1,9 +1,9 @@
-//! The process that forks: one thread, small, under the stricter filter from its start, but for
-//! what each call's supervisor decides.
+//! The process that forks: single-threaded, small, and under the stricter filter from its start,
+//! except for what each call's supervisor decides.
 //!
 //! It is forked before the guest has threads or a runtime, so that forking stays simple and cheap
-//! for as long as the box lives. It forks one supervisor per order and is a subreaper itself: when
-//! a command kills its supervisor, the orphans come here and are ended.
+//! for as long as the sandbox lives. It forks one supervisor per order and is a subreaper itself:
+//! when a command kills its supervisor, the orphans become its children and are ended.
 
 use std::collections::HashSet;
 use std::io;
@@ -30,14 +30,14 @@ use nix::sys::socket::socketpair;
 
 use super::child::Stdio;
 use super::domain::Domain;
-use super::family::end_all;
-use super::family::kill_trees;
-use super::family::own_children;
 use super::filter;
 use super::order::MAX_ORDER;
 use super::order::Order;
 use super::order::Report;
 use super::order::Stage;
+use super::process_tree::end_all;
+use super::process_tree::kill_trees;
+use super::process_tree::own_children;
 use super::supervisor::supervise;
 use super::supervisor::tell;
 use super::unix::Fork;
@@ -48,7 +48,7 @@ use super::unix::fork_single_threaded;
 use super::unix::reap;
 use super::unix::receive;
 
-/// How long orphans may resist; after it the spawner ends, and with it the box.
+/// How long orphans may survive; after that the spawner ends, and with it the sandbox.
 const ORPHANS_GONE: Duration = Duration::from_secs(2);
 
 /// Returns a connected pair of sockets: the serving process's end, and the spawner's.
@@ -98,25 +98,24 @@ pub(super) fn run(socket: OwnedFd) -> io::Result<()> {
 
 enum Next {
     Order(usize, Vec<OwnedFd>),
-    /// Something ended, or it is time to look again.
+    /// A child ended, or it is time to check again.
     Child,
     End,
 }
 
 struct Spawner {
-    /// Both are there in the spawner and closed in what it forks.
+    /// Both are set in the spawner and closed in what it forks.
     socket: Option<OwnedFd>,
     signals: Option<SignalFd>,
-    /// What each supervisor takes a copy of to enter a domain of its call's own; `None`: the kernel
-    /// has none.
+    /// Each supervisor enters a domain of its own with a copy; `None`: the kernel has no domains.
     domain: Option<Domain>,
     supervisors: HashSet<i32>,
-    /// Since when there are children that nobody supervises.
+    /// Since when there are children without a supervisor.
     orphans_since: Option<Instant>,
 }
 
 impl Spawner {
-    /// Takes the ended children and ends the orphans; returns whether that still works.
+    /// Reaps children and ends orphans; returns whether that still works.
     fn sweep(&mut self) -> bool {
         while let Reaped::Ended(ended) = reap() {
             // A supervisor that exits by itself has seen the end of all it owned.
@@ -180,7 +179,7 @@ impl Spawner {
 
     fn fork(&mut self, order: &[u8], fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
-        // An order without its control socket cannot be answered at all.
+        // An order without its control socket cannot be answered.
         let Some(control) = fds.next() else { return };
         let (Some(stdin), Some(stdout), Some(stderr), Some(directory)) =
             (fds.next(), fds.next(), fds.next(), fds.next())
@@ -235,7 +234,7 @@ impl Spawner {
     }
 }
 
-/// Keeps the protocol's own pipes out of the spawner: they would stay open in it when the serving
+/// Keeps the protocol's pipes out of the spawner: they would stay open in it when the serving
 /// process is gone.
 pub(super) fn detach_stdio() -> io::Result<()> {
     let null = std::fs::File::options()

@@ -1,4 +1,4 @@
-//! Descriptors as asynchronous streams, whatever their kind and without threads.
+//! Descriptors of any kind as asynchronous streams, without threads.
 
 use std::fs::File;
 use std::io;
@@ -19,14 +19,14 @@ use tokio::io::unix::AsyncFd;
 use super::unix::set_nonblocking;
 use super::unix::watch;
 
-/// One pipe, socket or terminal.
+/// A pipe, socket or terminal.
 #[derive(Debug)]
 pub(super) struct Pipe {
     fd: AsyncFd<File>,
 }
 
 impl Pipe {
-    /// Takes a descriptor that can be waited on; a regular file cannot.
+    /// Takes a descriptor that can be polled; a regular file cannot.
     pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self {
@@ -34,7 +34,7 @@ impl Pipe {
         })
     }
 
-    /// Returns when there may be something to read; nothing is lost when this is dropped.
+    /// Returns when there may be something to read; cancel safe.
     pub(super) async fn readable(&self) {
         if let Ok(mut guard) = self.fd.readable().await {
             guard.retain_ready();
@@ -53,8 +53,8 @@ impl Pipe {
             .try_io(Interest::READABLE, |mut file| file.read(buffer))
     }
 
-    /// Reads even where no readiness was noted yet: the last bytes of a process come just before
-    /// the news of its end.
+    /// Reads even where no readiness was noted yet: the last bytes of a process arrive just before
+    /// the report of its end.
     pub(super) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.fd.get_ref().read(buffer)
     }

@@ -1,11 +1,11 @@
-//! One process per call: it starts the command, owns everything that comes of it, and ends it all.
+//! One process per call: it starts the command, owns all its descendants, and ends them all.
 //!
-//! It first enters a domain of its own, in which the whole call then is. Its first child puts on
-//! the last filter before it becomes the command: no command can undo either. What that filter
-//! leaves undecided this process is asked about, so that it is not under the filter itself. It is a
-//! subreaper in a session of its own: a process that leaves its group, its session or its parent
-//! still ends up below it. It holds no descriptor of the command's, so that an output ends when the
-//! last process of the call does.
+//! It first enters a landlock domain of its own, which the whole call inherits. Its first child
+//! installs the last filter before it becomes the command: no command can undo either. What that
+//! filter leaves undecided this process is asked about, so it is not under the filter itself. It is
+//! a subreaper in a session of its own: a process that leaves its group, its session or its parent
+//! still ends up below it. It keeps no descriptor of the command's, so an output ends when the last
+//! process of the call does.
 
 use std::fs::File;
 use std::io;
@@ -31,25 +31,25 @@ use nix::sys::signalfd::SfdFlags;
 use nix::sys::signalfd::SignalFd;
 
 use super::call_filter;
+use super::call_filter::AskedCalls;
 use super::call_filter::Tracing;
-use super::call_filter::Watched;
 use super::child::Stdio;
 use super::child::become_command;
 use super::domain::Domain;
-use super::family::ask_to_end;
-use super::family::descendants;
-use super::family::end_all;
-use super::family::kill_at_once;
-use super::family::kill_trees;
-use super::family::own_children;
-use super::family::stat;
 use super::gate::Gate;
 use super::gate::Listener;
-use super::order::Answered;
+use super::order::Answer;
 use super::order::Order;
 use super::order::Report;
 use super::order::Stage;
-use super::order::Stop;
+use super::order::StopOrder;
+use super::process_tree::ask_to_end;
+use super::process_tree::descendants;
+use super::process_tree::end_all;
+use super::process_tree::kill_at_once;
+use super::process_tree::kill_trees;
+use super::process_tree::own_children;
+use super::process_tree::stat;
 use super::spawner::pair;
 use super::unix::Fork;
 use super::unix::Reaped;
@@ -60,17 +60,18 @@ use super::unix::reap;
 use super::unix::receive;
 use super::unix::send;
 
-/// How long what a command leaves behind may go on by itself: the end of `tee >(sort)` belongs to
-/// the output.
+/// How long processes that a command leaves behind may finish by themselves: the end of `tee
+/// >(sort)` belongs to the output.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// Between two rounds of KILL.
+/// Pause between two rounds of KILL.
 const KILL_PAUSE: Duration = Duration::from_millis(5);
 
-/// The same where all that runs in the sandbox is held for a round: others must get on as well.
+/// The same where all processes of the sandbox are stopped for a round: the others must get CPU
+/// time.
 const HOLD_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a supervisor without its serving process tries to end what it owns.
+/// How long a supervisor without its serving process tries to end its processes.
 const ORPHANED: Duration = Duration::from_secs(10);
 
 /// Runs the order to its end, in a process forked for it alone.
@@ -88,23 +89,22 @@ pub(super) fn supervise(
 }
 
 /// A command's first process, which may not have become the command yet.
-struct Begun {
+struct FirstProcess {
     pid: i32,
     signals: SignalFd,
     gate: Arc<Gate>,
-    /// Says why it could not become the command, as one [`Report`]; closed without a word when it
-    /// did.
+    /// Receives the reason for a failed start, as one [`Report`]; closed without data on success.
     failure: File,
 }
 
 /// Starts the command. It is reported before it may run: its first act could be to stop this
-/// process, which is of the same user.
+/// process, which has the same user.
 fn start(
     order: &Order,
     stdio: Stdio,
     control: &OwnedFd,
     domain: Option<Domain>,
-) -> Result<Begun, Report> {
+) -> Result<FirstProcess, Report> {
     let failed = |stage| {
         move |error: io::Error| Report::Failed {
             stage,
@@ -135,7 +135,7 @@ fn start(
         Fork::Child => {
             drop((starter, told));
             let (execs, writes) = (!order.rules.is_empty(), order.write_gate.is_some());
-            let watched = Watched {
+            let watched = AskedCalls {
                 begun: order.gated,
                 execs,
                 renames: order.may_rename(),
@@ -146,8 +146,8 @@ fn start(
                 let _ = nix::unistd::write(&writer, &Report::Failed { stage, errno }.encode());
                 exit_now(127);
             }
-            // Opened, or closed because this process's parent is gone: then the command must not
-            // run at all.
+            // Data, or closed because this process's parent is gone: then the command must not run
+            // at all.
             match nix::unistd::read(&start, &mut [0]) {
                 Ok(1) => become_command(order, &stdio, &writer),
                 _ => exit_now(127),
@@ -156,9 +156,8 @@ fn start(
         Fork::Parent(pid) => pid,
     };
     drop((teller, writer));
-    // Another command can stop the one that is to become this one before it says anything, so that
-    // a thread waits for it, and nobody else. To the limit that the box has for processes a thread
-    // is one.
+    // Another command can stop the process before it becomes the command, so that only a thread
+    // waits for it. A thread counts towards the sandbox's process limit.
     let teller = control.try_clone().map_err(failed(Stage::Prepare))?;
     let (begin, may_begin) = mpsc::channel();
     let first = move || {
@@ -179,7 +178,7 @@ fn start(
     let _ = begin.send(());
     // An output ends when the last process of the call does, and this one is none of them.
     drop(stdio);
-    Ok(Begun {
+    Ok(FirstProcess {
         pid,
         signals,
         gate,
@@ -187,18 +186,18 @@ fn start(
     })
 }
 
-/// Puts the last filter on this process, which is to become the command, and hands to its parent
-/// where the kernel asks.
+/// Installs the last filter on this process, which will become the command, and passes the listener
+/// to its parent.
 fn put_on_filter(
     tracing: Tracing,
-    watched: Watched,
+    watched: AskedCalls,
     teller: OwnedFd,
 ) -> Result<(), (Stage, io::Error)> {
     let failed = |error| (Stage::Prepare, error);
     let listener = call_filter::apply(tracing, watched)
         .map_err(failed)?
         .map(Listener::new);
-    // What is to be held at its first write must not run where nothing holds it.
+    // A command that must be held at its first write must not run where that is impossible.
     if watched.writes
         && !listener
             .as_ref()
@@ -211,13 +210,13 @@ fn put_on_filter(
         .map(|listener| listener.as_fd().as_raw_fd())
         .collect();
     send(teller.as_fd(), &[1], &fds).map_err(failed)?;
-    // The command must never have either: whoever holds the listener answers the kernel.
+    // The command must never have either: the owner of the listener answers the kernel.
     drop((listener, teller));
     Ok(())
 }
 
-/// Waits until the child has its filter. Returns where the kernel asks about its calls, if it asks
-/// about any; an error: it did not get so far.
+/// Waits until the child has its filter. Returns the listener, if the filter asks; an error: the
+/// child failed before.
 fn listener_of_child(told: &OwnedFd) -> io::Result<Option<Listener>> {
     match receive(told.as_fd(), &mut [0; 1])? {
         (1, fds) => Ok(fds.into_iter().next().map(Listener::new)),
@@ -225,11 +224,11 @@ fn listener_of_child(told: &OwnedFd) -> io::Result<Option<Listener>> {
     }
 }
 
-/// What is known of a running call.
+/// The state of a running call.
 #[derive(Default)]
-struct Watch {
+struct CallState {
     status: Option<i32>,
-    /// Until when survivors may go on by themselves.
+    /// Until when remaining processes may finish by themselves.
     linger: Option<Instant>,
     n_survivors: usize,
     killing: bool,
@@ -239,15 +238,15 @@ struct Watch {
 
 /// Waits for the end of everything and reports it.
 fn watch(
-    Begun {
+    FirstProcess {
         pid: main,
         signals,
         gate,
         mut failure,
-    }: Begun,
+    }: FirstProcess,
     control: &OwnedFd,
 ) {
-    let mut watch = Watch::default();
+    let mut watch = CallState::default();
     loop {
         while let Ok(Some(_)) = signals.read_signal() {}
         loop {
@@ -264,8 +263,8 @@ fn watch(
                         status,
                         n_survivors: watch.n_survivors as i32,
                     };
-                    // Asked only now, when nobody is left who could make this wait: other commands
-                    // can stop a process that is to become one.
+                    // Read only now, when no process is left that could block this: other commands
+                    // can stop a process before its exec.
                     let why_not = why_not(&mut failure);
                     let _ended = gate.end_renames();
                     if why_not.is_none() {
@@ -283,8 +282,8 @@ fn watch(
         if watch.at_once {
             kill_at_once();
         } else if watch.killing {
-            // The number of its group is the command's as long as that was not taken, or anybody is
-            // left in it.
+            // The group's id is the command's as long as its process was not reaped, or the group
+            // has members.
             if watch.status.is_none()
                 || own_children()
                     .into_iter()
@@ -305,14 +304,14 @@ fn watch(
                 .map(|end| end.saturating_duration_since(Instant::now()))
         };
         match wait(&signals, control, pause) {
-            Some(Told::Stop(Stop::Term)) => ask_to_end(),
-            Some(Told::Answered(answered)) => gate.answered(answered),
-            Some(Told::Stop(Stop::Kill)) => watch.killing = true,
-            Some(Told::Stop(Stop::KillAtOnce)) => {
+            Some(Wakeup::StopOrder(StopOrder::Term)) => ask_to_end(),
+            Some(Wakeup::Answer(answered)) => gate.answered(answered),
+            Some(Wakeup::StopOrder(StopOrder::Kill)) => watch.killing = true,
+            Some(Wakeup::StopOrder(StopOrder::KillAtOnce)) => {
                 watch.killing = true;
                 watch.at_once = true;
             }
-            Some(Told::Alone) => {
+            Some(Wakeup::Alone) => {
                 end_all(ORPHANED, |_| {});
                 return;
             }
@@ -321,22 +320,22 @@ fn watch(
     }
 }
 
-/// Returns what a process that is gone told of why it could not become the command.
+/// Returns the reason that an ended process gave for not becoming the command.
 fn why_not(failure: &mut File) -> Option<Report> {
     let mut told = Vec::new();
     failure.read_to_end(&mut told).ok()?;
     Report::decode(&told)
 }
 
-enum Told {
-    Stop(Stop),
-    Answered(Answered),
+enum Wakeup {
+    StopOrder(StopOrder),
+    Answer(Answer),
     /// The serving process is gone.
     Alone,
 }
 
-/// Waits for a signal, a word from the serving process or the end of the pause.
-fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
+/// Waits for a signal, a message of the serving process or the end of the pause.
+fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Wakeup> {
     let timeout = pause.map_or(PollTimeout::NONE, |pause| {
         PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
     });
@@ -350,15 +349,15 @@ fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Optio
     }
     let mut buffer = [0; 8];
     match receive(control.as_fd(), &mut buffer) {
-        Ok((0, _)) => Some(Told::Alone),
-        Ok((1, _)) => Stop::decode(buffer[0]).map(Told::Stop),
-        Ok((length, _)) => Answered::decode(&buffer[..length]).map(Told::Answered),
+        Ok((0, _)) => Some(Wakeup::Alone),
+        Ok((1, _)) => StopOrder::decode(buffer[0]).map(Wakeup::StopOrder),
+        Ok((length, _)) => Answer::decode(&buffer[..length]).map(Wakeup::Answer),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
-        Err(_) => Some(Told::Alone),
+        Err(_) => Some(Wakeup::Alone),
     }
 }
 
-/// Sends a report; where nobody listens any more, the end of the control socket is noticed anyway.
+/// Sends a report; without a receiver, the end of the control socket is noticed anyway.
 pub(super) fn tell(control: &OwnedFd, report: &Report) {
     let _ = send(control.as_fd(), &report.encode(), &[]);
 }

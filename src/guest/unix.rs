@@ -1,4 +1,4 @@
-//! The few system calls that the standard library and nix do not wrap as we need them.
+//! System calls that the standard library and nix do not wrap as needed.
 
 use std::io;
 use std::io::IoSlice;
@@ -22,14 +22,14 @@ use nix::sys::socket::sendmsg;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A process that ended, with the status word of `wait`.
+/// A process that ended, with its wait status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) pid: i32,
     pub(super) status: i32,
 }
 
-/// What `reap` found.
+/// Result of [`reap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reaped {
     Ended(Ended),
@@ -38,20 +38,20 @@ pub(super) enum Reaped {
     NoChildren,
 }
 
-/// Which side of a fork this is.
+/// The two sides of a fork.
 pub(super) enum Fork {
     Parent(i32),
     Child,
 }
 
-/// Forks a process that has one thread.
+/// Forks a single-threaded process.
 ///
-/// With one thread the child may allocate and call whatever it likes; so this refuses to run in a
-/// process with more.
+/// With one thread the child may allocate and call anything; so this refuses to run in a process
+/// with more.
 #[expect(unsafe_code, reason = "fork has no safe form")]
 pub(super) fn fork_single_threaded() -> io::Result<Fork> {
     // SAFETY: callers are the guest's start before any thread exists, the spawner and the
-    // supervisor, which never make threads.
+    // supervisor, which never create threads.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Fork::Child),
@@ -59,11 +59,11 @@ pub(super) fn fork_single_threaded() -> io::Result<Fork> {
     }
 }
 
-/// Takes one ended child, without waiting.
+/// Reaps one ended child, without waiting.
 ///
-/// nix's form fails for a child that a real-time signal killed, which any command can arrange. So
-/// it can to be traced by its parent, and where that is this process, the kernel tells that it has
-/// stopped; then it is let go, as if nobody traced it.
+/// nix's form fails for a child that a real-time signal killed, which any command can arrange. A
+/// command can also ask to be traced by its parent; where that is this process, the kernel reports
+/// that the child has stopped, and it is detached.
 #[expect(unsafe_code, reason = "raw waitpid")]
 pub(super) fn reap() -> Reaped {
     loop {
@@ -78,8 +78,8 @@ pub(super) fn reap() -> Reaped {
     }
 }
 
-/// Stops to trace a child, and lets the signal take effect that it has stopped for; the one that
-/// only tells its tracer of an exec has none.
+/// Detaches a traced child, and delivers the signal that it stopped for; the stop that only reports
+/// an exec has none.
 #[expect(unsafe_code, reason = "raw ptrace")]
 fn let_go(pid: i32, signal: i32) {
     let signal = if signal == libc::SIGTRAP { 0 } else { signal };
@@ -94,7 +94,7 @@ fn let_go(pid: i32, signal: i32) {
     };
 }
 
-/// Sends a signal; a process that is gone already is none of our worries.
+/// Sends a signal; errors, such as a process that is gone, are ignored.
 #[expect(
     unsafe_code,
     reason = "raw kill: signal numbers that nix does not name must pass"
@@ -114,7 +114,7 @@ pub(super) fn exit_now(code: i32) -> ! {
 /// Closes every file descriptor from `first` on.
 #[expect(
     unsafe_code,
-    reason = "close_range closes descriptors that Rust may believe to own"
+    reason = "close_range closes descriptors that Rust may own"
 )]
 pub(super) fn close_from(first: RawFd) {
     // SAFETY: used only between fork and exec (or `_exit`) on descriptors that nothing of this
@@ -124,7 +124,7 @@ pub(super) fn close_from(first: RawFd) {
         return;
     }
     // A kernel before 5.9, or a filter that does not know the call. The limit may be a million, so
-    // only what is there is closed.
+    // only open descriptors are closed.
     let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")
         .into_iter()
         .flatten()
@@ -132,13 +132,12 @@ pub(super) fn close_from(first: RawFd) {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     for fd in open.into_iter().filter(|&fd| fd >= first) {
-        // SAFETY: as above; the folder that was read is closed already, which only gives an error
-        // here.
+        // SAFETY: as above; the listed folder is closed already, which only gives an error here.
         unsafe { libc::close(fd) };
     }
 }
 
-/// Blocks every signal that can be blocked, for this thread and all that come from it.
+/// Blocks every signal that can be blocked, for this thread and its descendants.
 pub(super) fn block_signals() -> io::Result<()> {
     Ok(sigprocmask(
         SigmaskHow::SIG_SETMASK,
@@ -147,16 +146,16 @@ pub(super) fn block_signals() -> io::Result<()> {
     )?)
 }
 
-/// Gives every signal its default effect, also one that whoever started us ignores: that would pass
-/// to all commands.
+/// Resets every signal to its default action, also those that our parent ignores: that would be
+/// inherited by all commands.
 #[expect(unsafe_code, reason = "signal dispositions")]
 pub(super) fn default_signals() {
-    // The kernel's own form: handler, flags, restorer and mask, of which all zeros is the default.
-    // The C library's form leaves out the two signals it keeps for itself, which can be inherited
-    // as ignored like any other.
+    // The kernel's own struct: handler, flags, restorer and mask, of which all zeros is the
+    // default. The C library's form excludes its two reserved signals, which can be inherited as
+    // ignored like any other.
     let default = [0_u64; 4];
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: `default` is as long as the kernel's structure; numbers that cannot be changed
+        // SAFETY: `default` is as long as the kernel's structure; signals that cannot be changed
         // only return an error.
         unsafe {
             libc::syscall(
@@ -170,7 +169,7 @@ pub(super) fn default_signals() {
     }
 }
 
-/// Turns off, or on again, that others of this user may look into this process.
+/// Sets whether other processes of this user may read this one.
 pub(super) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(dumpable)?)
 }
@@ -193,8 +192,8 @@ pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> io::R
     Ok(())
 }
 
-/// Receives one message into `buffer`; returns its length and descriptors. Length 0 means that the
-/// other side is gone.
+/// Receives one message into `buffer`; returns its length and descriptors. Length 0: the other side
+/// is gone.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -222,9 +221,9 @@ pub(super) fn receive(
     Ok((message.bytes, fds))
 }
 
-/// Receives one message of whatever length. None of its bytes: the other side is gone.
+/// Receives one message of any length. Empty: the other side is gone.
 pub(super) fn receive_whole(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
-    // Of a message that is only looked at, the kernel tells the length.
+    // With MSG_PEEK and MSG_TRUNC the kernel returns the length.
     let length = nix::sys::socket::recv(
         socket.as_raw_fd(),
         &mut [0; 1],
@@ -241,14 +240,15 @@ pub(super) fn receive_whole(socket: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 /// Most descriptors in one message.
 pub(super) const MAX_FDS: usize = 8;
 
-/// Takes over a descriptor that the kernel just made for us.
+/// Takes ownership of a descriptor that the kernel just created.
 #[expect(unsafe_code, reason = "the kernel hands descriptors as numbers")]
 pub(super) fn own(fd: RawFd) -> OwnedFd {
-    // SAFETY: callers pass a descriptor that was just received or opened and that nobody else owns.
+    // SAFETY: callers pass a descriptor that was just received or opened and that has no other
+    // owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Makes reads and writes on `fd` return instead of wait.
+/// Makes reads and writes on `fd` nonblocking.
 pub(super) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     use nix::fcntl::FcntlArg;
     use nix::fcntl::OFlag;
@@ -258,20 +258,19 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel means with "No space left on device" where something is to be waited for: it
-/// counts by user, not by container.
+/// The cause of ENOSPC from epoll: the kernel counts watches by user, not by container.
 pub const NO_WATCHES: &str = "the kernel gives this user no more epoll watches (`fs.epoll.max_user_watches`): some program of the same user \
                               holds them all, such as a command in another sandbox; end it, or raise that number";
 
-/// Lets the runtime wait for a descriptor that `fd` owns for as long as it lives.
+/// Registers a descriptor that `fd` owns for as long as it lives.
 pub(super) fn watch<T: AsFd + AsRawFd + 'static>(fd: T) -> io::Result<AsyncFd<T>> {
     watch_for(fd, Interest::READABLE | Interest::WRITABLE)
 }
 
-/// Like [`watch`], for what is named alone.
+/// Like [`watch`], for the given interest only.
 #[expect(
     unsafe_code,
-    reason = "the runtime cannot know that the descriptor stays the same"
+    reason = "the runtime cannot check that the descriptor stays the same"
 )]
 pub(super) fn watch_for<T: AsFd + AsRawFd + 'static>(
     fd: T,
@@ -283,7 +282,7 @@ pub(super) fn watch_for<T: AsFd + AsRawFd + 'static>(
         .map_err(|error| not_watched(error.into()))
 }
 
-/// Says in words of our own why there is nothing more to be waited with.
+/// Replaces the kernel's message for a failed registration.
 pub fn not_watched(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ENOSPC) {
         io::Error::other(NO_WATCHES)
@@ -297,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_that_finds_no_room_is_not_told_as_a_full_disk() {
+    fn missing_epoll_watches_are_not_reported_as_a_full_disk() {
         assert_eq!(not_watched(Errno::ENOSPC.into()).to_string(), NO_WATCHES);
         assert_eq!(
             not_watched(Errno::EPERM.into()).raw_os_error(),

@@ -1,5 +1,5 @@
-//! Files of the project that have lost their names and still take room, because a command has them
-//! open or mapped, runs them, or has them on their way through a socket.
+//! Unlinked files of the project that still take space, because a command has them open, mapped,
+//! executing, or in transit through a socket.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,38 +14,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::family;
+use super::process_tree;
 
-/// What such files take.
+/// The space of such files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unlinked {
     pub(super) bytes: u64,
     pub(super) files: u64,
-    /// Whether every process could be looked into, in time, and all that was found could be
-    /// measured.
+    /// Whether every process could be read in time, and every file could be measured.
     pub(super) whole: bool,
 }
 
-/// What the kernel writes behind the name of a file that has none any more.
+/// The kernel's suffix to the name of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
 
-/// How often is looked, and at most how many microseconds after each look: who hands a file from
-/// one process to another, or into a socket and out again, can have luck once.
+/// How often is counted, and at most how many microseconds after each: a file handed between
+/// processes, or through a socket, can escape one count.
 const LOOKS: u32 = 4;
 const MOST_BETWEEN: u64 = 8000;
 
 /// Counts what the commands below this process hold, until `end`.
 ///
-/// A process that lets nobody look into it may hold anything, and so may a socket with descriptors
-/// on their way.
+/// A process that is not readable may hold anything, and so may a socket with descriptors in
+/// transit.
 pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
     let serving = std::process::id() as i32;
-    // The spawner and the supervisors are ours and closed to us: commands begin below them.
+    // The spawner and the supervisors are ours and not readable: commands begin below them.
     let commands = || {
-        let supervisors = family::children(serving)
+        let supervisors = process_tree::children(serving)
             .into_iter()
-            .flat_map(family::children);
-        family::below(supervisors.flat_map(family::children).collect())
+            .flat_map(process_tree::children);
+        process_tree::below(supervisors.flat_map(process_tree::children).collect())
     };
     let mut seen = Unlinked {
         bytes: 0,
@@ -54,7 +53,7 @@ pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
     };
     for n in 0..LOOKS {
         if n > 0 {
-            // Nobody is to know when.
+            // A random time, so that it cannot be predicted.
             std::thread::sleep(Duration::from_micros(
                 RandomState::new().hash_one(n) % MOST_BETWEEN,
             ));
@@ -76,14 +75,14 @@ pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
     seen
 }
 
-/// The folder of the project, and the device that it says it is on.
-struct Place<'path> {
+/// The project's folder, and its device.
+struct ProjectFolder<'path> {
     path: &'path Path,
     device: Option<u64>,
 }
 
 fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
-    let place = Place {
+    let place = ProjectFolder {
         path: workspace,
         device: fs::metadata(workspace).ok().map(|facts| facts.dev()),
     };
@@ -96,8 +95,8 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
             whole = false;
             break;
         }
-        // A thread can have descriptors of its own, and the first of them can have ended: then it
-        // has nothing that could be read.
+        // A thread can have a descriptor table of its own, and the first thread can have ended:
+        // then nothing of it is readable.
         for thread in threads(pid) {
             if Instant::now() > end {
                 whole = false;
@@ -107,8 +106,8 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
         }
         whole &= look_at_maps(pid, workspace, &mut mapped);
     }
-    // Of what is only mapped the kernel tells us the length of the mapping, not what the file
-    // takes, which may be more.
+    // For a file that is only mapped the kernel tells the length of the mapping; the file may take
+    // more.
     mapped.retain(|inode, _| !open.contains_key(inode));
     whole &= mapped.is_empty();
     let files = (open.len() + mapped.len()) as u64;
@@ -132,8 +131,12 @@ fn threads(pid: i32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns whether the thread let itself be looked into, or is gone.
-fn look_at_descriptors(thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
+/// Returns whether the thread was readable, or is gone.
+fn look_at_descriptors(
+    thread: &Path,
+    place: &ProjectFolder<'_>,
+    found: &mut HashMap<u64, u64>,
+) -> bool {
     let entries = match fs::read_dir(thread.join("fd")) {
         Ok(entries) => entries,
         Err(error) => return is_gone(thread, error.kind()),
@@ -146,24 +149,24 @@ fn look_at_descriptors(thread: &Path, place: &Place<'_>, found: &mut HashMap<u64
             return false;
         }
     }
-    // The file that it runs is held even where nothing of it is mapped any more.
+    // The executing file is held even where none of it is mapped any more.
     look_at_link(&thread.join("exe"), thread, place, found)
 }
 
-/// Looks at what a link in a thread's folder leads to; returns whether that could be seen.
+/// Inspects the target of a link in a thread's folder; returns whether that was possible.
 fn look_at_link(
     link: &Path,
     thread: &Path,
-    place: &Place<'_>,
+    place: &ProjectFolder<'_>,
     found: &mut HashMap<u64, u64>,
 ) -> bool {
-    // The name says which file system it is on, whatever that calls itself; the facts are the open
-    // file's own.
+    // The name tells the file system, whatever that calls itself; the metadata is the open file's
+    // own.
     let name = match fs::read_link(link) {
         Ok(name) => name.into_os_string(),
         // It was closed meanwhile.
         Err(error) if error.kind() == ErrorKind::NotFound => return true,
-        // A path that is longer than a page is not told. Whoever goes deep enough has one.
+        // A path longer than a page is not returned; a deep folder has one.
         Err(_) => return look_without_name(link, thread, place, found),
     };
     if is_full_socket(
@@ -182,13 +185,13 @@ fn look_at_link(
     true
 }
 
-/// Looks at a file by its facts alone: one without a name on the project's device is the project's,
-/// and one on another device may be, because some file systems tell of one for folders and of
-/// another for files.
+/// Judges a file by its metadata alone: an unlinked one on the project's device is the project's,
+/// and one on another device may be, because some file systems report different devices for folders
+/// and files.
 fn look_without_name(
     link: &Path,
     thread: &Path,
-    place: &Place<'_>,
+    place: &ProjectFolder<'_>,
     found: &mut HashMap<u64, u64>,
 ) -> bool {
     let facts = match fs::metadata(link) {
@@ -205,9 +208,8 @@ fn look_without_name(
     is_ours
 }
 
-/// Returns whether an open file is a socket in which descriptors wait to be received, also those
-/// sent before a connection was accepted. What they are nobody can see. A kernel before 5.6 does
-/// not tell.
+/// Returns whether an open file is a socket with descriptors in transit, also those sent before a
+/// connection was accepted. They are not visible. A kernel before 5.6 does not tell.
 fn is_full_socket(name: &[u8], thread: &Path, number: &OsStr) -> bool {
     name.starts_with(b"socket:")
         && fs::read(thread.join("fdinfo").join(number)).is_ok_and(|text| {
@@ -246,8 +248,8 @@ fn look_at_maps(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bo
     true
 }
 
-/// Returns inode and length of a line of `/proc/PID/maps`, if it is a file of the project without a
-/// name.
+/// Returns inode and length of a line of `/proc/PID/maps`, if it is an unlinked file of the
+/// project.
 fn mapping(line: &[u8], workspace: &Path) -> Option<(u64, u64)> {
     let at = line.iter().position(|&byte| byte == b'/')?;
     if !is_deleted(&line[at..], workspace) {
@@ -270,10 +272,10 @@ fn is_deleted(name: &[u8], workspace: &Path) -> bool {
     below && name.ends_with(DELETED)
 }
 
-/// Returns whether what could not be read was that of a thread that has ended meanwhile.
+/// Returns whether a failed read was that of a thread that has ended meanwhile.
 fn is_gone(thread: &Path, kind: ErrorKind) -> bool {
     kind == ErrorKind::NotFound
-        || family::stat_in(thread).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+        || process_tree::stat_in(thread).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 #[cfg(test)]
@@ -283,10 +285,11 @@ mod tests {
 
     use super::*;
 
-    /// Each of these sees what the other has open.
+    /// Each of these tests sees the other's open files.
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-    /// Counts until there are so many: other tests of this process have such files for a while.
+    /// Counts until the expected number is reached: other tests of this process have such files for
+    /// a while.
     fn settled(folder: &Path, files: u64) -> Unlinked {
         let count_now = || {
             count(
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_is_seen_while_it_is_open() {
+    fn an_unlinked_file_is_seen_while_it_is_open() {
         let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("podbay-unlinked-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
@@ -316,7 +319,7 @@ mod tests {
         assert_eq!((none.bytes, none.files, none.whole), (0, 0, true));
         let mut file = fs::File::create(folder.join("hidden")).expect("made");
         file.write_all(&vec![1; 1 << 20]).expect("written");
-        // Some file systems find room for it only when it is written out.
+        // Some file systems allocate only when the file is written back.
         file.sync_all().expect("synced");
         assert_eq!(look(0).files, 0, "it has a name");
         fs::remove_file(folder.join("hidden")).expect("removed");
@@ -344,8 +347,8 @@ mod tests {
         fs::create_dir_all(&folder).expect("made");
         let seen = std::thread::scope(|scope| {
             let own = scope.spawn(|| {
-                // SAFETY: this thread uses no descriptor of the others', and has none of them any
-                // more: what other tests had open stays theirs.
+                // SAFETY: this thread uses no descriptor of the others', and after the unshare has
+                // none of them: other tests' open files stay theirs.
                 assert_eq!(
                     unsafe {
                         libc::unshare(libc::CLONE_FILES)
@@ -367,15 +370,12 @@ mod tests {
     }
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "what is looked at here is a process"
-    )]
-    fn what_is_on_its_way_through_a_socket_makes_the_count_unsure() {
+    #[expect(clippy::disallowed_methods, reason = "the test needs a real process")]
+    fn descriptors_in_transit_make_the_count_unsure() {
         let folder = std::env::temp_dir().join(format!("podbay-socket-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        // Each step waits for a line: sockets alone, a descriptor sent, received again, sent to one
-        // who has not accepted yet, and gone.
+        // Each step waits for a line: sockets alone, a descriptor sent, received again, sent before
+        // an accept, and gone.
         let script = "import os, socket
 def step():
     print('.', flush=True); input()
@@ -426,7 +426,7 @@ step()";
     }
 
     #[test]
-    fn a_file_whose_path_is_too_long_to_be_told_is_seen() {
+    fn a_file_with_an_overlong_path_is_seen() {
         use nix::fcntl::OFlag;
         use nix::fcntl::openat;
         use nix::sys::stat::Mode;
@@ -476,7 +476,7 @@ step()";
         fs::remove_dir_all(&folder).expect("removed");
         assert!(told.is_err(), "the kernel tells it all the same: {told:?}");
         assert_eq!((named.files, named.whole), (0, true), "it has a name");
-        // Where the file system tells of another device for files, nobody can be sure.
+        // Where the file system reports another device for files, the count is unsure.
         assert!(
             (seen.files == 1 && seen.bytes >= 1 << 20) || !seen.whole,
             "{seen:?}"
@@ -485,16 +485,13 @@ step()";
     }
 
     #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "what is looked at here is a process"
-    )]
-    fn a_program_without_a_name_is_seen_while_it_runs() {
+    #[expect(clippy::disallowed_methods, reason = "the test needs a real process")]
+    fn an_unlinked_program_is_seen_while_it_runs() {
         let folder = std::env::temp_dir().join(format!("podbay-runs-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
         let path = folder.join("program");
         fs::copy("/bin/sleep", &path).expect("copied");
-        // Of what lies behind the program nothing is ever mapped.
+        // The file's tail behind the program is never mapped.
         let mut file = fs::File::options()
             .append(true)
             .open(&path)
@@ -534,7 +531,7 @@ step()";
 
     #[test]
     #[expect(unsafe_code, reason = "a file is mapped")]
-    fn a_file_without_a_name_that_is_only_mapped_is_seen_and_makes_the_count_unsure() {
+    fn an_unlinked_file_that_is_only_mapped_makes_the_count_unsure() {
         let folder = std::env::temp_dir().join(format!("podbay-mapped-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
         let look = || {
@@ -552,7 +549,7 @@ step()";
             .open(&path)
             .expect("made");
         file.set_len(3 << 20).expect("sized");
-        // SAFETY: a new mapping of a file that nobody else has; nothing reads or writes through it.
+        // SAFETY: a new mapping of a private file; nothing reads or writes through it.
         let place = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -568,7 +565,7 @@ step()";
         let both = look();
         drop(file);
         let mapped = look();
-        // SAFETY: it is ours, and nobody has a pointer into it.
+        // SAFETY: it is ours, and no pointer leads into it.
         assert_eq!(unsafe { libc::munmap(place, 2 << 20) }, 0);
         let gone = look();
         fs::remove_dir_all(&folder).expect("removed");

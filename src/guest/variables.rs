@@ -1,8 +1,8 @@
 //! Which variables of an image commands get.
 //!
-//! An image is chosen for its programs, and what it sets for them is part of it. But what it sets
-//! must not make a program that only reads run something else first, least of all something that a
-//! command can have put there: that is not asked about.
+//! An image is chosen for its programs, and its variables belong to them. But a variable must not
+//! make a program that only reads run something else first, especially not a file that a command
+//! can have written: that needs no permission.
 
 /// Variables by which a loader, a C library, a shell or an interpreter runs or loads something
 /// before a command does, or which are ours.
@@ -43,25 +43,24 @@ const REFUSED: [&str; 33] = [
 ];
 const REFUSED_BEGINNINGS: [&str; 4] = ["LD_", "BASH_FUNC_", "GIT_CONFIG", "MALLOC_"];
 
-/// Those of the refused ones that every image may have and nobody misses: the sandbox sets its own.
+/// Refused variables that every image may have and that are not reported: the sandbox sets its own.
 const OURS: [&str; 6] = ["HOSTNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "HOME"];
 
-/// Lists of folders in which programs or libraries are looked for, beside all those whose names end
-/// with `PATH`.
+/// Search lists for programs or libraries, besides all variables whose names end with `PATH`.
 const LISTS: [&str; 3] = ["PERL5LIB", "PERLLIB", "RUBYLIB"];
 
-/// Where commands can write: what lies there is theirs, and may be made by one for the next one to
+/// Where commands can write: files there may have been written by one command for the next one to
 /// run.
 const PROJECT: &[u8] = b"/workspace";
 const WRITABLE: [&[u8]; 4] = [PROJECT, b"/tmp", b"/dev/shm", b"/home/agent"];
 
-/// Names that say where data go, and load nothing.
+/// Variables that name folders for data, and load nothing.
 const PLACES: [&str; 4] = ["HOME", "TEMP", "TMP", "TMPDIR"];
 
 /// Returns the value that commands get of an image's variable; `None` where they do not get it.
 ///
-/// Of a list of folders what is relative or lies where commands can write is taken out. Any other
-/// value that names such a place is not passed on, unless all that it says is where data go.
+/// Relative folders and folders that commands can write are removed from search lists. Any other
+/// value that names such a folder is not passed on, unless it only names a folder for data.
 pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
     if REFUSED.contains(&name)
         || REFUSED_BEGINNINGS
@@ -82,8 +81,8 @@ pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
     .then(|| value.to_vec())
 }
 
-/// Names the variables of an image (`NAME=value`) that commands do not get as the image sets them;
-/// not those that the sandbox sets itself.
+/// Returns the variables of an image (`NAME=value`) that commands do not get unchanged; not those
+/// that the sandbox sets itself.
 pub fn not_passed_on(env: &[String]) -> Vec<&str> {
     let mut names: Vec<&str> = env
         .iter()
@@ -99,7 +98,7 @@ pub fn not_passed_on(env: &[String]) -> Vec<&str> {
     names
 }
 
-/// Returns whether a folder of a list is an absolute path that does not lie where commands can
+/// Returns whether a folder of a list is an absolute path outside of the folders that commands can
 /// write, however it is written.
 fn is_outside(folder: &[u8]) -> bool {
     folder.starts_with(b"/")
@@ -108,7 +107,7 @@ fn is_outside(folder: &[u8]) -> bool {
             .any(|place| parts(folder).starts_with(&parts(place)))
 }
 
-/// Returns the parts of an absolute path, without `.`, `..` and doubled slashes.
+/// Returns the components of an absolute path, without `.`, `..` and doubled slashes.
 fn parts(path: &[u8]) -> Vec<&[u8]> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split(|&byte| byte == b'/') {
@@ -123,7 +122,7 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns whether a path below a place stands anywhere in a value: alone, in a list, behind
+/// Returns whether a path below a place occurs anywhere in a value: alone, in a list, behind
 /// `--option=`.
 fn names(value: &[u8], place: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_project_is_taken_out_of_lists_however_it_is_written() {
+    fn folders_of_the_project_are_removed_from_search_lists() {
         check("PATH=/workspace/bin:/usr/bin:/bin", Some("/usr/bin:/bin"));
         check("PATH=/usr/bin:/workspace", Some("/usr/bin"));
         check("PATH=:/usr/bin:.:bin:./x:../y", Some("/usr/bin"));
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loads_code_is_not_passed_on_wherever_it_leads() {
+    fn variables_that_load_code_are_never_passed_on() {
         for name in [
             "LD_PRELOAD",
             "LD_AUDIT",
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_image_does_not_get_through_is_named_and_what_is_ours_is_not() {
+    fn refused_variables_are_reported_except_our_own() {
         let env = [
             "PATH=/workspace/bin:/bin",
             "PATH=/bin",

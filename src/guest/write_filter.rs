@@ -1,8 +1,7 @@
-//! Which system calls of a command its supervisor is asked about where the command is held at its
-//! first write.
+//! The system calls that the supervisor is asked about where a command is held at its first write.
 //!
-//! An open tells by its flags whether it may write: they are an argument, which a filter can see.
-//! So a command that only reads is never asked about.
+//! The flags of an open tell whether it may write, and a filter can see them. So a command that
+//! only reads is never asked about.
 
 use libc::sock_filter;
 
@@ -18,7 +17,7 @@ use super::call_filter::answer_to;
 use super::call_filter::argument;
 use super::call_filter::step;
 
-/// Opens, and which of their arguments the flags are.
+/// Opens, and the index of the flags argument.
 #[cfg(target_arch = "x86_64")]
 const OPENS: &[(i64, u32)] = &[(libc::SYS_openat, 2), (libc::SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
@@ -31,8 +30,8 @@ const WRITES: u32 = (libc::O_WRONLY
     | libc::O_TRUNC
     | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
-/// Calls that change something by a path, or what a descriptor for reading leads to. Renames come
-/// besides.
+/// Calls that change something by a path, or through a descriptor opened for reading. Renames are
+/// separate.
 const CHANGES: &[i64] = &[
     libc::SYS_truncate,
     libc::SYS_unlinkat,
@@ -73,17 +72,16 @@ const OLDER: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[i64] = &[];
 
-/// `setxattrat` and `removexattrat`, since Linux 6.13. Programs use the others where these are not
-/// there.
+/// `setxattrat` and `removexattrat`, since Linux 6.13. Programs fall back to the others.
 const NEWER: [i64; 2] = [463, 466];
 
-/// Returns all calls that change something, but for opens.
+/// Returns all calls that change something, except opens.
 pub(super) fn changes() -> impl Iterator<Item = i64> {
     [CHANGES, OLDER, RENAMES].into_iter().flatten().copied()
 }
 
-/// Returns the steps that ask about all that may write. They begin and end with the number of the
-/// call at hand.
+/// Returns the instructions that ask about all calls that may write. They begin and end with the
+/// call's number loaded.
 pub(super) fn steps() -> Vec<sock_filter> {
     let mut steps: Vec<sock_filter> = NEWER
         .iter()
@@ -93,7 +91,7 @@ pub(super) fn steps() -> Vec<sock_filter> {
         steps.extend([
             step(IS, call as u32, 0, 5),
             step(LOAD, argument(flags), 0, 0),
-            // An open that only holds a place writes nothing, whatever else it says.
+            // An open with O_PATH writes nothing, whatever its other flags.
             step(HAS, libc::O_PATH as u32, 2, 0),
             step(HAS, WRITES, 0, 1),
             step(ANSWER, ASK, 0, 0),

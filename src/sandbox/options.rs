@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use podbay_event::ByteSize;
 use podbay_event::Seconds;
-use podbay_guest::names_that_run::READ_ONLY;
+use podbay_guest::auto_run_names::READ_ONLY;
 use podbay_wire::keep::FindOrder;
 use podbay_wire::message::DiskLimits;
 

@@ -1,4 +1,4 @@
-//! What of the file system can be made, opened, written or reached.
+//! Attacks on the file system: making, opening, writing and reaching files.
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
@@ -21,16 +21,16 @@ use nix::unistd::access;
 
 use super::Finding;
 
-/// Most folders that a walk looks at.
+/// Most folders visited by a walk.
 const MOST_FOLDERS: usize = 5000;
 
 /// Where a command may write.
 const WRITABLE: [&str; 5] = ["/workspace", "/tmp", "/home/agent", "/dev/shm", "/run"];
 
-/// Terminals, and the devices that every program counts on.
+/// Terminals, and the devices that every program relies on.
 const DEVICES: [(u32, u32); 7] = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2)];
 
-/// Names of this process, which no other attack uses at the same time.
+/// A name for this process, which no other attack uses at the same time.
 fn own(folder: &str) -> PathBuf {
     Path::new(folder).join(format!(".podbay-attack-{}", std::process::id()))
 }
@@ -44,8 +44,8 @@ pub(super) fn devices_made(_: &[String]) -> Finding {
             (SFlag::S_IFBLK, "a disk", libc::makedev(8, 0)),
             (SFlag::S_IFCHR, "memory", libc::makedev(1, 1)),
             (SFlag::S_IFCHR, "the null device", libc::makedev(1, 3)),
-            // Everybody may make this one, as far as the kernel goes: to an overlay file system it
-            // says that a name is gone.
+            // The kernel lets every user create this one: to an overlay file system it marks a
+            // deleted name.
             (SFlag::S_IFCHR, "a whiteout", libc::makedev(0, 0)),
         ] {
             let path = own(folder);
@@ -60,7 +60,7 @@ pub(super) fn devices_made(_: &[String]) -> Finding {
     Finding::of(&worked, format!("{n_refused} refused"))
 }
 
-/// ESC-05: sockets of the engine and of the person's session.
+/// ESC-05: sockets of the engine and of the user's session.
 pub(super) fn sockets(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     let known = [
@@ -93,10 +93,10 @@ pub(super) fn sockets(_: &[String]) -> Finding {
         }
     }
     worked.dedup();
-    Finding::of(&worked, "none is there")
+    Finding::of(&worked, "no socket is there")
 }
 
-/// ESC-06: files by which the kernel is told what to do, or tells what it holds.
+/// ESC-06: kernel files that control it or reveal its state.
 pub(super) fn kernel_files(_: &[String]) -> Finding {
     const WRITTEN: [&str; 8] = [
         "/proc/sys/kernel/core_pattern",
@@ -137,7 +137,7 @@ pub(super) fn kernel_files(_: &[String]) -> Finding {
             worked.push(format!("{path} read"));
         }
     }
-    // To read from it would take messages away from whoever waits for them.
+    // Reading would consume messages of other readers.
     if OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -157,7 +157,7 @@ pub(super) fn kernel_files(_: &[String]) -> Finding {
     )
 }
 
-/// ESC-07: a set-id file in the project, which would work outside of the box.
+/// ESC-07: a set-id file in the project, which would work outside of the sandbox.
 pub(super) fn set_id(_: &[String]) -> Finding {
     let path = own("/workspace");
     let mut worked = Vec::new();
@@ -186,8 +186,8 @@ pub(super) fn set_id(_: &[String]) -> Finding {
     Finding::of(&worked, "refused, and plain files can be made")
 }
 
-/// ESC-08: folders in which files can be made. The upper ones come first, where the walk has an
-/// end.
+/// ESC-08: folders in which files can be created. The upper ones come first, because the walk is
+/// bounded.
 pub(super) fn writable(_: &[String]) -> Finding {
     let mut waiting = VecDeque::from([PathBuf::from("/")]);
     let mut worked = Vec::new();
@@ -201,7 +201,7 @@ pub(super) fn writable(_: &[String]) -> Finding {
         if WRITABLE.contains(&path.as_str()) || path == "/proc" || path == "/sys" {
             continue;
         }
-        // The kernel says yes to folders in which nothing can be made, so it is tried.
+        // `access` succeeds for folders in which nothing can be created, so it is tried.
         let file = own(&path);
         if access(&folder, AccessFlags::W_OK).is_ok()
             && OpenOptions::new()
@@ -227,8 +227,7 @@ pub(super) fn writable(_: &[String]) -> Finding {
     )
 }
 
-/// ESC-15: devices of the machine. None is opened: there are devices to which that alone does
-/// something.
+/// ESC-15: devices of the machine. None is opened: opening alone affects some devices.
 pub(super) fn devices(_: &[String]) -> Finding {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::from("/dev")];
@@ -239,7 +238,7 @@ pub(super) fn devices(_: &[String]) -> Finding {
             };
             let kind = facts.file_type();
             if kind.is_dir() {
-                // Terminals of the box's own.
+                // Terminals of the sandbox.
                 if !entry.path().ends_with("pts") {
                     waiting.push(entry.path());
                 }
@@ -278,7 +277,7 @@ pub(super) fn guest_program(_: &[String]) -> Finding {
     Finding::of(&worked, "4 refused")
 }
 
-/// G-01: what would run at the person's next git command.
+/// G-01: files that the user's next git command would execute.
 pub(super) fn git(_: &[String]) -> Finding {
     let folder = Path::new("/workspace/.git");
     if !folder.exists() {
@@ -307,8 +306,8 @@ pub(super) fn git(_: &[String]) -> Finding {
     Finding::of(&worked, "5 refused")
 }
 
-/// C-04: what would tell the next run what it may do. Where there is nothing of the kind, what a
-/// command makes is not trusted.
+/// C-04: files that would configure the next run. Where there are none, a file created by a command
+/// is not trusted.
 pub(super) fn settings(_: &[String]) -> Finding {
     let folder = Path::new("/workspace/.podbay");
     if !folder.exists() {
@@ -337,8 +336,7 @@ pub(super) fn settings(_: &[String]) -> Finding {
     Finding::of(&worked, "3 refused")
 }
 
-/// S-01: what commands find in their environment and in that of other processes. The host judges
-/// it.
+/// S-01: the environment of commands and of other processes. The host judges it.
 pub(super) fn environment(_: &[String]) -> Finding {
     let mut pairs: BTreeSet<String> = std::env::vars_os()
         .map(|(name, value)| format!("{}={}", name.display(), value.display()))
@@ -360,14 +358,14 @@ pub(super) fn environment(_: &[String]) -> Finding {
     )
 }
 
-/// Makes the folder that the host's own attacks by tools go for: links in every form that could
-/// lead out.
+/// Creates the folder that the host's own attacks by tools use: links in every form that could lead
+/// out.
 pub(super) fn make_links(arguments: &[String]) -> Finding {
     let Some(folder) = folder(arguments) else {
         return Finding::failed("no folder is named");
     };
     let made = || -> std::io::Result<()> {
-        // One that was ended before it had tidied up left it.
+        // An earlier run was killed before it cleaned up.
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -395,7 +393,7 @@ pub(super) fn make_links(arguments: &[String]) -> Finding {
     }
 }
 
-/// Removes what [`make_links`] made; says what an attack left outside.
+/// Removes what [`make_links`] created; reports what an attack left outside.
 pub(super) fn tidy(arguments: &[String]) -> Finding {
     let Some(folder) = folder(arguments) else {
         return Finding::failed("no folder is named");

@@ -1,11 +1,10 @@
-//! What a command could try against its box, tried: `podbay doctor --attack` runs these there, as
-//! commands.
+//! Attacks that a command could try against its sandbox: `podbay doctor --attack` runs these in it,
+//! as commands.
 //!
-//! Part of this program because it works in every image, with a shell or without, and sees what the
-//! kernel answers. It gives a command in a box nothing that it could not bring along itself. Each
-//! attack does no harm where it succeeds: what can be opened is closed again, what could be made is
-//! removed. They believe nothing that they are told about the box; what each means stands in the
-//! host's table.
+//! They are part of this program because it works in every image, with a shell or without, and sees
+//! the kernel's answers. It gives a command nothing that it could not bring along itself. A
+//! successful attack does no harm: what was opened is closed, what was created is removed. Attacks
+//! trust no statement about the sandbox; the host's table says what each means.
 //!
 //! One file for each kind; start with [`ATTACKS`].
 
@@ -25,10 +24,10 @@ use serde::Serialize;
 
 use super::unix::set_dumpable;
 
-/// What came of one attack.
+/// The result of one attack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Whether the box held.
+    /// Whether the sandbox withstood it.
     pub held: bool,
     /// What happened, in a few words.
     pub got: String,
@@ -49,7 +48,7 @@ impl Finding {
         }
     }
 
-    /// Judges a list of what should not have worked.
+    /// Judges a list of actions that should not have worked.
     fn of(worked: &[String], refused: impl Into<String>) -> Self {
         const MOST: usize = 8;
         if worked.is_empty() {
@@ -69,7 +68,7 @@ impl Finding {
 
 type Act = fn(&[String]) -> Finding;
 
-/// Every attack that is run as a command, by the id that `docs/security-cases.md` has for it.
+/// Every attack that is run as a command, by its id in `docs/security-cases.md`.
 pub const ATTACKS: &[(&str, Act)] = &[
     ("C-04", files::settings),
     ("ESC-01", privilege::rights),
@@ -104,7 +103,7 @@ pub const ATTACKS: &[(&str, Act)] = &[
     ("S-01", files::environment),
 ];
 
-/// The ids of helpers that the host needs in the box: they attack nothing.
+/// Helpers that the host needs in the sandbox, by id: they attack nothing.
 const ERRANDS: &[(&str, Act)] = &[
     ("links", files::make_links),
     ("count", resources::count),
@@ -114,8 +113,8 @@ const ERRANDS: &[(&str, Act)] = &[
 
 /// Runs one attack and prints its finding as a line of JSON.
 pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {
-    // The kernel closes a process whose file cannot be read. Commands are not like that, and the
-    // guest looks into them.
+    // A process whose file cannot be read is not dumpable. Commands are, and the guest reads their
+    // `/proc`.
     set_dumpable(true)?;
     let arguments: Vec<String> = arguments
         .iter()
@@ -128,7 +127,7 @@ pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {
     writeln!(io::stdout(), "{line}")
 }
 
-/// Returns a number that the host gave, else the default.
+/// Returns a number that the host passed, else the default.
 fn number(arguments: &[String], at: usize, default: u64) -> u64 {
     arguments
         .get(at)
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_worked_is_named_and_a_long_list_is_cut() {
+    fn successful_actions_are_listed_and_a_long_list_is_truncated() {
         assert_eq!(Finding::of(&[], "3 refused"), Finding::held("3 refused"));
         let worked: Vec<String> = (0..10).map(|n| n.to_string()).collect();
         assert_eq!(
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_there_once() {
+    fn ids_are_unique() {
         let mut ids: Vec<&str> = ATTACKS.iter().chain(ERRANDS).map(|(id, _)| *id).collect();
         ids.sort_unstable();
         assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");

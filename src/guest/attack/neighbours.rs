@@ -1,4 +1,4 @@
-//! Commands of other calls, which are of the same user.
+//! Attacks on commands of other calls, which run as the same user.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -8,20 +8,20 @@ use std::time::Instant;
 
 use super::Finding;
 use super::system_call::call;
-use crate::family::processes;
+use crate::process_tree::processes;
 use crate::unix::Fork;
 use crate::unix::exit_now;
 use crate::unix::fork_single_threaded;
 use crate::unix::kill;
 
-/// The name by which the one that waits is found; it takes it when others may look into it.
+/// Process name of the waiting victim; it takes the name once it is dumpable.
 const WAITS: &std::ffi::CStr = c"podbay-waits";
 
-/// How long it waits to be attacked, and how long it is looked for.
+/// How long it waits to be attacked, and how long it is searched for.
 const WAITING: Duration = Duration::from_mins(1);
 const LOOKING: Duration = Duration::from_secs(20);
 
-/// Waits, for another call to go for it.
+/// Waits, so that another call can attack it.
 pub(super) fn wait(_: &[String]) -> Finding {
     if nix::sys::prctl::set_name(WAITS).is_err() {
         return Finding::failed("it cannot be given a name");
@@ -36,7 +36,7 @@ pub(super) fn look(_: &[String]) -> Finding {
         return Finding::failed("no other call was seen to run, so nothing was tried");
     };
     let worked = reached(pid);
-    // A process that nobody can look into would say nothing about calls.
+    // A process that is never readable would prove nothing about calls.
     match fork_single_threaded() {
         Ok(Fork::Child) => {
             sleep(WAITING);
@@ -72,7 +72,7 @@ fn waiting() -> Option<i32> {
     None
 }
 
-/// Says what could be done to a process.
+/// Lists the successful accesses to a process.
 fn reached(pid: i32) -> Vec<String> {
     let mut worked = Vec::new();
     let mut tried = |what: &str, is_done: bool| worked.extend(is_done.then(|| what.to_owned()));
@@ -92,7 +92,7 @@ fn reached(pid: i32) -> Vec<String> {
             fs::read_link(format!("/proc/{pid}/{name}")).is_ok(),
         );
     }
-    // The kernel lets it go when this process ends.
+    // The kernel detaches it when this process ends.
     tried(
         "it was traced",
         call(

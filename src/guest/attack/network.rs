@@ -1,4 +1,5 @@
-//! Ways out of the box by the network. Nothing is sent anywhere that the host did not open for it.
+//! Ways out of the sandbox by the network. Nothing is sent except to listeners that the host opened
+//! for this.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,8 +17,8 @@ use nix::sys::socket::socket;
 
 use super::Finding;
 
-/// N-01: whether the kernel knows a way to anywhere. A datagram socket that is given an address
-/// sends nothing; it only looks the way up.
+/// N-01: whether the kernel has a route to any address. Connecting a datagram socket sends nothing;
+/// it only looks up the route.
 pub(super) fn routes(_: &[String]) -> Finding {
     const ADDRESSES: [&str; 6] = [
         "169.254.169.254:80",
@@ -80,13 +81,13 @@ pub(super) fn interfaces(_: &[String]) -> Finding {
     Finding::of(&worked, "loopback alone")
 }
 
-/// Kernels put idle tunnel interfaces into every namespace.
+/// Kernels create idle tunnel interfaces in every namespace.
 fn is_up(name: &str) -> bool {
     let flags = fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
     u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(1) & 1 == 1
 }
 
-/// N-03: who would be asked for names.
+/// N-03: configured name servers.
 pub(super) fn resolver(_: &[String]) -> Finding {
     let text = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let is_own = |line: &str| {
@@ -95,7 +96,7 @@ pub(super) fn resolver(_: &[String]) -> Finding {
             words.next().unwrap_or_default(),
             words.next().unwrap_or_default(),
         );
-        // Compose cannot leave the file empty: there it names this box's own loopback.
+        // Compose cannot leave the file empty: there it names the sandbox's own loopback.
         word.starts_with('#')
             || word == "options"
             || word == "nameserver" && value == "127.0.0.1"
@@ -106,11 +107,11 @@ pub(super) fn resolver(_: &[String]) -> Finding {
         .filter(|line| !line.trim().is_empty() && !is_own(line))
         .map(str::to_owned)
         .collect();
-    Finding::of(&told, "nobody is named")
+    Finding::of(&told, "no name server is configured")
 }
 
-/// N-04: ports and a socket by name that the host opened: addresses first, then the name behind an
-/// `@`.
+/// N-04: ports and an abstract socket that the host opened: addresses first, then the name behind
+/// an `@`.
 pub(super) fn listeners(arguments: &[String]) -> Finding {
     let mut worked = Vec::new();
     for argument in arguments {
@@ -128,7 +129,7 @@ pub(super) fn listeners(arguments: &[String]) -> Finding {
     Finding::of(&worked, format!("none of {} answered", arguments.len()))
 }
 
-/// N-05: sockets below the protocols.
+/// N-05: raw and packet sockets.
 pub(super) fn raw(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     for (name, family, protocol) in [

@@ -1,4 +1,4 @@
-//! Rights, namespaces, mounts, system calls, and the guest itself.
+//! Attacks by capabilities, namespaces, mounts and system calls, and on the guest itself.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ use super::system_call::is_refused;
 const NOTHING: Option<&str> = None;
 const MINUS_ONE: i64 = -1;
 
-/// ESC-01: who a command is, and what it may.
+/// ESC-01: a command's user and capabilities.
 pub(super) fn rights(_: &[String]) -> Finding {
     let status = match fs::read_to_string("/proc/self/status") {
         Ok(status) => status,
@@ -63,7 +63,7 @@ pub(super) fn rights(_: &[String]) -> Finding {
 pub(super) fn namespaces(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     let mut n_refused = 0;
-    // A user namespace first: inside of one, the others are free to have.
+    // A user namespace first: inside of one, the others are allowed.
     for (name, flag) in [
         ("user", CloneFlags::CLONE_NEWUSER),
         ("mount", CloneFlags::CLONE_NEWNS),
@@ -139,8 +139,8 @@ pub(super) fn mounts(_: &[String]) -> Finding {
     Finding::of(&worked, "6 refused")
 }
 
-/// ESC-09: large or dangerous interfaces of the kernel, with arguments that a kernel which lets the
-/// call through finds fault with.
+/// ESC-09: large or dangerous kernel interfaces, with arguments that make the kernel fail where the
+/// filter lets the call through.
 const REFUSED: &[(&str, i64, [i64; 6])] = &[
     (
         "process_vm_readv",
@@ -250,7 +250,7 @@ pub(super) fn system_calls(_: &[String]) -> Finding {
     Finding::of(&let_through, format!("{} refused", REFUSED.len()))
 }
 
-/// ESC-10: looking into other processes' memory.
+/// ESC-10: reading other processes' memory.
 pub(super) fn tracing(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     let mut pids = vec![1];
@@ -282,7 +282,7 @@ pub(super) fn tracing(_: &[String]) -> Finding {
     Finding::of(&worked, format!("{} refused", pids.len() * 3))
 }
 
-/// F-12: what the guest has open and knows.
+/// F-12: the guest's open files and environment.
 pub(super) fn guest_secrets(_: &[String]) -> Finding {
     let mut worked = Vec::new();
     if fs::read("/proc/1/environ").is_ok() {

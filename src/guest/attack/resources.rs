@@ -1,5 +1,5 @@
-//! Taking more than the box may have. Each stops by itself a little above the limit that the host
-//! names.
+//! Attacks that take more resources than the sandbox allows. Each stops by itself a little above
+//! the limit that the host passes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,13 +33,13 @@ use crate::unix::fork_single_threaded;
 use crate::unix::kill;
 use crate::unix::reap;
 
-/// How many files are kept open at once: fewer than any limit that a box can have.
+/// How many files are kept open at once: fewer than any limit of a sandbox.
 const NAMELESS: usize = 32;
 
-/// The name that left-over processes of an attack are found by.
+/// Process name by which leftovers of an attack are found.
 const NAME: &str = "podbay-attack";
 
-/// as many processes as there can be, and some more.
+/// as many processes as possible, a little beyond the limit.
 pub(super) fn processes(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 512);
     let mut children = Vec::new();
@@ -70,20 +70,20 @@ pub(super) fn processes(arguments: &[String]) -> Finding {
     }
 }
 
-/// as much memory as there can be, and some more. Where the box holds, this is killed and
-/// says nothing.
+/// as much memory as possible, a little beyond the limit. Where the sandbox holds, this
+/// process is killed and reports nothing.
 pub(super) fn memory(arguments: &[String]) -> Finding {
     const PIECE: u64 = 1 << 20;
     let limit = number(arguments, 0, 256 << 20);
     let mut taken = Vec::new();
     while (taken.len() as u64) * PIECE < limit + (64 << 20) {
-        // Written to, because untouched memory is not there.
+        // Written to, because untouched memory is not allocated.
         taken.push(vec![1_u8; PIECE as usize]);
     }
     Finding::failed(format!("{} MiB were taken", taken.len()))
 }
 
-/// a great deal of output.
+/// a large amount of output.
 pub(super) fn output(arguments: &[String]) -> Finding {
     let mut left = number(arguments, 0, 64 << 20);
     let piece = vec![b'y'; 64 << 10];
@@ -99,7 +99,7 @@ pub(super) fn output(arguments: &[String]) -> Finding {
     Finding::held("written")
 }
 
-/// never silent, never done, deaf to being asked to end.
+/// never silent, never done, and ignores TERM.
 pub(super) fn drip(_: &[String]) -> Finding {
     ignore(Signal::SIGTERM);
     let begun = Instant::now();
@@ -112,12 +112,12 @@ pub(super) fn drip(_: &[String]) -> Finding {
     Finding::failed("it went on for a minute")
 }
 
-/// one file above the size that a file may have, written, or reserved beyond its end. It is
-/// sparse, and what is reserved is small: no disk is filled.
+/// a file above the file size limit, by writing, or by reserving space beyond its end. It is
+/// sparse, and the reservation is small: no disk is filled.
 pub(super) fn file_size(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 4 << 30);
     let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
-    // The signal would end this process before it could say so.
+    // The signal would kill this process before it could report.
     ignore(Signal::SIGXFSZ);
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let written = file.and_then(|mut file| {
@@ -135,7 +135,7 @@ pub(super) fn file_size(arguments: &[String]) -> Finding {
     }
 }
 
-/// Reserves room beyond the end of a new file, and returns whether that worked.
+/// Reserves space beyond the end of a new file; returns whether that worked.
 fn reserve(path: &Path) -> bool {
     let file = OpenOptions::new()
         .write(true)
@@ -145,13 +145,13 @@ fn reserve(path: &Path) -> bool {
     file.is_ok_and(|file| fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1 << 20).is_ok())
 }
 
-/// the project grown beyond its limit, in files that have lost their names, each as large as
-/// one may be. Where the box holds, this is killed and says nothing. Room reserved beyond a file's
-/// end would stay when the name is gone, and is tried first.
+/// the project grown beyond its limit, by unlinked files of the largest allowed size. Where
+/// the sandbox holds, this process is killed and reports nothing. Space reserved beyond a file's
+/// end would remain after the unlink, and is tried first.
 pub(super) fn growth(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 64 << 20);
     let largest = number(arguments, 1, u64::MAX).max(1);
-    // More than what comes and goes meanwhile on a disk that others use.
+    // More than what other users of the disk take and free meanwhile.
     let most = limit + (limit / 2).max(64 << 20);
     let mut written = 0;
     let mut kept = Vec::new();
@@ -180,11 +180,11 @@ pub(super) fn growth(arguments: &[String]) -> Finding {
     }
 }
 
-/// Fills one file. The first ones have no name and go with this process, however that ends; there
-/// may be more than it can have open.
+/// Fills one file. The first ones are unlinked and disappear with this process, however it ends;
+/// there may be more than it can have open.
 fn fill(n: usize, n_bytes: u64, written: &mut u64) -> io::Result<File> {
     const PIECE: u64 = 1 << 20;
-    // Another try, in another box, may have the same process id.
+    // Another attempt, in another sandbox, may have the same pid.
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos());
@@ -203,14 +203,14 @@ fn fill(n: usize, n_bytes: u64, written: &mut u64) -> io::Result<File> {
         left -= piece;
         *written += piece;
     }
-    // Some file systems find room only when they must. Of many small files that would take minutes.
+    // Some file systems allocate late. For many small files a sync would take minutes.
     if n_bytes >= PIECE {
         file.sync_data()?;
     }
     Ok(file)
 }
 
-/// as many open files as there can be, and some more.
+/// as many open files as possible, a little beyond the limit.
 pub(super) fn open_files(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 4096);
     let mut open = Vec::new();
@@ -226,7 +226,7 @@ pub(super) fn open_files(arguments: &[String]) -> Finding {
     Finding::failed(format!("{} were opened", open.len()))
 }
 
-/// a process that leaves its session and its parent, and will not be asked to end.
+/// a process that leaves its session and its parent, and ignores TERM.
 pub(super) fn daemon(_: &[String]) -> Finding {
     for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
         ignore(signal);
@@ -246,7 +246,7 @@ pub(super) fn daemon(_: &[String]) -> Finding {
     }
 }
 
-/// Looks for what [`daemon`] left.
+/// Looks for leftovers of [`daemon`].
 pub(super) fn count(_: &[String]) -> Finding {
     let mut left = BTreeSet::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -261,8 +261,8 @@ pub(super) fn count(_: &[String]) -> Finding {
     }
 }
 
-/// as many empty files as there can be in `/tmp`, and some more. Where they would lie on a
-/// disk nothing is tried.
+/// as many empty files in `/tmp` as possible, a little beyond the limit. Nothing is tried
+/// where they would be on a disk.
 pub(super) fn inodes(_: &[String]) -> Finding {
     const MOST: u64 = 2_000_000;
     let facts = match statfs("/tmp") {

@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::Source;
-use crate::host::Line;
+use crate::call_channel::CallChannel;
 use crate::stdio::Pipe;
 
-/// Where the person's input goes.
+/// Where the user's input goes.
 pub(crate) enum Input {
     Nowhere,
     Pipe(Pipe),
@@ -13,8 +13,8 @@ pub(crate) enum Input {
     Terminal,
 }
 
-/// Input on its way; the host learns that a piece is consumed when its last byte is.
-pub(super) struct Feed {
+/// Queued input; the host learns that a piece is consumed when its last byte is.
+pub(super) struct InputQueue {
     pub(super) input: Input,
     pub(super) pending: VecDeque<Piece>,
     /// How much of the first piece is written.
@@ -24,14 +24,14 @@ pub(super) struct Feed {
 
 pub(super) struct Piece {
     pub(super) data: Vec<u8>,
-    /// The host gave credit for it; a terminal's end of input is made here.
+    /// The host gave credit for it; the end of a terminal's input is made here.
     pub(super) is_from_host: bool,
 }
 
-impl Feed {
-    /// Writes what the command takes now.
-    pub(super) fn write(&mut self, sources: &[Source], line: &mut Line) {
-        /// What a terminal's line discipline takes for the end of the input.
+impl InputQueue {
+    /// Writes what the command can take now.
+    pub(super) fn write(&mut self, sources: &[Source], line: &mut CallChannel) {
+        /// EOF character of a terminal's line discipline.
         const END_OF_INPUT: u8 = 4;
 
         while let Some(piece) = self.pending.front() {
@@ -50,8 +50,7 @@ impl Feed {
                     return;
                 }
                 Ok(n_written) if n_written < rest.len() => self.at += n_written,
-                // Written to its end, or nobody reads any more: the host is told either way that it
-                // may send more.
+                // Written completely, or the reader is gone: the host may send more in both cases.
                 Ok(_) | Err(_) => {
                     if piece.is_from_host {
                         line.consumed(piece.data.len());
@@ -78,7 +77,7 @@ impl Feed {
     }
 }
 
-/// Returns what takes the input.
+/// Returns the pipe or terminal that takes the input.
 pub(super) fn sink<'call>(input: &'call Input, sources: &'call [Source]) -> Option<&'call Pipe> {
     match input {
         Input::Nowhere => None,

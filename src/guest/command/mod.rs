@@ -1,6 +1,6 @@
-//! One running command: its output under credit, its input, its limits, and its end.
+//! A running command: its output under flow control, its input, its limits, and its end.
 
-mod count;
+mod counter_snapshot;
 mod input;
 mod output;
 mod start;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use nix::errno::Errno;
 use tokio::time::Instant;
 
-use self::count::Count;
-use self::count::file_size;
-use self::count::met_file_size;
-use self::input::Feed;
+use self::counter_snapshot::CounterSnapshot;
+use self::counter_snapshot::file_size;
+use self::counter_snapshot::met_file_size;
 pub(super) use self::input::Input;
+use self::input::InputQueue;
 use self::input::Piece;
 use self::input::sink;
-use self::output::Ear;
+use self::output::PhraseDetector;
 pub(super) use self::start::SPAWNER_KILLED;
 use self::start::Started;
 use self::start::lost_supervisor;
@@ -30,14 +30,14 @@ pub(super) use self::start::not_started;
 pub(super) use self::start::start;
 use self::stop::StopReason;
 use self::stop::Stopping;
-use self::watch::Watch;
+use self::watch::ResourceWatch;
+use crate::call_channel::CallChannel;
+use crate::call_channel::HostMessage;
 use crate::child::Stdio;
-use crate::disk::Part;
-use crate::grown::Shut;
-use crate::host::Line;
-use crate::host::Word;
+use crate::disk::OwnShare;
 use crate::order::Order;
 use crate::order::Report;
+use crate::project_growth::WriteBlock;
 use crate::pty;
 use crate::rescue;
 use crate::ring::Ring;
@@ -53,17 +53,17 @@ use podbay_wire::message::CHUNK;
 use podbay_wire::message::Stream;
 use podbay_wire::size;
 
-/// How long a cancelled call waits for a host that takes none of what is left.
+/// How long a cancelled call waits for a host that reads no more output.
 const UNWANTED: Duration = Duration::from_secs(1);
 
-/// Most bytes of a tail, whatever is asked for.
+/// Largest tail, whatever a call asks for, in bytes.
 const MAX_TAIL: u64 = 4 * 1024 * 1024;
 
 /// What to run, and how.
-pub(super) struct Plan {
+pub(super) struct CommandPlan {
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// What it prints, each with the stream it goes out on.
+    /// Its outputs, each with its stream.
     pub(super) sources: Vec<(Pipe, Stream)>,
     pub(super) input: Input,
     pub(super) timeout: Option<Duration>,
@@ -75,11 +75,11 @@ pub(super) struct Plan {
 /// Runs a command to its end. The directory in the answer is for the caller to fill in.
 pub(super) async fn run(
     session: &Session,
-    line: &mut Line,
-    plan: Plan,
+    line: &mut CallChannel,
+    plan: CommandPlan,
 ) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
-    let Plan {
+    let CommandPlan {
         mut order,
         stdio,
         sources,
@@ -89,25 +89,24 @@ pub(super) async fn run(
         stream_bytes,
         tail_bytes,
     } = plan;
-    // Where there is no room a command may still remove something, so it runs, and can write to no
-    // file.
+    // On a full disk a command may still remove files, so it runs, but can write to none.
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
     order.renames = session.is_overlay;
     order.workspace = session.directories.top();
-    let count = Count::begin(session);
+    let count = CounterSnapshot::begin(session);
     let n_rescues = rescue::n_ended();
-    let watch = Watch::begin(
+    let watch = ResourceWatch::begin(
         session,
         if shut.is_some() {
-            Part::Shut
+            OwnShare::WriteBlock
         } else {
-            Part::Some
+            OwnShare::Some
         },
     );
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
-    let mut run = Run {
+    let mut run = RunningCommand {
         session,
         count,
         watch,
@@ -116,7 +115,7 @@ pub(super) async fn run(
         line,
         started,
         sources: sources.into_iter().map(Source::from).collect(),
-        input: Feed {
+        input: InputQueue {
             input,
             pending: VecDeque::new(),
             at: 0,
@@ -126,7 +125,7 @@ pub(super) async fn run(
             timeout_at: timeout.map(|timeout| began + timeout),
         },
         why: None,
-        rescue: rescue::Below::default(),
+        rescue: rescue::SpawnerRescue::default(),
         grace,
         ended: None,
         to_stream: stream_bytes,
@@ -149,7 +148,7 @@ pub(super) async fn run(
     let saw_a_writer = run.watch.saw_a_writer();
     let met_file_size = met_file_size(
         status,
-        saw_a_writer || run.sources.iter().any(|source| source.ear.has_heard()),
+        saw_a_writer || run.sources.iter().any(|source| source.ear.is_found()),
     );
     let limit = match run.why {
         Some(StopReason::Cancelled) => None,
@@ -162,13 +161,12 @@ pub(super) async fn run(
         }
         None => run.count.limit(status),
     };
-    // A command can set a lower limit of its own, and signal itself: without a writer nothing says
-    // whose it was.
+    // A command can lower its own limit, and signal itself: without a writer the cause is unknown.
     let too_large = (met_file_size && run.why.is_none() && limit.is_none()).then(file_size).flatten().map(|bytes| {
-        format!("it ended as where a file comes to be too large: the sandbox allows {}, unless the command has set less", size(bytes))
+        format!("it ended as if a file became too large: the sandbox allows {}, unless the command has set a lower limit", size(bytes))
     });
     let (limit, crossed) = match shut {
-        // It was no file too large: there is no room for any.
+        // The cause was not the file's size: the disk is full.
         Some(shut) => (
             limit.map(|limit| {
                 if matches!(limit, Limit::FileSize { .. }) {
@@ -177,11 +175,10 @@ pub(super) async fn run(
                     limit
                 }
             }),
-            Some(shut_words(session, &shut)),
+            Some(write_block_note(session, &shut)),
         ),
         None if limit.is_some() => (limit, None),
-        // It is over and was not killed, and what it took counts all the same: whoever gave the
-        // order must know.
+        // The command ended by itself, but it crossed the disk limit: the caller must know.
         None => {
             let crossed = run.watch.last_look(session, run.started.supervisor).await;
             (
@@ -197,7 +194,7 @@ pub(super) async fn run(
         let limit = timeout.map_or_else(String::new, |timeout| {
             format!(" before its limit of {} s", timeout.as_secs_f64().ceil())
         });
-        format!("killed{limit}: a command here stopped the sandbox's own processes again and again")
+        format!("killed{limit}: a command here repeatedly stopped the sandbox's own processes")
     });
     let starved = if matches!(limit, Some(Limit::Memory { .. })) {
         None
@@ -239,7 +236,7 @@ pub(super) async fn run(
     })
 }
 
-fn shut_words(session: &Session, shut: &Shut) -> String {
+fn write_block_note(session: &Session, shut: &WriteBlock) -> String {
     let next = if session.has_room() {
         "there is room again"
     } else {
@@ -252,7 +249,7 @@ struct Source {
     pipe: Pipe,
     stream: Stream,
     is_open: bool,
-    ear: Ear,
+    ear: PhraseDetector,
 }
 
 impl From<(Pipe, Stream)> for Source {
@@ -261,13 +258,13 @@ impl From<(Pipe, Stream)> for Source {
             pipe,
             stream,
             is_open: true,
-            ear: Ear::default(),
+            ear: PhraseDetector::default(),
         }
     }
 }
 
 enum Next {
-    Word(Word),
+    HostMessage(HostMessage),
     Readable(usize),
     Writable,
     Report(Option<Report>),
@@ -275,26 +272,26 @@ enum Next {
     Time,
 }
 
-struct Run<'call> {
+struct RunningCommand<'call> {
     session: &'call Session,
-    count: Count<'call>,
-    watch: Watch,
+    count: CounterSnapshot<'call>,
+    watch: ResourceWatch,
     timeout: Option<Duration>,
     order: &'call Order,
-    line: &'call mut Line,
+    line: &'call mut CallChannel,
     started: Started,
     sources: Vec<Source>,
-    input: Feed,
+    input: InputQueue,
     stopping: Stopping,
     why: Option<StopReason>,
-    rescue: rescue::Below,
+    rescue: rescue::SpawnerRescue,
     grace: Duration,
-    ended: Option<Over>,
-    /// How much more is sent as it comes.
+    ended: Option<AfterExit>,
+    /// How many more bytes are streamed.
     to_stream: u64,
     tail: Ring,
     output_bytes: u64,
-    /// Since when the host is asked whether something goes on, and how long it was in all before.
+    /// Since when the host is being asked, and for how long in total before.
     asked_at: Option<Instant>,
     waited: Duration,
     programs: Programs,
@@ -302,16 +299,16 @@ struct Run<'call> {
     buffer: Vec<u8>,
 }
 
-/// All processes have ended; what they wrote may still be on its way.
-struct Over {
+/// All processes have ended; their output may still be in the pipes.
+struct AfterExit {
     status: ExitStatus,
     n_survivors: u32,
-    /// When a cancelled call stops to wait for credit.
+    /// When a cancelled call stops waiting for credit.
     until: Option<Instant>,
     n_read: u64,
 }
 
-impl Run<'_> {
+impl RunningCommand<'_> {
     async fn until_end(&mut self) -> Result<(ExitStatus, u32), Fault> {
         loop {
             if let Some(over) = &self.ended
@@ -352,7 +349,7 @@ impl Run<'_> {
         let time = self.next_time();
         let may_look = self.ended.is_none() && matches!(self.stopping, Stopping::No { .. });
         tokio::select! {
-            word = self.line.next() => Next::Word(word),
+            word = self.line.next() => Next::HostMessage(word),
             report = self.started.control.next(), if self.ended.is_none() => Next::Report(report),
             () = readable(first), if first.is_some() => Next::Readable(0),
             () = readable(second), if second.is_some() => Next::Readable(1),
@@ -364,7 +361,7 @@ impl Run<'_> {
 
     fn handle(&mut self, next: Next) -> Result<(), Fault> {
         match next {
-            Next::Word(word) => self.heard(word),
+            Next::HostMessage(word) => self.heard(word),
             Next::Readable(at) => self.read(at),
             Next::Writable => self.input.write(&self.sources, self.line),
             Next::Report(Some(Report::Ended {
@@ -374,7 +371,7 @@ impl Run<'_> {
                 let until = matches!(self.why, Some(StopReason::Cancelled))
                     .then(|| Instant::now() + UNWANTED);
                 let status = ExitStatus::from_raw(status);
-                self.ended = Some(Over {
+                self.ended = Some(AfterExit {
                     status,
                     n_survivors: n_survivors as u32,
                     until,
@@ -390,7 +387,7 @@ impl Run<'_> {
                     Errno::from_raw(errno),
                 ));
             }
-            // The others take time, so they are done by whoever can wait.
+            // The slow ones are handled by the async caller.
             Next::Report(Some(Report::Ran { programs, denied })) => {
                 (self.programs, self.denied) = (programs, denied);
             }
@@ -409,43 +406,43 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn heard(&mut self, word: Word) {
+    fn heard(&mut self, word: HostMessage) {
         match word {
-            Word::Credit(bytes) => {
+            HostMessage::Credit(bytes) => {
                 self.line.add_room(bytes);
                 if self.ended.is_some() {
                     self.finish();
                 }
             }
-            Word::Input(data) if data.is_empty() => {
+            HostMessage::Input(data) if data.is_empty() => {
                 self.input.ended = true;
                 self.input.write(&self.sources, self.line);
             }
-            Word::Input(data) => {
+            HostMessage::Input(data) => {
                 self.input.pending.push_back(Piece {
                     data,
                     is_from_host: true,
                 });
                 self.input.write(&self.sources, self.line);
             }
-            Word::Resize { rows, columns } => {
+            HostMessage::Resize { rows, columns } => {
                 if let (Input::Terminal, Some(source)) = (&self.input.input, self.sources.first()) {
-                    // A terminal that is gone needs no size.
+                    // A closed terminal needs no size.
                     let _ = pty::resize(source.pipe.file(), rows, columns);
                 }
             }
-            Word::Answer { question, go_on } => {
+            HostMessage::Answer { question, go_on } => {
                 self.wait_no_longer();
                 self.started.control.answer(question, go_on);
             }
-            Word::Cancel => match &mut self.ended {
+            HostMessage::Cancel => match &mut self.ended {
                 Some(over) => over.until = over.until.or(Some(Instant::now() + UNWANTED)),
                 None => self.stop(StopReason::Cancelled),
             },
         }
     }
 
-    /// Goes on counting the command's time, which stood still while somebody was asked.
+    /// Resumes the command's clock, which stopped while the host was asked.
     fn wait_no_longer(&mut self) {
         let Some(asked_at) = self.asked_at.take() else {
             return;
@@ -459,8 +456,8 @@ impl Run<'_> {
         }
     }
 
-    /// Says of a command that met a limit what else it met of the one of processes: that it was met
-    /// at all, where that is not what ended it, and who else has most of them.
+    /// Notes on the process limit for a command that met a limit: that it was met, where that did
+    /// not end the command, and which command has most processes.
     fn crowded(&self, limit: Option<Limit>) -> Option<String> {
         let met = match limit? {
             Limit::Processes { .. } => None,

@@ -1,34 +1,33 @@
 use std::io;
 
-use super::Run;
+use super::RunningCommand;
 use podbay_wire::message::CHUNK;
 use podbay_wire::message::Stream;
 
-/// What is read at the most after the end; only a process of another call that was handed the pipe
-/// can have more.
+/// Most bytes read after the end; only a process of another call that received the pipe can write
+/// more.
 const MAX_REST: u64 = 4 * 1024 * 1024;
 
-/// What shells say of a program that was ended because a file came to be too large. Each has its
-/// own first letter.
+/// What shells print about a program that was killed for its file size. The first letter differs.
 const TOO_LARGE: &[u8] = b"ile size limit exceeded";
 
-/// Listens for these words, in whatever pieces they come.
+/// Detects this phrase in output that arrives in pieces.
 #[derive(Default)]
-pub(super) struct Ear {
+pub(super) struct PhraseDetector {
     last: Vec<u8>,
-    has_heard: bool,
+    is_found: bool,
 }
 
-impl Ear {
+impl PhraseDetector {
     fn listen(&mut self, data: &[u8]) {
-        if self.has_heard {
+        if self.is_found {
             return;
         }
         let keep = TOO_LARGE.len() - 1;
         let has = |text: &[u8]| memchr::memmem::find(text, TOO_LARGE).is_some();
         self.last.extend(&data[..data.len().min(keep)]);
-        self.has_heard = has(data) || has(&self.last);
-        // The words may begin with the end of this piece.
+        self.is_found = has(data) || has(&self.last);
+        // The phrase may begin at the end of this piece.
         if let Some(at) = data.len().checked_sub(keep) {
             self.last.clear();
             self.last.extend(&data[at..]);
@@ -36,13 +35,13 @@ impl Ear {
         self.last.drain(..self.last.len().saturating_sub(keep));
     }
 
-    pub(super) fn has_heard(&self) -> bool {
-        self.has_heard
+    pub(super) fn is_found(&self) -> bool {
+        self.is_found
     }
 }
 
-impl Run<'_> {
-    /// Reads once from a source that may have something.
+impl RunningCommand<'_> {
+    /// Reads once from a source that may have data.
     pub(super) fn read(&mut self, at: usize) {
         let limit = self.piece();
         let source = &self.sources[at];
@@ -58,7 +57,7 @@ impl Run<'_> {
         }
     }
 
-    /// After the end: takes what is still in the pipes, then sends the tail, as far as there is
+    /// After the end: reads what is left in the pipes, then sends the tail, as far as there is
     /// credit.
     pub(super) fn finish(&mut self) {
         for at in 0..self.sources.len() {
@@ -72,7 +71,7 @@ impl Run<'_> {
                         over.n_read += n_read as u64;
                         self.take_in(at, n_read);
                     }
-                    // All that could write has ended: nothing there now means nothing any more.
+                    // All writers have ended: an empty pipe stays empty.
                     Ok(_) | Err(_) => self.sources[at].is_open = false,
                 }
             }
@@ -116,15 +115,15 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[&str], expected: bool) {
-        let mut ear = Ear::default();
+        let mut ear = PhraseDetector::default();
         for piece in pieces {
             ear.listen(piece.as_bytes());
         }
-        assert_eq!(ear.has_heard(), expected, "{pieces:?}");
+        assert_eq!(ear.is_found(), expected, "{pieces:?}");
     }
 
     #[test]
-    fn the_words_of_a_shell_are_heard_in_whatever_pieces_they_come() {
+    fn the_shells_phrase_is_detected_in_any_pieces() {
         let words = "bash: 12 File size limit exceeded head -c 1G /dev/zero > large";
         check(&[words], true);
         for at in 0..words.len() {

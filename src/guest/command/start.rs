@@ -7,27 +7,24 @@ use crate::child::Stdio;
 use crate::order::Order;
 use crate::order::Report;
 use crate::order::Stage;
-use crate::process::Control;
 use crate::rescue;
 use crate::session::Session;
+use crate::spawner_client::Control;
 use podbay_wire::Fault;
 
-/// How long a command may take to be started; it is under a millisecond unless a process of ours
-/// was stopped.
+/// How long a command may take to start; under a millisecond unless a process of ours was stopped.
 const START: Duration = Duration::from_secs(10);
 
-/// Between two looks at who was stopped.
+/// Pause between two checks for stopped processes.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long after a supervisor's end it is seen that the process that starts commands was killed
-/// with it.
+/// How long after a supervisor's end to check whether the spawner was killed too.
 const BOTH_GONE: Duration = Duration::from_millis(200);
 
-/// Why a command that is within its own bound cannot be started: what the image's environment holds
-/// is counted with it.
+/// Why a command within its own bound may fail to start: the environment of the image counts too.
 const TOO_LONG: &str = "its arguments and its environment are too long together; write the text to a file and name that";
 
-/// Why the box ends then.
+/// Why the sandbox ends then.
 pub(crate) const SPAWNER_KILLED: &str =
     "the process that starts commands was killed from inside the sandbox";
 
@@ -42,8 +39,8 @@ pub(crate) struct Started {
 
 /// Starts a command and waits until it is executed.
 ///
-/// Where background commands hold all processes of the box, nothing could ever end them, because
-/// `kill` is a process too. So they are ended, and the command gets its second try.
+/// Where background commands use all processes of the sandbox, nothing could ever end them, because
+/// `kill` is a process too. So they are ended, and the command is started again.
 pub(crate) async fn start(
     session: &Session,
     order: &Order,
@@ -65,7 +62,7 @@ pub(crate) async fn start(
             let n_ended = session.end_background().await;
             let mut started = match try_start(session, order, &stdio).await {
                 Ok(started) => started,
-                // Whoever holds all processes and cannot be ended would hold them for ever.
+                // Processes that cannot be ended would block the sandbox forever.
                 Err(Failure {
                     stage: Stage::Fork,
                     errno: Errno::EAGAIN,
@@ -128,10 +125,10 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
     }
 }
 
-/// Waits for a supervisor's first word, and sees to it that it can be said: commands in the
-/// background can stop whoever is to say it.
+/// Waits for a supervisor's first report, and wakes the processes that send it: background commands
+/// can stop them.
 async fn first_report(session: &Session, control: &Control) -> Result<Option<Report>, Elapsed> {
-    let mut rescue = rescue::Below::default();
+    let mut rescue = rescue::SpawnerRescue::default();
     let watched = async {
         loop {
             match tokio::time::timeout(AGAIN, control.next()).await {
@@ -151,7 +148,7 @@ pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
         &order.program
     });
     let problem = match (stage, errno) {
-        // Kept apart from other failures: shells have exit codes of their own for these two.
+        // Separate from other failures: shells have exit codes for these two.
         (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new(), beside: Vec::new() },
         (Stage::Execute, Errno::EACCES) => return Fault::PermissionDenied { path: name.as_ref().into() },
         (Stage::Fork, Errno::EAGAIN) => {
@@ -165,19 +162,19 @@ pub(crate) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
                 .to_owned()
         }
         (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
-        (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
+        (Stage::Prepare, errno) => format!("its environment cannot be set up: {}", errno.desc()),
         (Stage::Execute, Errno::E2BIG) => TOO_LONG.to_owned(),
         (Stage::Execute, Errno::ENOEXEC) => {
-            format!("`{name}` is no program for this kind of machine ({}); an image that is made for it has one", std::env::consts::ARCH)
+            format!("`{name}` is not a program for this architecture ({}); use an image that is built for it", std::env::consts::ARCH)
         }
         (Stage::Execute, errno) => format!("`{name}`: {}", errno.desc()),
     };
     Fault::NotStarted { problem }
 }
 
-/// Says what it means that a supervisor is gone. Whoever killed it mostly killed the process that
-/// starts commands too, and then the box ends: that is told with this call, so that the next one
-/// finds a new box and works.
+/// Returns the fault for a supervisor that is gone. Its killer mostly killed the spawner too, which
+/// ends the sandbox: that is reported with this call, so that the next one gets a new sandbox and
+/// works.
 pub(super) async fn lost_supervisor(session: &Session) -> Fault {
     if tokio::time::timeout(BOTH_GONE, session.spawner.gone())
         .await
@@ -187,7 +184,7 @@ pub(super) async fn lost_supervisor(session: &Session) -> Fault {
     }
     Fault::Io {
         doing: "run the command".to_owned(),
-        problem: "its supervisor was killed from inside the sandbox; all it had started was ended"
+        problem: "its supervisor was killed from inside the sandbox; all its processes were ended"
             .to_owned(),
     }
 }

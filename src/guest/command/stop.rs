@@ -1,30 +1,30 @@
-//! How a running command is ended: asked, killed, and in the end given up together with its box.
+//! Ending a running command: TERM, KILL, and finally ending the sandbox.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Run;
-use crate::family::is_stopped;
-use crate::family::kill_in_place_of;
-use crate::family::wake;
-use crate::order::Stop;
+use super::RunningCommand;
+use crate::order::StopOrder;
+use crate::process_tree::is_stopped;
+use crate::process_tree::kill_in_place_of;
+use crate::process_tree::wake;
 use podbay_wire::Culprit;
 use podbay_wire::Fault;
 use podbay_wire::Limit;
 
-/// How long after KILL something may still be there before the box ends.
+/// How long processes may remain after KILL before the sandbox ends.
 const KILLED: Duration = Duration::from_secs(2);
 
-/// Between two looks at whether the supervisor, which is to kill, was stopped again.
+/// Pause between two checks whether the supervisor, which kills, was stopped again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 pub(super) enum StopReason {
     Cancelled,
     Timeout,
-    /// A limit that nobody but us watches.
+    /// A limit that the guest itself watches.
     Crossed(Limit),
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Stopping {
     Killed { gone_at: Instant, again_at: Instant },
 }
 
-impl Run<'_> {
+impl RunningCommand<'_> {
     pub(super) fn next_time(&self) -> Option<Instant> {
         match (&self.ended, self.stopping) {
             (Some(over), _) => over.until,
@@ -46,13 +46,13 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the command to end; asked again, does not wait for that.
+    /// Asks the command to end; a second call does not wait for that.
     pub(super) fn stop(&mut self, why: StopReason) {
         self.why = self.why.or(Some(why));
         match self.stopping {
             Stopping::No { .. } if !self.grace.is_zero() => {
-                self.started.control.order(Stop::Term);
-                // A command can stop its supervisor; that must not keep the word from it.
+                self.started.control.order(StopOrder::Term);
+                // A command can stop its supervisor; the supervisor must still receive the order.
                 wake(self.started.supervisor);
                 let now = Instant::now();
                 self.stopping = Stopping::Asked {
@@ -66,8 +66,8 @@ impl Run<'_> {
                 } else {
                     self.started.control.kill();
                 }
-                // A command can stop its supervisor, which is of the same user; that must not save
-                // it.
+                // A command can stop its supervisor, which has the same user; it must be killed all
+                // the same.
                 wake(self.started.supervisor);
                 let now = Instant::now();
                 self.stopping = Stopping::Killed {
@@ -91,13 +91,13 @@ impl Run<'_> {
             Stopping::No { .. } => {
                 self.watch.time_is_up(self.session, self.started.supervisor);
                 if self.count.refused_forks() {
-                    // Of a bomb each that ends makes room for another one, and asking hundreds
-                    // takes longer than there is.
+                    // In a fork bomb each process that ends makes room for another one, and asking
+                    // hundreds takes too long.
                     self.grace = Duration::ZERO;
                 }
                 self.stop(StopReason::Timeout);
             }
-            // Whoever stops its supervisor still gets no time to end by itself.
+            // A command that stops its supervisor still gets no grace.
             Stopping::Asked { kill_at, .. }
                 if Instant::now() < kill_at && !is_stopped(self.started.supervisor) =>
             {
@@ -108,7 +108,7 @@ impl Run<'_> {
             }
             Stopping::Asked { .. } => self.stop(StopReason::Timeout),
             Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
-                // It may be stopped again and again; nobody in the box can stop us.
+                // The supervisor may be stopped again and again; the guest cannot be stopped.
                 kill_in_place_of(self.started.supervisor);
                 self.started.control.insist(
                     KILLED.saturating_sub(gone_at.saturating_duration_since(Instant::now())),
@@ -129,10 +129,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Says what could not be ended, and which limits the command had met: that it was killed for
-    /// one is the model's only hint.
+    /// Reports what could not be ended, and which limits the command had met: the model's only hint
+    /// to the cause.
     fn not_emptied(&mut self) -> String {
-        // The limits come first: a person's line is cut at its end.
+        // The limits come first: the user's line is truncated at its end.
         let mut reason = String::new();
         if let (Some(StopReason::Timeout), Some(timeout)) = (self.why, self.timeout) {
             let _ = write!(
@@ -159,6 +159,6 @@ impl Run<'_> {
             }
             reason.push_str("; ");
         }
-        reason + "processes of it were still there 2 s after they were killed"
+        reason + "its processes still existed 2 s after they were killed"
     }
 }

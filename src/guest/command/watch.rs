@@ -1,66 +1,66 @@
-//! Looks at a running command's limits that the kernel does not tell of, and at who takes the most,
-//! while there is somebody to look at.
+//! Watches a running command for limits that the kernel does not report, and for the processes that
+//! use the most while they exist.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::count::file_size;
-use crate::culprit::By;
-use crate::culprit::biggest;
+use super::counter_snapshot::file_size;
+use crate::culprit::Resource;
+use crate::culprit::largest_user;
 use crate::culprit::most_processes;
-use crate::disk::Part;
-use crate::disk::Room;
-use crate::family::wake;
+use crate::disk::FreeSpace;
+use crate::disk::OwnShare;
+use crate::process_tree::wake;
 use crate::session::Session;
 use podbay_wire::Culprit;
 use podbay_wire::Limit;
 
-/// Between two looks: many at first, because a hog is quick.
+/// Interval between two checks: short at first, because a hog is quick.
 const YOUNG: Duration = Duration::from_millis(20);
 const OLD: Duration = Duration::from_millis(100);
 const AGE: Duration = Duration::from_secs(2);
-/// Looking takes at most this part of the time.
+/// Checking takes at most this fraction of the time.
 const SHARE: u32 = 20;
-/// Between two looks at the disk.
+/// Interval between two checks of the disk.
 const DISK: Duration = Duration::from_millis(200);
-/// Between two looks at who writes, where a file may come to be too large: it is over by the time
-/// that is told.
+/// Interval between two checks for writers, under a file size limit: the writer is gone by the time
+/// the limit is reported.
 const WRITERS: Duration = Duration::from_millis(500);
-/// How often processes are counted: a bomb is refused all the time.
+/// How often processes are counted: a fork bomb is refused constantly.
 const COUNTS: u32 = 3;
-/// Part of the memory from which on it is worth knowing who has it, in percent.
+/// From this share of the memory on its user is looked up, in percent.
 const MUCH: u64 = 30;
 
-pub(super) struct Watch {
+pub(super) struct ResourceWatch {
     began: Instant,
     next: Instant,
     /// What it may take of the disk.
-    part: Option<Part>,
+    part: Option<OwnShare>,
     disk_at: Instant,
     n_refused: u64,
     n_counts: u32,
     memory: Option<Culprit>,
-    /// With the supervisor of who started them, which may be that of a background command.
+    /// With the supervisor that started them, which may be that of a background command.
     processes: Option<(i32, Culprit)>,
-    /// Whether no process more could be started when the time was up.
+    /// Whether no further process could be started when the time was up.
     is_crowded: bool,
     disk: Option<Culprit>,
-    /// How large a file may become.
+    /// The file size limit.
     file_size: Option<u64>,
     writers_at: Instant,
     writer: Option<Culprit>,
 }
 
-impl Watch {
-    /// Begins to look at a command; `part` makes of what is free what it may take of it.
-    pub(super) fn begin(session: &Session, part: impl Fn(Room) -> Part) -> Self {
+impl ResourceWatch {
+    /// Starts watching a command; `part` turns the free space into what the command may take of it.
+    pub(super) fn begin(session: &Session, part: impl Fn(FreeSpace) -> OwnShare) -> Self {
         let began = Instant::now();
         Self {
             began,
             next: began + YOUNG,
             part: session.disk.room().map(part),
-            // With the first look of all: most commands are over before a second one.
+            // At once: most commands end before a second check.
             disk_at: began,
             n_refused: session.cgroup.counters().refused_forks,
             n_counts: 0,
@@ -74,15 +74,15 @@ impl Watch {
         }
     }
 
-    /// Returns when to look next.
+    /// Returns when to check next.
     pub(super) fn at(&self) -> Instant {
         self.next
     }
 
-    /// Looks once, and returns the limit of the disk that the command has crossed.
+    /// Checks once; returns the disk limit that the command has crossed.
     pub(super) async fn look(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
         let now = Instant::now();
-        // One that is stopped cannot say that its command is over.
+        // A stopped supervisor cannot report the command's end.
         wake(supervisor);
         self.look_at_memory(session, supervisor);
         let n_refused = session.cgroup.counters().refused_forks;
@@ -96,11 +96,11 @@ impl Watch {
                 |(_, culprit)| culprit.count,
             );
         }
-        // Of a bomb there are too many to look at twice.
+        // A fork bomb has too many processes to read twice.
         if self.file_size.is_some() && self.n_counts == 0 && now >= self.writers_at {
             keep_larger(
                 &mut self.writer,
-                biggest(supervisor, By::Written),
+                largest_user(supervisor, Resource::Written),
                 |culprit| culprit.bytes,
             );
             self.writers_at = Instant::now() + WRITERS;
@@ -119,7 +119,7 @@ impl Watch {
         crossed
     }
 
-    /// Looks at the disk once more when the command has ended, however short it was.
+    /// Checks the disk once more after the command's end, however short it was.
     pub(super) async fn last_look(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
         self.look_at_disk(session, supervisor).await
     }
@@ -133,7 +133,7 @@ impl Watch {
         if used > limit / 100 * MUCH {
             keep_larger(
                 &mut self.memory,
-                biggest(supervisor, By::Memory),
+                largest_user(supervisor, Resource::Memory),
                 |culprit| culprit.bytes,
             );
         }
@@ -142,32 +142,32 @@ impl Watch {
     async fn look_at_disk(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
         let (part, now) = (self.part?, session.disk.room()?);
         let limit = session.disk.crossed(part, now)?;
-        // Empty files take no bytes, so there it is told who is busy.
+        // Empty files take no bytes, so the busiest process is named.
         let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) {
-            By::Work
+            Resource::Work
         } else {
-            By::Written
+            Resource::Written
         };
-        self.disk = biggest(supervisor, by)
-            .filter(|culprit| by != By::Written || has_share(culprit.bytes, part.taken(now)));
+        self.disk = largest_user(supervisor, by)
+            .filter(|culprit| by != Resource::Written || has_share(culprit.bytes, part.taken(now)));
         if !session.is_ours(limit, now).await {
             return None;
         }
         if session.n_background() > 0 {
-            // It may be theirs; this command is judged by what it takes from here on.
+            // Background commands may have written it; this command is judged by what it takes from
+            // here on.
             session.end_background().await;
             session.tell_of_filled_disk(limit);
-            self.part = session.disk.room().map(Part::Some);
+            self.part = session.disk.room().map(OwnShare::Some);
             return None;
         }
         Some(limit)
     }
 
-    /// Returns who ran into a limit, as far as somebody was seen; of a command that was too slow,
-    /// what still ran.
+    /// Returns the process that met a limit, if one was seen; for a timeout, what still ran.
     pub(super) fn culprit(&mut self, limit: Option<Limit>) -> Option<Culprit> {
         match limit? {
-            // Who sleeps beside the one that took it all is not to be accused.
+            // A process that sleeps beside the actual user is not to blame.
             Limit::Memory { bytes } => self
                 .memory
                 .take()
@@ -185,7 +185,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether somebody was seen who has written enough for a file that is too large.
+    /// Returns whether a process was seen that wrote enough for a file that is too large.
     pub(super) fn saw_a_writer(&self) -> bool {
         self.writer
             .as_ref()
@@ -193,8 +193,7 @@ impl Watch {
             .is_some_and(|(culprit, bytes)| has_share(culprit.bytes, bytes))
     }
 
-    /// Says which command in the background was seen to have more processes than this one, or any
-    /// other.
+    /// Names the background command that had more processes than this one, or any other.
     pub(super) fn crowd(&self, session: &Session, supervisor: i32) -> Option<String> {
         let (crowded, culprit) = self
             .processes
@@ -207,13 +206,13 @@ impl Watch {
         ))
     }
 
-    /// Returns whether no process more could be started when the time was up.
+    /// Returns whether no further process could be started when the time was up.
     pub(super) fn is_crowded(&self) -> bool {
         self.is_crowded
     }
 
-    /// Looks at who is there when the time is up: afterwards nobody is. Where all processes are in
-    /// use, ending them comes first.
+    /// Looks at the processes when the time is up: afterwards they are gone. Where all processes
+    /// are in use, ending them comes first.
     pub(super) fn time_is_up(&mut self, session: &Session, supervisor: i32) {
         self.is_crowded = session.cgroup.has_no_free_process();
         let own = self
@@ -221,13 +220,13 @@ impl Watch {
             .as_ref()
             .filter(|(seen, _)| *seen == supervisor)
             .map(|(_, culprit)| culprit.clone());
-        self.memory = own.or_else(|| biggest(supervisor, By::Memory));
+        self.memory = own.or_else(|| largest_user(supervisor, Resource::Memory));
     }
 }
 
-/// Returns whether so many bytes are a part of what is gone that is worth a name. Who reserves room
-/// writes nothing, and neither does who maps a file: then the largest number that is seen may be a
-/// shell's, of a line that it printed.
+/// Returns whether written bytes are a relevant share of the space taken. Reserving space and
+/// writing to a mapping do not count as writes: the largest number seen may then be that of a shell
+/// that printed a line.
 fn has_share(written: u64, taken: u64) -> bool {
     written > 0 && written >= taken / 8
 }
@@ -243,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wrote_a_line_has_not_filled_the_disk() {
+    fn a_process_that_wrote_a_line_is_not_blamed_for_a_full_disk() {
         assert!(!has_share(4, 40 << 20) && !has_share(0, 0) && !has_share(0, 40 << 20));
         assert!(has_share(40 << 20, 40 << 20) && has_share(5 << 20, 40 << 20) && has_share(4, 0));
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::matching::Invocation;
 use super::matching::base;
-use crate::family::stat;
+use crate::process_tree::stat;
 use podbay_wire::behind_git_options;
 use podbay_wire::is_git_verb;
 

@@ -18,7 +18,7 @@ use super::questions::NumberedQuestion;
 use super::questions::PendingCall;
 use super::questions::Subject;
 use super::ticket::Ticket;
-use crate::order::Answered;
+use crate::order::Answer;
 use crate::order::Report;
 use crate::supervisor::tell;
 use podbay_wire::Because;
@@ -84,7 +84,7 @@ impl Gate {
     }
 
     /// Receives the host's answer.
-    pub(crate) fn answered(self: &Arc<Self>, Answered { question, go_on }: Answered) {
+    pub(crate) fn answered(self: &Arc<Self>, Answer { question, go_on }: Answer) {
         let mut state = self.state();
         state.questions.retain(|id| self.listener().is_waiting(id));
         let (answered, next) = state.questions.answered(question, go_on);

@@ -51,14 +51,15 @@ fn answer(listener: &Listener) -> ExecGate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_filter::AskedCalls;
     use crate::call_filter::Tracing;
-    use crate::call_filter::Watched;
 
     #[test]
     fn the_gate_works_unless_another_listener_is_installed() {
         assert_eq!(probe_exec_gate(), ExecGate::Works, "this kernel asks");
         let below = std::thread::spawn(|| {
-            let listener = call_filter::apply(Tracing::Own, Watched::default()).expect("applied");
+            let listener =
+                call_filter::apply(Tracing::Own, AskedCalls::default()).expect("applied");
             assert!(listener.is_some());
             probe_exec_gate()
         });

@@ -17,9 +17,9 @@ use super::Project;
 use super::compare::Change;
 use super::find::patterns;
 use super::git;
-use crate::names_that_run::Group;
-use crate::names_that_run::READ_ONLY;
-use crate::names_that_run::names_that_run;
+use crate::auto_run_names::Group;
+use crate::auto_run_names::READ_ONLY;
+use crate::auto_run_names::auto_run_group;
 use crate::root::as_path;
 use crate::root::join;
 use podbay_wire::BytesPath;
@@ -192,7 +192,7 @@ impl AutoRun {
     pub(super) fn runs_at(&self, path: &BytesPath) -> Option<RunReason> {
         let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
         let all = [
-            names_that_run(&within).map(RunReason::by),
+            auto_run_group(&within).map(RunReason::by),
             self.runs_there(path, true),
             self.leads.below(path.as_bytes()),
         ];
@@ -213,7 +213,7 @@ impl AutoRun {
                         .is_ignore()
         };
         let all = [
-            names_that_run(path).map(RunReason::by),
+            auto_run_group(path).map(RunReason::by),
             is_set.then(|| RunReason::by_itself(BY_SETTING)),
             self.leads.to(path.as_bytes()),
         ];

@@ -29,11 +29,11 @@ use super::object::ObjectId;
 use super::project::Project;
 use super::read::Stamp;
 use crate::mounts::foreign_below;
-use crate::queue::Queue;
 use crate::root::as_path;
 use crate::root::file_type;
 use crate::root::join;
 use crate::tools::save::errno_of;
+use crate::work_queue::Queue;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::UncapturedReason;
 

@@ -14,13 +14,13 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use tokio::time::Instant;
 
+use crate::call_channel::CallChannel;
+use crate::call_channel::HostMessage;
 use crate::child::Stdio;
 use crate::command;
+use crate::command::CommandPlan;
 use crate::command::Input;
-use crate::command::Plan;
 use crate::directory::Directory;
-use crate::host::Line;
-use crate::host::Word;
 use crate::jobs::Job;
 use crate::order::Order;
 use crate::order::Report;
@@ -49,7 +49,7 @@ const EARLY: Duration = Duration::from_millis(150);
 /// Longest working directory that a command can report, in bytes.
 const MAX_REPORT: usize = 4097;
 
-pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut CallChannel) -> Output {
     let result = if bash.background {
         run_in_background(session, &bash, line).await
     } else {
@@ -64,7 +64,7 @@ pub(crate) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> 
 async fn run_to_end(
     session: &Session,
     bash: &Bash,
-    line: &mut Line,
+    line: &mut CallChannel,
 ) -> Result<CommandEnded, Fault> {
     let Prepared {
         shell,
@@ -83,7 +83,7 @@ async fn run_to_end(
         write_gate: bash.write_gate.clone(),
         ..Order::default()
     };
-    let plan = Plan {
+    let plan = CommandPlan {
         order,
         stdio: Stdio {
             stdin: null()?,
@@ -124,7 +124,7 @@ fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
 async fn run_in_background(
     session: &Arc<Session>,
     bash: &Bash,
-    line: &mut Line,
+    line: &mut CallChannel,
 ) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
     if let Some(shut) = session.shut().await {
@@ -261,10 +261,13 @@ enum EarlyEnd {
 }
 
 /// Watches a background command for a moment: one that cannot work mostly exits at once.
-async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option<EarlyEnd> {
+async fn early_end(
+    control: &crate::spawner_client::Control,
+    line: &mut CallChannel,
+) -> Option<EarlyEnd> {
     enum Next {
         Report(Option<Report>),
-        Word(Word),
+        HostMessage(HostMessage),
         Time,
     }
     let watched_until = Instant::now() + EARLY;
@@ -272,7 +275,7 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
     loop {
         let next = tokio::select! {
             report = control.next() => Next::Report(report),
-            word = line.next() => Next::Word(word),
+            word = line.next() => Next::HostMessage(word),
             () = tokio::time::sleep_until(watched_until) => Next::Time,
         };
         match next {
@@ -297,18 +300,18 @@ async fn early_end(control: &crate::process::Control, line: &mut Line) -> Option
             Next::Report(Some(Report::Asks { question, .. })) => control.answer(question, false),
             Next::Report(None) => return Some(EarlyEnd::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
-            Next::Word(Word::Cancel) => return Some(EarlyEnd::Cancelled),
-            Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
-            Next::Word(Word::Input(data)) => line.consumed(data.len()),
+            Next::HostMessage(HostMessage::Cancel) => return Some(EarlyEnd::Cancelled),
+            Next::HostMessage(HostMessage::Credit(bytes)) => line.add_room(bytes),
+            Next::HostMessage(HostMessage::Input(data)) => line.consumed(data.len()),
             Next::Report(Some(Report::Started { .. }))
-            | Next::Word(Word::Resize { .. } | Word::Answer { .. }) => {}
+            | Next::HostMessage(HostMessage::Resize { .. } | HostMessage::Answer { .. }) => {}
             Next::Time => return None,
         }
     }
 }
 
 /// Creates a log file for the output, where the command may write and no file exists.
-fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
+fn make_log(session: &Session, line: &CallChannel) -> Result<(PathBuf, File), Fault> {
     let id = line.id().0;
     let mut number = 0_u32;
     loop {
@@ -341,7 +344,7 @@ fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
 
 /// Sends the start of a short log, as far as the stream's credit allows; returns its size and how
 /// much was sent.
-fn send_log(path: &Path, limit: u64, line: &mut Line) -> (u64, u64) {
+fn send_log(path: &Path, limit: u64, line: &mut CallChannel) -> (u64, u64) {
     // The command could have put something else in its place: no waiting for a FIFO, no following
     // of links.
     let Ok(file) = File::options()

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::alike::Plain;
-use crate::alike::plain;
+use crate::lookalike::Plain;
+use crate::lookalike::normalize;
 
 /// Finds the only place of a text by look-alike characters; returns it with the new text for it.
 /// Common prefix and suffix of the old and new text keep the characters of the file.
@@ -38,10 +38,14 @@ pub(super) fn find(text: &str, old: &str, new: &str) -> Option<(Range<usize>, Ve
             .begin(at + length)
             .or_else(|| text_plain.end(at + length))
     };
-    let head_end = there(plain(&old[..head]).replace("\r\n", "\n").len())?;
-    let tail_begin =
-        there(wanted.len() - plain(&old[old.len() - tail..]).replace("\r\n", "\n").len())?
-            .min(place.end);
+    let head_end = there(normalize(&old[..head]).replace("\r\n", "\n").len())?;
+    let tail_begin = there(
+        wanted.len()
+            - normalize(&old[old.len() - tail..])
+                .replace("\r\n", "\n")
+                .len(),
+    )?
+    .min(place.end);
     let inner = &new[head..new.len() - tail];
     let mut out = text.as_bytes().get(place.start..head_end)?.to_vec();
     out.extend_from_slice(inner.as_bytes());

@@ -21,8 +21,8 @@ use super::edit_line_ends::LineEndFitter;
 use super::edit_line_ends::without_returns;
 use super::edit_lookalike;
 use super::line_search::runs;
-use crate::alike::joins;
-use crate::alike::plain_bytes;
+use crate::lookalike::joins;
+use crate::lookalike::normalize_bytes;
 use podbay_wire::Replacement;
 
 /// Line numbers listed for an ambiguous text.
@@ -209,7 +209,7 @@ fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<
         return Some((place, new, MatchKind::Tolerant));
     }
     let found = find_lines_as(text, old, new, |line| {
-        Cow::Owned(spaced(&plain_bytes(line)).into_owned())
+        Cow::Owned(spaced(&normalize_bytes(line)).into_owned())
     });
     found.map(|(place, new)| (place, new, MatchKind::TolerantAndAlike))
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::bash::cannot_prepare;
 use super::bash::no_shell;
 use super::bash::pipe;
+use crate::call_channel::CallChannel;
 use crate::child::Stdio;
 use crate::command;
+use crate::command::CommandPlan;
 use crate::command::Input;
-use crate::command::Plan;
-use crate::host::Line;
 use crate::order::Order;
 use crate::pty::open_pty;
 use crate::session::Session;
@@ -29,7 +29,7 @@ const MAX_ARGUMENTS: usize = 120 * 1024;
 /// Longest value of `TERM`.
 const MAX_KIND: usize = 64;
 
-pub(crate) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, exec: Exec, line: &mut CallChannel) -> Output {
     match run_to_end(session, &exec, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),
@@ -39,7 +39,7 @@ pub(crate) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Outpu
 async fn run_to_end(
     session: &Session,
     exec: &Exec,
-    line: &mut Line,
+    line: &mut CallChannel,
 ) -> Result<CommandEnded, Fault> {
     let directory = match &exec.working_directory {
         Some(path) => session.directories.resolve(path)?.fd,
@@ -54,7 +54,7 @@ async fn run_to_end(
         Some(terminal) => wire_terminal(terminal, directory)?,
         None => wire_pipes(directory)?,
     };
-    let plan = Plan {
+    let plan = CommandPlan {
         order,
         stdio,
         sources,

@@ -23,11 +23,11 @@ use super::bash::cannot_prepare;
 use super::bash::null;
 use super::bash::pipe;
 use super::target_entry::refused;
+use crate::call_channel::CallChannel;
 use crate::child::Stdio;
 use crate::command;
+use crate::command::CommandPlan;
 use crate::command::Input;
-use crate::command::Plan;
-use crate::host::Line;
 use crate::order::Order;
 use crate::root::where_is;
 use crate::session::Session;
@@ -88,14 +88,14 @@ const ENVIRONMENT: [&str; 8] = [
     "GIT_PAGER=cat",
 ];
 
-pub(crate) async fn run(session: &Session, git: &Git, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, git: &Git, line: &mut CallChannel) -> Output {
     match ask(session, git, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),
     }
 }
 
-async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnded, Fault> {
+async fn ask(session: &Session, git: &Git, line: &mut CallChannel) -> Result<CommandEnded, Fault> {
     let place = session.directories.resolve(&git.path)?.fd;
     let mut asking = Asking {
         session,
@@ -411,7 +411,7 @@ impl Asking<'_> {
     async fn take_steps(
         &self,
         git: &Git,
-        line: &mut Line,
+        line: &mut CallChannel,
         steps: Vec<Vec<Vec<u8>>>,
     ) -> Result<CommandEnded, Fault> {
         let mut ended = None;
@@ -430,7 +430,7 @@ impl Asking<'_> {
     async fn show(
         &self,
         git: &Git,
-        line: &mut Line,
+        line: &mut CallChannel,
         words: Vec<Vec<u8>>,
     ) -> Result<CommandEnded, Fault> {
         let (source, stdout) = pipe()?;
@@ -438,7 +438,7 @@ impl Asking<'_> {
             stdout.try_clone().map_err(|error| cannot_prepare(&error))?,
             stdout,
         )?;
-        let plan = Plan {
+        let plan = CommandPlan {
             order: self.order(words),
             stdio,
             sources: vec![(

@@ -20,8 +20,8 @@ use super::grep_sink::shorten;
 use super::read_file::SNIFFED;
 use super::read_file::binary_kind;
 use super::stop::Stop;
-use crate::alike::each_plain;
-use crate::alike::plain;
+use crate::lookalike::normalize;
+use crate::lookalike::normalize_with;
 use crate::root::Root;
 use podbay_wire::BytesPath;
 use podbay_wire::Grep;
@@ -91,7 +91,7 @@ pub(super) fn find(
     candidates: Candidates,
     stop: &Stop<'_>,
 ) -> Option<LookalikeMatch> {
-    let pattern = each_plain(&call.pattern, |letter| {
+    let pattern = normalize_with(&call.pattern, |letter| {
         if is_operator(letter) {
             format!("\\{letter}")
         } else {
@@ -113,7 +113,7 @@ pub(super) fn find(
         let Some(text) = text_of(root, &path, call.protected, ends, &mut left) else {
             continue;
         };
-        let plain_text = plain(&text);
+        let plain_text = normalize(&text);
         let (mut counted, mut line, mut lines) = (0, 1, Vec::new());
         let _ = matcher.find_iter(plain_text.as_bytes(), |found| {
             line += count_lines(&plain_text.as_bytes()[counted..found.start()]);

@@ -16,11 +16,11 @@ use super::bash::MAX_COMMAND;
 use super::bash::cannot_prepare;
 use super::bash::no_shell;
 use super::bash::pipe;
+use crate::call_channel::CallChannel;
 use crate::child::Stdio;
 use crate::command;
+use crate::command::CommandPlan;
 use crate::command::Input;
-use crate::command::Plan;
-use crate::host::Line;
 use crate::order::Order;
 use crate::session::Session;
 use crate::stdio::Pipe;
@@ -32,7 +32,7 @@ use podbay_wire::message::Stream;
 
 const INPUT: &CStr = c"podbay-hook";
 
-pub(crate) async fn run(session: &Session, hook: Hook, line: &mut Line) -> Output {
+pub(crate) async fn run(session: &Session, hook: Hook, line: &mut CallChannel) -> Output {
     match run_to_end(session, &hook, line).await {
         Ok(ended) => Output::Command(ended),
         Err(fault) => Output::Fault(fault),
@@ -42,7 +42,7 @@ pub(crate) async fn run(session: &Session, hook: Hook, line: &mut Line) -> Outpu
 async fn run_to_end(
     session: &Session,
     hook: &Hook,
-    line: &mut Line,
+    line: &mut CallChannel,
 ) -> Result<CommandEnded, Fault> {
     let shell = session.shell.as_ref().ok_or_else(no_shell)?;
     let order = Order {
@@ -55,7 +55,7 @@ async fn run_to_end(
     };
     let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);
     let watched = |fd: OwnedFd| Pipe::new(fd).map_err(|error| cannot_prepare(&error));
-    let plan = Plan {
+    let plan = CommandPlan {
         order,
         stdio: Stdio {
             stdin: input(&hook.input)?,

@@ -8,8 +8,8 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
-use crate::alike::plain_bytes;
 use crate::beneath::Links;
+use crate::lookalike::normalize_bytes;
 use crate::root::MAX_NAMES;
 use crate::root::Root;
 use crate::root::join;
@@ -202,7 +202,7 @@ fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
         .beneath()
         .open(folder, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)
         .ok()?;
-    let wanted = plain_bytes(name);
+    let wanted = normalize_bytes(name);
     let mut found = None;
     for entry in Dir::from_fd(folder)
         .ok()?
@@ -215,7 +215,9 @@ fn alike(root: &Root, folder: &[u8], name: &[u8]) -> Option<Vec<u8>> {
             // A dangling link.
             return None;
         }
-        if plain_bytes(other) != wanted || protected_name(&BytesPath::from_bytes(other)).is_some() {
+        if normalize_bytes(other) != wanted
+            || protected_name(&BytesPath::from_bytes(other)).is_some()
+        {
             continue;
         }
         if found.replace(other.to_vec()).is_some() {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::line_search::runs;
 use super::stop::Stop;
-use crate::alike::plain_bytes;
+use crate::lookalike::normalize_bytes;
 
 /// How leniently lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Leniency {
             Self::Exact => line.into(),
             Self::End => line.trim_ascii_end().into(),
             Self::Around => line.trim_ascii().into(),
-            Self::Alike => Cow::Owned(plain_bytes(line).trim_ascii().to_vec()),
+            Self::Alike => Cow::Owned(normalize_bytes(line).trim_ascii().to_vec()),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::patch_lines::Leniency;
 use super::patch_lines::LineIndex;
 use super::patch_lines::TakenRanges;
 use super::stop::Stop;
-use crate::alike::plain_bytes;
+use crate::lookalike::normalize_bytes;
 use podbay_wire::Hunk;
 use podbay_wire::PatchForm;
 use podbay_wire::PatchLine;
@@ -388,7 +388,8 @@ impl<'a> FileLines<'a> {
         }
     }
 
-    /// Returns whether a hunk's old lines match nowhere or in several places: only a line number can place it.
+    /// Returns whether a hunk's old lines match nowhere or in several places: only a line number can
+    /// place it.
     fn is_anywhere(&self, hunk: &Hunk) -> bool {
         let old = self.old(hunk);
         old.is_empty() || self.index.places(&old, Leniency::Exact, 0).nth(1).is_some()
@@ -403,7 +404,7 @@ impl<'a> FileLines<'a> {
             let begin = at.map_or(0, |at: usize| at + 1);
             let fits = |line: &[u8], how: AnchorMatch, by_likeness: bool| {
                 let (line, wanted) = if by_likeness {
-                    (plain_bytes(line), plain_bytes(wanted))
+                    (normalize_bytes(line), normalize_bytes(wanted))
                 } else {
                     (line.into(), wanted.into())
                 };

@@ -5,7 +5,7 @@ use ignore::gitignore::Gitignore;
 use ignore::gitignore::GitignoreBuilder;
 
 use super::invalid;
-use crate::alike::each_plain;
+use crate::lookalike::normalize_with;
 use crate::root::as_path;
 use podbay_wire::Fault;
 
@@ -145,7 +145,7 @@ impl Pattern {
 
 /// Normalizes the characters of a pattern; a character that becomes an operator is escaped.
 fn plain_pattern(text: &str) -> String {
-    each_plain(text, |letter| {
+    normalize_with(text, |letter| {
         if is_special(letter) || letter == ',' {
             format!("\\{letter}")
         } else {

@@ -12,8 +12,8 @@ use super::pattern::excluded;
 use super::pattern::split_commas;
 use super::walk::Entry;
 use super::walk::Kind;
-use crate::alike::plain_bytes;
 use crate::beneath::Beneath;
+use crate::lookalike::normalize_bytes;
 use crate::root::Root;
 use crate::root::as_path;
 use crate::root::file_type;
@@ -218,7 +218,7 @@ impl Patterns {
     fn is_match(&self, pattern: &Pattern, path: &[u8]) -> bool {
         self.seen(path).any(|path| {
             if self.by_likeness {
-                pattern.is_match(&plain_bytes(path))
+                pattern.is_match(&normalize_bytes(path))
             } else {
                 pattern.is_match(path)
             }

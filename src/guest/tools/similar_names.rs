@@ -1,4 +1,4 @@
-use crate::alike::plain_bytes;
+use crate::lookalike::normalize_bytes;
 
 /// Most names returned.
 const MAX_GIVEN: usize = 3;
@@ -16,13 +16,13 @@ pub(crate) struct SimilarNames {
 impl SimilarNames {
     pub(crate) fn to(wanted: &[u8]) -> Self {
         Self {
-            wanted: plain_bytes(wanted).to_ascii_lowercase(),
+            wanted: normalize_bytes(wanted).to_ascii_lowercase(),
             found: Vec::new(),
         }
     }
 
     pub(crate) fn offer(&mut self, name: &[u8]) {
-        let Some(distance) = self.distance(&plain_bytes(name).to_ascii_lowercase()) else {
+        let Some(distance) = self.distance(&normalize_bytes(name).to_ascii_lowercase()) else {
             return;
         };
         let key = (distance, name.to_vec());

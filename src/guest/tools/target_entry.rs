@@ -22,8 +22,8 @@ use podbay_wire::BytesPath;
 use podbay_wire::Fault;
 use podbay_wire::protected_name;
 
-/// A name in an open folder, whatever exists there. Unlike [`super::save::TargetFile`] it follows no
-/// link: to delete or move a link is to delete or move the link itself.
+/// A name in an open folder, whatever exists there. Unlike [`super::save::TargetFile`] it follows
+/// no link: to delete or move a link is to delete or move the link itself.
 #[derive(Debug)]
 pub(super) struct TargetEntry {
     /// As the model gave it.

@@ -28,8 +28,8 @@ use super::ignore_rules::RuleVerdict;
 use super::stop::Stop;
 use crate::beneath::Beneath;
 use crate::beneath::Links;
-use crate::queue::Queue;
 use crate::root::file_type;
+use crate::work_queue::Queue;
 
 /// Files of one folder that one thread takes at a time.
 const CHUNK: usize = 128;

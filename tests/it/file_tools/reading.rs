@@ -102,12 +102,12 @@ fn a_path_that_leads_nowhere_is_named() {
     symlink("loop", project.path.join("loop")).expect("linked");
     let says = |path: &str| project.read(path).expect_err("cannot be read").to_string();
     assert!(
-        says("loop").starts_with("`loop`: leads through symbolic links in a circle"),
+        says("loop").starts_with("`loop`: leads through a cycle of symbolic links"),
         "{}",
         says("loop")
     );
     assert!(
-        says("a\0b").starts_with("`a\\x00b`: holds a NUL byte"),
+        says("a\0b").starts_with("`a\\x00b`: contains a NUL byte"),
         "{}",
         says("a\0b")
     );

@@ -209,7 +209,11 @@ async fn an_archive_that_is_refused_is_told_with_a_way_on() {
     }
     hand.put("twice.zip", twice);
     for (name, cause, way) in [
-        ("cut.zip", "damaged, truncated or not a zip", "download or create it again"),
+        (
+            "cut.zip",
+            "damaged, truncated or not a zip",
+            "download or create it again",
+        ),
         (
             "cut.tar",
             "damaged, truncated or not the kind",

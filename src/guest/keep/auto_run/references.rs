@@ -7,6 +7,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::RunReason;
+use crate::auto_run_names::Group;
+use crate::auto_run_names::naming_group;
+use crate::auto_run_names::whole_folder_group;
 use crate::keep::bare_repository::folded_path;
 use crate::keep::git::FileKind;
 use crate::keep::git::LinkPath;
@@ -15,9 +18,6 @@ use crate::keep::git::UntrustedFolder;
 use crate::keep::git::is_repository;
 use crate::keep::git::named_in;
 use crate::keep::git::obeyed_paths;
-use crate::names_that_run::Group;
-use crate::names_that_run::names_of_wholes;
-use crate::names_that_run::names_that_name;
 use crate::root::join;
 use crate::root::split;
 use podbay_wire::BytesPath;
@@ -180,12 +180,12 @@ impl ReferenceWalk<'_> {
 
     /// Files in packages name files of their own.
     fn note_naming(&mut self, path: BytesPath) {
-        let Some(group) = names_that_name(&path) else {
+        let Some(group) = naming_group(&path) else {
             return;
         };
         let mut above = split(path.as_bytes()).0;
         while !above.is_empty() {
-            if names_of_wholes(&BytesPath::from_bytes(above), true).is_some() {
+            if whole_folder_group(&BytesPath::from_bytes(above), true).is_some() {
                 return;
             }
             above = split(above).0;

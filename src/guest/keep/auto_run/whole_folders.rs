@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::AutoRun;
 use super::ChangedPath;
 use super::RunReason;
-use crate::names_that_run::names_of_wholes;
+use crate::auto_run_names::whole_folder_group;
 use crate::root::split;
 use podbay_wire::BytesPath;
 use podbay_wire::keep::EntryType;
@@ -39,7 +39,7 @@ impl WholeFolders {
                 split(path).0
             };
             if new.contains(folder)
-                && let Some(group) = names_of_wholes(change.path, is_folder(&change))
+                && let Some(group) = whole_folder_group(change.path, is_folder(&change))
             {
                 let why = format!("{}, with all that is in it", group.why());
                 wholes

@@ -16,7 +16,7 @@ use super::sample::Sample;
 use super::sample::SampleSession;
 use super::sample::fingerprint;
 use super::sample::import_at;
-use crate::family;
+use crate::process_tree;
 use podbay_soak as soak;
 use podbay_wire::keep::ImportedGit;
 
@@ -122,7 +122,7 @@ fn start(sample: &Sample) -> Child {
 fn end_after(mut child: Child, delay: Option<Duration>) -> bool {
     let pid = child.id() as i32;
     // Until then nothing can be left behind.
-    while family::children(pid).is_empty() && child.try_wait().expect("asked").is_none() {
+    while process_tree::children(pid).is_empty() && child.try_wait().expect("asked").is_none() {
         std::thread::sleep(Duration::from_micros(200));
     }
     match delay {
@@ -131,7 +131,7 @@ fn end_after(mut child: Child, delay: Option<Duration>) -> bool {
     }
     // Stopped processes start no others, once that is seen.
     let _ = kill(Pid::from_raw(pid), Signal::SIGSTOP);
-    let started = family::below(vec![pid]);
+    let started = process_tree::below(vec![pid]);
     for one in &started {
         let _ = kill(Pid::from_raw(*one), Signal::SIGKILL);
     }

@@ -1,4 +1,4 @@
-//! What of the project is new since a time: its size, and the part of it that is the largest.
+//! What is new in the project since a time: its size, and the largest part of it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,35 +22,36 @@ use podbay_wire::size;
 const PATIENCE: Duration = Duration::from_millis(1500);
 const MOST_ENTRIES: u64 = 2_000_000;
 
-/// What became of the project since the session began.
+/// How much the project has grown since the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Grown {
+pub(super) struct ProjectGrowth {
     pub(super) bytes: u64,
     pub(super) files: u64,
-    /// Whether all of it was seen.
+    /// Whether the whole project was seen.
     pub(super) whole: bool,
-    /// The entry of the project's top folder under which there is most of it.
-    pub(super) most: Option<Most>,
+    /// The entry of the project's top folder with most of the growth.
+    pub(super) most: Option<LargestEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Most {
+pub(super) struct LargestEntry {
     pub(super) name: OsString,
     pub(super) bytes: u64,
     pub(super) files: u64,
 }
 
-/// Why nothing may be written: a limit of the disk is crossed, and by what in the project.
+/// Why nothing may be written: a disk limit is crossed, with the largest part of the project's
+/// growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shut {
+pub(super) struct WriteBlock {
     pub(super) limit: Limit,
-    pub(super) most: Option<Most>,
+    pub(super) most: Option<LargestEntry>,
 }
 
-impl fmt::Display for Shut {
+impl fmt::Display for WriteBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.limit)?;
-        let Some(Most { name, bytes, files }) = &self.most else {
+        let Some(LargestEntry { name, bytes, files }) = &self.most else {
             return Ok(());
         };
         let of = if is_growth(self.limit) {
@@ -68,12 +69,11 @@ impl fmt::Display for Shut {
     }
 }
 
-/// Counts what has changed under a folder since a time, and what of it has lost its name and is
-/// still held by a command, as far as that goes quickly. The part that is named is the largest by
-/// files where `by_files` says so. Must not run where others wait.
-pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> Grown {
+/// Counts what has changed under a folder since a time, and unlinked files that a command still
+/// holds, within a bounded time. `by_files` selects the largest part by number of files. Blocking.
+pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> ProjectGrowth {
     let end = Instant::now() + PATIENCE;
-    // First, because it is quick and who holds it may end.
+    // First, because it is quick and the holders may end.
     let held = unlinked(folder, end);
     let mut grown = grown_named(folder, since, by_files, end);
     grown.bytes = grown.bytes.saturating_add(held.bytes);
@@ -82,16 +82,16 @@ pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> Grown {
     grown
 }
 
-/// A walk that is under way.
+/// A walk in progress.
 struct Walk {
     since: i64,
     end: Instant,
     n_seen: u64,
     over: bool,
-    grown: Grown,
+    grown: ProjectGrowth,
 }
 
-fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -> Grown {
+fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -> ProjectGrowth {
     // Some file systems have whole seconds.
     let since = since
         .duration_since(UNIX_EPOCH)
@@ -102,15 +102,15 @@ fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -
         end,
         n_seen: 0,
         over: false,
-        grown: Grown {
+        grown: ProjectGrowth {
             whole: true,
-            ..Grown::default()
+            ..ProjectGrowth::default()
         },
     };
     let Ok(top) = fs::read_dir(folder) else {
-        return Grown::default();
+        return ProjectGrowth::default();
     };
-    let mut most: Option<Most> = None;
+    let mut most: Option<LargestEntry> = None;
     for entry in top {
         let Ok(entry) = entry else {
             walk.grown.whole = false;
@@ -120,12 +120,12 @@ fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -
         let mut waiting = Vec::new();
         walk.count(&entry, &mut waiting);
         walk.below(waiting);
-        let part = Most {
+        let part = LargestEntry {
             name: entry.file_name(),
             bytes: walk.grown.bytes - before.0,
             files: walk.grown.files - before.1,
         };
-        let amount = |part: &Most| if by_files { part.files } else { part.bytes };
+        let amount = |part: &LargestEntry| if by_files { part.files } else { part.bytes };
         if amount(&part) > most.as_ref().map_or(0, amount) {
             most = Some(part);
         }
@@ -133,7 +133,7 @@ fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -
             break;
         }
     }
-    Grown { most, ..walk.grown }
+    ProjectGrowth { most, ..walk.grown }
 }
 
 impl Walk {
@@ -141,7 +141,7 @@ impl Walk {
         while !self.over
             && let Some(folder) = waiting.pop()
         {
-            // What cannot be listed may hold anything.
+            // An unreadable folder may contain anything.
             let Ok(entries) = fs::read_dir(folder) else {
                 self.grown.whole = false;
                 continue;
@@ -168,7 +168,7 @@ impl Walk {
             self.over = true;
             return;
         }
-        // Of a link this is the link itself.
+        // This does not follow a link.
         let Ok(facts) = entry.metadata() else { return };
         if facts.ctime() >= self.since {
             self.grown.bytes = self
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_counted_and_the_largest_part_of_it_named() {
+    fn growth_is_counted_and_its_largest_part_named() {
         let temp = folder("grown");
         fs::create_dir(temp.join("sub")).expect("made");
         let since = SystemTime::now();
         let whole = |path: &str, n_bytes: usize| {
             fs::write(temp.join(path), vec![1; n_bytes]).expect("written");
-            // Some file systems find room for it only when it is written out.
+            // Some file systems allocate only when the file is written back.
             fs::File::open(temp.join(path))
                 .and_then(|file| file.sync_all())
                 .expect("synced");
@@ -234,20 +234,20 @@ mod tests {
         );
         assert_eq!(
             later,
-            Grown {
+            ProjectGrowth {
                 whole: true,
-                ..Grown::default()
+                ..ProjectGrowth::default()
             }
         );
     }
 
     #[test]
-    fn what_cannot_be_listed_may_hold_anything() {
+    fn an_unreadable_folder_makes_the_count_incomplete() {
         let temp = folder("deep");
         let mut here = fs::File::open(&temp).expect("opened");
         let name = "x".repeat(250);
         for _ in 0..20 {
-            // Step by step: the whole path is longer than the kernel takes.
+            // Step by step: the whole path is longer than the kernel accepts.
             nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU)
                 .expect("made");
             let flags = nix::fcntl::OFlag::O_DIRECTORY | nix::fcntl::OFlag::O_CLOEXEC;
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_is_named_with_its_largest_part() {
-        let most = Some(Most {
+    fn a_crossed_limit_is_named_with_the_largest_part() {
+        let most = Some(LargestEntry {
             name: OsString::from_vec(b"a\xff".to_vec()),
             bytes: 40 << 20,
             files: 7,
         });
-        let check = |limit: Limit, most: Option<Most>, expected: &str| {
-            assert_eq!(Shut { limit, most }.to_string(), expected);
+        let check = |limit: Limit, most: Option<LargestEntry>, expected: &str| {
+            assert_eq!(WriteBlock { limit, most }.to_string(), expected);
         };
         let disk = Limit::Disk { bytes: 32 << 20 };
         check(

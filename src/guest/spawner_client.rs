@@ -1,4 +1,4 @@
-//! The serving process's side of the spawner: starting a command and talking to its supervisor.
+//! The serving process's side of the spawner: starts a command and talks to its supervisor.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,13 +11,13 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::child::Stdio;
-use super::family::is_in_a_box;
-use super::family::is_in_own_box;
-use super::order::Answered;
+use super::order::Answer;
 use super::order::MAX_ORDER;
 use super::order::Order;
 use super::order::Report;
-use super::order::Stop;
+use super::order::StopOrder;
+use super::process_tree::is_in_own_sandbox;
+use super::process_tree::is_in_sandbox;
 use super::spawner::pair;
 use super::unix::receive;
 use super::unix::receive_whole;
@@ -25,7 +25,7 @@ use super::unix::send;
 use super::unix::set_nonblocking;
 use super::unix::watch;
 
-/// How long what does not end in a shared box is only killed.
+/// How long surviving processes in a shared sandbox are only killed, before others are stopped too.
 const HOLD_LATE: Duration = Duration::from_millis(800);
 
 /// The process that starts commands for this one.
@@ -44,7 +44,7 @@ impl Spawner {
         })
     }
 
-    /// Starts a program. Whether that worked is the first report.
+    /// Starts a program. The first report tells whether that worked.
     pub(super) async fn start(&self, order: &Order, stdio: &Stdio) -> io::Result<Control> {
         let bytes = order.encode();
         if bytes.len() > MAX_ORDER {
@@ -67,7 +67,7 @@ impl Spawner {
         })
     }
 
-    /// Returns when the spawner is gone. It never sends anything, so that readable means ended.
+    /// Returns when the spawner is gone. It never sends anything, so readable means ended.
     pub(super) async fn gone(&self) {
         let _ = self
             .socket
@@ -78,7 +78,7 @@ impl Spawner {
     }
 }
 
-/// The line to one supervisor. Dropping it ends everything the supervisor owns.
+/// The connection to one supervisor. Dropping it ends everything the supervisor owns.
 #[derive(Debug)]
 pub(super) struct Control {
     socket: AsyncFd<OwnedFd>,
@@ -88,7 +88,7 @@ impl Control {
     /// Returns the next report; `None`: the supervisor is gone.
     pub(super) async fn next(&self) -> Option<Report> {
         let mut receive_report = |socket: &OwnedFd| match receive_whole(socket.as_fd()) {
-            // A supervisor that ends with an order unread resets the socket, and the kernel tells
+            // A supervisor that ends with an order unread resets the socket, and the kernel reports
             // that before the last report.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 receive_whole(socket.as_fd())
@@ -103,46 +103,45 @@ impl Control {
         Report::decode(&message)
     }
 
-    /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if
-    /// it is gone there is nothing to end.
-    pub(super) fn order(&self, stop: Stop) {
+    /// Sends a stop order. The socket takes these few bytes at once, and if the supervisor is gone
+    /// there is nothing to end.
+    pub(super) fn order(&self, stop: StopOrder) {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
     }
 
-    /// Answers a question of the supervisor's.
+    /// Answers a question of the supervisor.
     pub(super) fn answer(&self, question: u32, go_on: bool) {
         let _ = send(
             self.socket.get_ref().as_fd(),
-            &Answered { question, go_on }.encode(),
+            &Answer { question, go_on }.encode(),
             &[],
         );
     }
 
-    /// Tells the supervisor to end what it owns, which was asked to and did not: that may be making
-    /// processes without end by now.
+    /// Orders a kill of everything the supervisor owns, after TERM had no effect: it may be a fork
+    /// bomb by now.
     pub(super) fn kill(&self) {
-        if is_in_own_box() {
+        if is_in_own_sandbox() {
             self.kill_at_once();
         } else {
-            self.order(Stop::Kill);
+            self.order(StopOrder::Kill);
         }
     }
 
-    /// Tells the supervisor to end what it owns where that makes processes without end, and to hold
-    /// all others meanwhile.
+    /// Orders a kill while all other processes of the sandbox are stopped, for a fork bomb.
     pub(super) fn kill_at_once(&self) {
-        self.order(if is_in_a_box() {
-            Stop::KillAtOnce
+        self.order(if is_in_sandbox() {
+            StopOrder::KillAtOnce
         } else {
-            Stop::Kill
+            StopOrder::Kill
         });
     }
 
-    /// Does so where what was told to end did not end in the time that was `waited` for it. In a
-    /// box that several share somebody's shell may see its own program stopped and take the
-    /// terminal back, so there it is put off.
+    /// Does so where the processes did not end in the time `waited` for them. In a shared sandbox
+    /// another user's shell may see its program stopped and take the terminal back, so there it is
+    /// delayed.
     pub(super) fn insist(&self, waited: Duration) {
-        if is_in_own_box() || waited >= HOLD_LATE {
+        if is_in_own_sandbox() || waited >= HOLD_LATE {
             self.kill_at_once();
         }
     }
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_report_is_read_though_an_order_was_left_unread() {
+    async fn the_last_report_is_read_despite_an_unread_order() {
         let (ours, theirs) = pair().expect("sockets");
         set_nonblocking(&ours).expect("a socket");
         let control = Control {
@@ -163,7 +162,7 @@ mod tests {
             status: 0,
             n_survivors: 0,
         };
-        control.order(Stop::Term);
+        control.order(StopOrder::Term);
         send(theirs.as_fd(), &report.encode(), &[]).expect("is queued");
         drop(theirs);
         assert_eq!(control.next().await, Some(report));

@@ -1,9 +1,9 @@
-//! Which files of a project programs on a person's machine obey, by their names: which program, and
-//! whether by itself or when the person runs it.
+//! Auto-run files: which files of a project are executed or obeyed by programs on the user's
+//! machine, by name; by which program, and whether by itself or when the user runs it.
 //!
-//! The table is `names_that_run.txt`. It helps to see what matters among many changes, and is no
-//! boundary: what a person runs, runs. What the project itself says (settings of git, links, hooks)
-//! is not known here; `keep::auto_run` adds it.
+//! The table is `auto_run_names.txt`. It helps to see what matters among many changes, and is no
+//! boundary: what a user runs, runs. The project's own settings (git configuration, links, hooks)
+//! are not considered here; `keep::auto_run` adds them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -16,45 +16,44 @@ use podbay_wire::keep::RunTrigger;
 pub struct Group {
     pub program: &'static str,
     pub when: RunTrigger,
-    /// Files that stand in such a file run with it.
+    /// Such a file names other files that run with it.
     pub names_others: bool,
-    /// A new folder of such a name comes as a whole, or not at all.
+    /// A new folder of such a name is applied as a whole, or not at all.
     pub is_whole: bool,
 }
 
 impl Group {
-    /// Says it in words.
+    /// Describes the group for the user.
     pub fn why(&self) -> String {
         format!("{} obeys it {}", self.program, self.when)
     }
 }
 
-/// Returns the first group that a path belongs to; `None`: nobody that is known of obeys it by its
-/// name.
-pub fn names_that_run(path: &BytesPath) -> Option<&'static Group> {
-    TABLE.group(path, Asked::File)
+/// Returns the first group that a path belongs to; `None`: no known program obeys it by its name.
+pub fn auto_run_group(path: &BytesPath) -> Option<&'static Group> {
+    TABLE.group(path, Lookup::File)
 }
 
-/// The same of those alone whose files name others that run with them.
-pub fn names_that_name(path: &BytesPath) -> Option<&'static Group> {
-    NAMING.group(path, Asked::File)
+/// Returns the group only for files that name others that run with them.
+pub fn naming_group(path: &BytesPath) -> Option<&'static Group> {
+    NAMING.group(path, Lookup::File)
 }
 
-/// Returns the first group by which a new folder comes as a whole: by its own name, or by that of a
-/// file right in it.
-pub fn names_of_wholes(path: &BytesPath, is_folder: bool) -> Option<&'static Group> {
+/// Returns the first group by which a new folder is applied as a whole: by its own name, or by that
+/// of a file directly in it.
+pub fn whole_folder_group(path: &BytesPath, is_folder: bool) -> Option<&'static Group> {
     TABLE.group(
         path,
         if is_folder {
-            Asked::WholeFolder
+            Lookup::WholeFolder
         } else {
-            Asked::FileOfWhole
+            Lookup::FileOfWhole
         },
     )
 }
 
-/// What is read-only in a live session unless the settings say otherwise (`sandbox.auto_run`). When
-/// it runs, the table says.
+/// Read-only in a live session unless the settings say otherwise (`sandbox.auto_run`). The table
+/// says when each runs.
 pub const READ_ONLY: [&str; 15] = [
     ".vscode",
     ".idea",
@@ -74,15 +73,15 @@ pub const READ_ONLY: [&str; 15] = [
 ];
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::parse(include_str!("names_that_run.txt"), |_| true));
+    LazyLock::new(|| Table::parse(include_str!("auto_run_names.txt"), |_| true));
 static NAMING: LazyLock<Table> = LazyLock::new(|| {
-    Table::parse(include_str!("names_that_run.txt"), |group| {
+    Table::parse(include_str!("auto_run_names.txt"), |group| {
         group.names_others
     })
 });
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Lookup {
     File,
     WholeFolder,
     FileOfWhole,
@@ -92,11 +91,11 @@ enum Asked {
 #[derive(Debug)]
 struct Name {
     group: usize,
-    /// The folders that it must lie in, from the outermost.
+    /// The parent folders that it must have, the outermost first.
     folders: Vec<String>,
-    /// What the last part begins and ends with; without a `*` that is all of it.
+    /// Prefix and suffix of the last component; without a `*` the prefix is all of it.
     last: (String, Option<String>),
-    /// All that lies in there counts.
+    /// Everything below it counts too.
     is_folder: bool,
 }
 
@@ -120,7 +119,7 @@ impl Name {
         }
     }
 
-    /// Whether the part at this place of a path is what is meant, with the folders before it.
+    /// Returns whether the component at this position matches, with the folders before it.
     fn is_at(&self, parts: &[&str], at: usize) -> bool {
         let (start, end) = &self.last;
         let is_last = match end {
@@ -142,14 +141,13 @@ impl Name {
 #[derive(Debug, Default)]
 struct Table {
     groups: Vec<Group>,
-    /// Names without a `*`, by their last part, and those with one.
+    /// Names without a `*`, by their last component, and those with one.
     plain: HashMap<String, Vec<Name>>,
     globs: Vec<Name>,
 }
 
 impl Table {
-    /// Reads the table, which is checked by a test: a line that makes no sense is a mistake of
-    /// ours.
+    /// Parses the table. A malformed line is a bug, which a test finds.
     fn parse(text: &'static str, is_wanted: impl Fn(&Group) -> bool) -> Self {
         let mut table = Self::default();
         for line in text
@@ -188,17 +186,17 @@ impl Table {
         }
     }
 
-    fn group(&self, path: &BytesPath, asked: Asked) -> Option<&Group> {
+    fn group(&self, path: &BytesPath, asked: Lookup) -> Option<&Group> {
         let text = path.to_text().to_lowercase();
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         let end = parts.len().checked_sub(1)?;
         let fits = |name: &&Name, at: usize| {
             let is_whole = self.groups[name.group].is_whole;
             let counts = match asked {
-                Asked::WholeFolder => is_whole && name.is_folder && at == end,
-                Asked::FileOfWhole => is_whole && !name.is_folder && at == end,
-                // What a folder is that comes as a whole says nothing of a single file in it.
-                Asked::File => at == end || name.is_folder && !is_whole,
+                Lookup::WholeFolder => is_whole && name.is_folder && at == end,
+                Lookup::FileOfWhole => is_whole && !name.is_folder && at == end,
+                // The group of a whole folder says nothing about a single file in it.
+                Lookup::File => at == end || name.is_folder && !is_whole,
             };
             counts && name.is_at(&parts, at)
         };

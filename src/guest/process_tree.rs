@@ -1,8 +1,7 @@
-//! Which processes come from this one, and how to end them all.
+//! The descendants of this process, and how to end them all.
 //!
-//! Supervisors and the spawner are subreapers: whatever a command forks, and however often, stays
-//! below them in the tree. Nothing here forks or makes threads, so that it works when the box has
-//! no free process slot.
+//! Supervisors and the spawner are subreapers: all descendants of a command stay below them in the
+//! tree. Nothing here forks or creates threads, so it works when the sandbox has no free process.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -17,37 +16,36 @@ use super::unix::Reaped;
 use super::unix::kill;
 use super::unix::reap;
 
-/// Passes of STOP before the first KILL; each finds the children of those the pass before was too
-/// late for.
+/// Rounds of STOP before the first KILL; each finds children that the round before missed.
 const MAX_STOP_PASSES: usize = 20;
-/// How long they may take: the one who makes them hears nothing meanwhile.
+/// How long they may take: the process that does it receives no messages meanwhile.
 const STOPPING: Duration = Duration::from_millis(250);
-/// How long those are looked for that are to be asked to end, or only counted.
+/// How long processes are searched that are only asked to end, or counted.
 const ASKING: Duration = Duration::from_millis(250);
-/// How often all that runs is stopped at once, and the pause between. A bomb may wake all its
-/// processes in the same way; whoever is in the middle of that gets through, and hardly anybody is
-/// each time.
+/// How often all processes are stopped at once, and the pause between. A fork bomb may wake its
+/// processes in the same way; a process in the middle of that escapes one round, but hardly every
+/// one.
 const HOLDS: usize = 12;
 const BETWEEN_HOLDS: Duration = Duration::from_micros(200);
 
-/// Returns the living descendants of this process, as many as are found in a moment: there may be
-/// more each time.
+/// Returns the living descendants of this process found within a bounded time: there may be more
+/// each time.
 pub(super) fn descendants() -> Vec<i32> {
     let begun = Instant::now();
     below_while(own_children(), || begun.elapsed() < ASKING)
 }
 
-/// Returns the children of this process, which has one thread, zombies included.
+/// Returns the children of this single-threaded process, zombies included.
 pub(super) fn own_children() -> Vec<i32> {
     children(std::process::id() as i32)
 }
 
-/// Returns the living among these processes and all that come from them.
+/// Returns the living among these processes and their descendants.
 pub(super) fn below(roots: Vec<i32>) -> Vec<i32> {
     below_while(roots, || true)
 }
 
-/// Returns those that are found as long as there is time to go on.
+/// Returns those found while there is time.
 fn below_while(roots: Vec<i32>, has_time: impl Fn() -> bool) -> Vec<i32> {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
     let mut waiting = roots;
@@ -80,8 +78,8 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
                 list.split_ascii_whitespace()
                     .filter_map(|pid| pid.parse::<i32>().ok()),
             ),
-            // The thread ended meanwhile, or the kernel was built without these files; then every
-            // process is asked for its parent.
+            // The thread ended meanwhile, or the kernel was built without these files; then the
+            // parent of every process is read.
             Err(_) if !has_children_files() => return children_by_scan(pid),
             Err(_) => {}
         }
@@ -100,7 +98,7 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Returns the ids of all processes there are.
+/// Returns the ids of all processes.
 pub(super) fn processes() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc")
         .into_iter()
@@ -109,16 +107,16 @@ pub(super) fn processes() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The fields of `/proc/PID/stat` that matter here.
+/// The relevant fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) state: u8,
     pub(super) parent: i32,
     /// The process group.
     pub(super) group: i32,
-    /// More than one in a zombie: its first thread has ended, the others go on.
+    /// More than one in a zombie: its first thread has ended, the others run on.
     pub(super) n_threads: u32,
-    /// When it was made, in hundredths of a second since the machine was booted.
+    /// Start time, in hundredths of a second since boot.
     pub(super) started: u64,
 }
 
@@ -132,7 +130,7 @@ pub(super) fn stat(pid: i32) -> Option<Stat> {
     stat_in(Path::new(&format!("/proc/{pid}")))
 }
 
-/// Returns the same for the folder of a process or a thread in `/proc`.
+/// Returns the same for a folder of a process or thread in `/proc`.
 pub(super) fn stat_in(folder: &Path) -> Option<Stat> {
     let mut text = Vec::with_capacity(512);
     fs::File::open(folder.join("stat"))
@@ -142,7 +140,7 @@ pub(super) fn stat_in(folder: &Path) -> Option<Stat> {
     parse_stat(&text)
 }
 
-/// The name in parentheses may hold anything, parentheses too; what matters follows the last one.
+/// The name in parentheses may contain anything, parentheses too; the fields follow the last one.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
@@ -161,8 +159,8 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Wakes a supervisor and the process that forked it, and with them the supervisors beside it,
-/// where commands have stopped them: all are of the same user.
+/// Wakes a supervisor, the process that forked it, and the supervisors beside it, where commands
+/// have stopped them: all have the same user.
 pub(super) fn wake(supervisor: i32) {
     let Some(Stat { state, parent, .. }) = stat(supervisor) else {
         return;
@@ -176,14 +174,14 @@ pub(super) fn wake(supervisor: i32) {
     }
 }
 
-/// Kills what a supervisor owns, in its place, where it is to do that and was stopped. To be called
-/// again and again.
+/// Kills a supervisor's processes in its place, where the supervisor is stopped. To be called
+/// repeatedly.
 pub(super) fn kill_in_place_of(supervisor: i32) {
     if !is_stopped(supervisor) {
         return;
     }
-    if is_in_own_box() {
-        // Nobody in the box can stop who does it here.
+    if is_in_own_sandbox() {
+        // No process in the sandbox can stop the guest, which does it here.
         kill_held(|| children(supervisor));
     } else {
         kill_trees(|| children(supervisor));
@@ -200,9 +198,10 @@ fn is_alive(pid: i32) -> bool {
     stat(pid).is_some_and(Stat::is_alive)
 }
 
-/// Asks everything below this process to end. A stopped process gets to act on it.
+/// Sends TERM to all descendants of this process, and CONT, so that stopped ones can act on it.
 ///
-/// A bomb makes processes as fast as they are found, and the order to kill it waits behind this.
+/// A fork bomb creates processes as fast as they are found, and the order to kill it waits behind
+/// this.
 pub(super) fn ask_to_end() {
     for pid in descendants() {
         kill(pid, libc::SIGTERM);
@@ -210,12 +209,12 @@ pub(super) fn ask_to_end() {
     }
 }
 
-/// Sends KILL, once, to the processes that `roots` returns and to everything below them, and
-/// returns how many there were.
+/// Sends KILL, once, to the processes that `roots` returns and to all their descendants; returns
+/// their number.
 ///
-/// All are stopped first: a KILL frees a process slot at once, and a fork bomb would refill it
-/// faster than we kill. A stopped process frees none, and a process with a signal pending cannot
-/// complete a fork.
+/// All are stopped first: a KILL frees a process at once, and a fork bomb would refill it faster
+/// than we kill. A stopped process frees none, and a process with a pending signal cannot complete
+/// a fork.
 pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     let mut stopped = HashSet::new();
     let begun = Instant::now();
@@ -230,9 +229,8 @@ pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     stopped.len()
 }
 
-/// Stops these processes and all below them, each before its children are looked for: every one
-/// that is found leaves more of the processor to the search. Returns whether there were any that
-/// were not stopped before.
+/// Stops these processes and their descendants, each before its children are read: every stopped
+/// process leaves more CPU time to the search. Returns whether any was not stopped before.
 fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
     let mut waiting = roots;
@@ -254,16 +252,16 @@ fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
     grew
 }
 
-/// Kills everything below this process while nothing else in its namespace runs, except PID 1.
+/// Kills all descendants while nothing else in the pid namespace runs, except PID 1.
 ///
-/// Hundreds of processes that never pause leave this one so little of the processor that it finds
-/// them more slowly than they make others. One call stops them all, together with whatever else may
-/// be signalled from here, which then goes on. Never on a host: see [`is_in_a_box`].
+/// Hundreds of busy processes leave this one so little CPU time that it finds them more slowly than
+/// they fork. One call stops all that may be signalled from here; the others are resumed. Never on
+/// a host: see [`is_in_sandbox`].
 pub(super) fn kill_at_once() {
     kill_held(own_children);
 }
 
-/// Does so with what `roots` returns and all that comes of it.
+/// Does so with the processes that `roots` returns and their descendants.
 fn kill_held(roots: impl Fn() -> Vec<i32>) {
     for _ in 0..HOLDS {
         kill(-1, libc::SIGSTOP);
@@ -284,12 +282,12 @@ fn kill_held(roots: impl Fn() -> Vec<i32>) {
     }
 }
 
-/// Returns the processes of a map to their parents in the order in which they may go on: a shell
-/// that went on before its child would see the child stopped, and take its terminal back.
+/// Returns the processes of a parent map in the order in which they may be resumed: a shell resumed
+/// before its child would see the child stopped, and take the terminal back.
 fn children_first(parents: &HashMap<i32, i32>) -> Vec<i32> {
     let depth = |pid: i32| {
         let above = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
-        // What was read while processes ended may lead in a circle.
+        // Reads during process ends may form a cycle.
         above.take(parents.len() + 1).count()
     };
     let mut pids: Vec<(usize, i32)> = parents.keys().map(|&pid| (depth(pid), pid)).collect();
@@ -297,19 +295,19 @@ fn children_first(parents: &HashMap<i32, i32>) -> Vec<i32> {
     pids.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Returns whether this serving process began its process namespace, so that nobody else serves in
-/// it.
-pub(super) fn is_in_own_box() -> bool {
+/// Returns whether this serving process is PID 1 of its namespace, so that it is the only one that
+/// serves there.
+pub(super) fn is_in_own_sandbox() -> bool {
     std::process::id() == 1
 }
 
-/// Returns whether this serving process is in a process namespace that is the sandbox's: it began
-/// that, or was put there from outside. On a host, where all processes are others', neither is so.
-pub(super) fn is_in_a_box() -> bool {
-    is_in_own_box() || std::os::unix::process::parent_id() == 0
+/// Returns whether this serving process is in a sandbox's pid namespace: as PID 1, or put there
+/// from outside. On a host, where all processes are others', neither is true.
+pub(super) fn is_in_sandbox() -> bool {
+    is_in_own_sandbox() || std::os::unix::process::parent_id() == 0
 }
 
-/// Ends everything below this process; returns whether nothing was left when the time was over.
+/// Ends all descendants; returns whether none was left when the time was over.
 pub(super) fn end_all(within: Duration, mut on_ended: impl FnMut(Ended)) -> bool {
     let end = Instant::now() + within;
     loop {
@@ -365,9 +363,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_others_goes_on_after_them() {
-        // A shell with a higher number than its child, whose child has another; and two that seem
-        // to be each other's.
+    fn a_parent_is_resumed_after_its_children() {
+        // A shell with a higher pid than its child, whose child has another; and two that seem to
+        // be each other's parents.
         let parents = HashMap::from([(70, 0), (20, 70), (50, 20), (8, 9), (9, 8)]);
         let order = children_first(&parents);
         let at = |pid| {
@@ -381,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_parent_and_lives() {
+    fn this_process_has_a_parent_and_is_alive() {
         let own = stat(std::process::id() as i32).expect("own stat");
         assert_eq!(own.parent, std::os::unix::process::parent_id() as i32);
     }

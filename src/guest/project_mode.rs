@@ -1,8 +1,7 @@
-//! The project's own folder stays open to whoever it belongs to.
+//! Restores the owner's access to the project's folder.
 //!
-//! A command may close it, and then nobody can look at what was changed, take it over or take it
-//! back: not the keepers, and no next box. What its owner could do with it at the start comes back
-//! after each call.
+//! A command may remove it, and then neither the keepers nor the next sandbox can inspect, apply or
+//! undo changes. The owner's permissions from the start are restored after each call.
 
 use std::fs;
 use std::fs::Permissions;
@@ -17,16 +16,16 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::fstat;
 
 #[derive(Debug)]
-pub(super) struct OwnFolder {
+pub(super) struct ProjectMode {
     path: PathBuf,
-    /// Looked at after each call, so without a path, which would be looked up in the image's file
-    /// system first.
+    /// Checked after each call, so without a path, which would first be looked up in the image's
+    /// file system.
     opened: Option<OwnedFd>,
     /// The owner's bits of its mode at the start.
     owner: u32,
 }
 
-impl OwnFolder {
+impl ProjectMode {
     pub(super) fn of(path: &Path) -> Self {
         let opened = open(
             path,
@@ -45,15 +44,15 @@ impl OwnFolder {
         }
     }
 
-    /// Gives the owner back what was taken away; says so if it was.
-    pub(super) fn open_again(&self) -> Option<String> {
+    /// Restores the owner's permissions; returns a note if they were changed.
+    pub(super) fn restore(&self) -> Option<String> {
         let mode = self.opened.as_ref().and_then(mode)?;
         let open = mode | self.owner;
         if open == mode {
             return None;
         }
-        // By its path: what may not be entered cannot be changed through a descriptor that was
-        // opened for less. It is a mount point, so nothing takes its place.
+        // By its path: a folder without permissions cannot be changed through a descriptor opened
+        // for less. It is a mount point, so nothing replaces it.
         fs::set_permissions(&self.path, Permissions::from_mode(open)).ok()?;
         Some(format!(
             "the project's own folder was closed to its owner (mode {mode:04o}); it has mode {open:04o} now, or nobody could look at it"
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_its_owner_could_do_with_it_comes_back_and_nothing_else() {
+    fn only_the_owners_original_permissions_are_restored() {
         let folder = tempfile::tempdir().expect("a folder");
         let set = |mode: u32| {
             fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("ours");
@@ -83,21 +82,21 @@ mod tests {
                 & 0o7777
         };
         set(0o755);
-        let own = OwnFolder::of(folder.path());
+        let own = ProjectMode::of(folder.path());
         for (closed, open) in [(0, 0o700), (0o311, 0o711), (0o555, 0o755), (0o1077, 0o1777)] {
             set(closed);
             assert!(
-                own.open_again()
+                own.restore()
                     .is_some_and(|said| said.contains(&format!("(mode {closed:04o})"))),
                 "{closed:o}"
             );
-            assert_eq!((mode(), own.open_again()), (open, None));
+            assert_eq!((mode(), own.restore()), (open, None));
         }
-        // The person wants it so.
+        // The user wants it so.
         set(0o555);
-        let own = OwnFolder::of(folder.path());
+        let own = ProjectMode::of(folder.path());
         set(0o500);
-        assert_eq!(own.open_again(), None);
+        assert_eq!(own.restore(), None);
         set(0o700);
     }
 }

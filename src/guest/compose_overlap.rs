@@ -1,12 +1,12 @@
-//! Whether a command could reach the folder of compose.yaml. Compose starts as root what is written
-//! there, so nothing is prepared where the project and that folder overlap. Both are mounted into
-//! the container that prepares, in the way that the workspace has the project.
+//! Refuses a project that overlaps with the folder of compose.yaml. Compose starts as root what is
+//! written there, so a command must not reach it. Both are mounted into the container that prepares
+//! the volumes, as the project is into the workspace.
 //!
 //! A folder has one place in its file system, whatever path, link or bind mount led to it, and the
-//! kernel names that place for each mount. So two mounts of one file system overlap where one's
-//! place is, or lies below, the other's; no folder has to be walked or entered. What is mounted
-//! further down comes along and counts too. Only a link or a second name of a file in the compose
-//! folder leads where no mount shows it, so none may be among what compose reads unasked.
+//! kernel's mount table names that place. So two mounts of one file system overlap where one's
+//! place is, or is below, the other's; no folder has to be walked or entered. Nested mounts count
+//! too. Only a symbolic or hard link in the compose folder can lead where no mount shows it, so the
+//! files that compose reads by default must not be links.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,11 +18,10 @@ use std::path::Path;
 use super::mounts;
 use super::mounts::Mounted;
 
-/// Files that compose reads without being told to begin so, or are called so.
+/// Prefixes of files that compose reads by default.
 const READ: [&str; 4] = ["compose.", "docker-compose.", ".env", ".dockerignore"];
 
-/// Folders that compose.yaml names: the filter of system calls, the files that are laid over it,
-/// and what images are built from.
+/// Folders that compose.yaml names: the seccomp profile, the override files, and the image sources.
 const FOLDERS: [&str; 2] = ["docker", "images"];
 
 /// Refuses a project from which a command could write what compose reads.
@@ -44,7 +43,7 @@ pub(super) fn refuse(project: &Path, compose: &Path) -> io::Result<()> {
     look_through(compose)
 }
 
-/// Returns how the two overlap, by the kernel's list of mounts.
+/// Returns how the two overlap, by the kernel's mount table.
 fn judge(table: &str, project: &Path, compose: &Path) -> Option<String> {
     let mounts: Vec<Mounted> = table.lines().filter_map(mounts::parse).collect();
     for (folder, what) in [
@@ -102,7 +101,7 @@ fn identity(folder: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.dev(), facts.ino()))
 }
 
-/// Refuses what compose reads where it may be written through another name.
+/// Refuses files that compose reads and that may be written through another name.
 fn look_through(compose: &Path) -> io::Result<()> {
     for entry in fs::read_dir(compose).map_err(|error| cannot_look(compose, &error))? {
         let entry = entry.map_err(|error| cannot_look(compose, &error))?;
@@ -177,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Mounts as (device, place in its file system, where): the project's first.
+    /// Mounts as (device, place in its file system, mount point): the project's first.
     #[track_caller]
     fn check(mounts: &[(&str, &str, &str)], problem: Option<&str>) {
         let line = |(at, (device, root, to)): (usize, &(&str, &str, &str))| {
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_that_is_holds_or_lies_in_the_compose_folder_is_refused_and_one_beside_it_is_not() {
+    fn a_project_that_overlaps_the_compose_folder_is_refused() {
         let compose = ("8:1", "/home/me/shop-podbay");
         check(&two(("8:1", "/home/me/shop"), compose), None);
         check(&two(("8:1", "/home/me/shop-podba"), compose), None);
@@ -231,14 +230,14 @@ mod tests {
             &two(("8:1", "/home/me/shop-podbay/my\\040app"), compose),
             Some("(/home/me/shop-podbay/my app) lies in"),
         );
-        // The same words on another file system are another place.
+        // The same path on another file system is another place.
         check(&two(("8:2", "/home/me"), compose), None);
         check(&two(("8:2", "/"), ("8:1", "/")), None);
         check(&two(("8:1", "/"), ("8:1", "/")), Some("is the folder"));
     }
 
     #[test]
-    fn what_is_mounted_further_down_counts_too() {
+    fn nested_mounts_count_too() {
         let beside = two(("8:1", "/home/me/shop"), ("8:2", "/disk/compose"));
         check(&beside, None);
         let with = |mount| [&beside[..], &[mount]].concat();
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mounted_is_refused() {
+    fn a_folder_that_is_not_mounted_is_refused() {
         check(
             &[("8:1", "/a", "/setup/project")],
             Some("the folder of compose.yaml is not mounted at /setup/compose"),
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_second_names_are_refused_among_what_compose_reads_and_nowhere_else() {
+    fn links_are_refused_only_among_the_files_that_compose_reads() {
         let folder = tempfile::tempdir().expect("a folder");
         let compose = folder.path();
         fs::create_dir_all(compose.join("docker/more")).expect("made");

@@ -1,7 +1,7 @@
-//! Work for several threads that find more of it while they do it, such as folders in folders.
+//! A work queue for several threads whose items produce more items, such as folders in folders.
 //!
-//! The last in is the first out, so that little of it lies around: of a tree that is a walk in
-//! depth. What can wait may be put behind all of it: then the tree is walked in breadth.
+//! Last in, first out keeps it short: a tree is walked depth first. Items pushed to the other end
+//! are walked breadth first.
 
 use std::collections::VecDeque;
 use std::sync::Condvar;
@@ -10,22 +10,21 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::thread;
 
-/// Threads at the most; more only wait for each other in the kernel.
+/// Most threads; more only wait for each other in the kernel.
 const MAX_THREADS: usize = 8;
 
-/// Work that must lie ready before other threads are started: a small tree is walked sooner than
-/// they are.
+/// Queued items before other threads are started: a small tree is walked faster than they start.
 const WORTH_A_THREAD: usize = 4;
 
-/// Work not yet taken, until there is none and none will come, or somebody ends it for a reason of
-/// type `E`.
+/// Items not yet taken, until there are none and none will come, or a step ends the work with an
+/// `E`.
 pub(super) struct Queue<W, E = ()> {
     state: Mutex<State<W, E>>,
     changed: Condvar,
 }
 
 struct State<W, E> {
-    /// The next one is at its back.
+    /// The next one is at the back.
     work: VecDeque<W>,
     n_busy: usize,
     ended: Option<E>,
@@ -45,10 +44,9 @@ impl<W, E> Default for Queue<W, E> {
 }
 
 impl<W: Send, E: Send> Queue<W, E> {
-    /// Does all of the work, by `step`, and returns what the threads have made of it, each with a
-    /// value of its own.
+    /// Processes all items with `step`; returns the state of each thread.
     ///
-    /// Where no thread can be started, as at a box's limit of processes, the caller's own does it
+    /// Where no thread can be started, as at a sandbox's process limit, the caller's thread works
     /// alone.
     pub(super) fn work<S: Default + Send>(&self, step: impl Fn(&mut S, W) + Sync) -> Vec<S> {
         let next = |state: &mut S| {
@@ -90,7 +88,7 @@ impl<W: Send, E: Send> Queue<W, E> {
         self.bring(work, VecDeque::push_back);
     }
 
-    /// The same of what comes after all that lies there.
+    /// Pushes items that are processed after all queued ones.
     pub(super) fn push_behind(&self, work: Vec<W>) {
         self.bring(work, VecDeque::push_front);
     }
@@ -112,9 +110,8 @@ impl<W: Send, E: Send> Queue<W, E> {
         }
     }
 
-    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none
-    /// will come.
-    fn take(&self) -> Option<(W, Taken<'_, W, E>)> {
+    /// Takes an item; waits while a running step may produce one; `None`: none will come.
+    fn take(&self) -> Option<(W, ActiveItem<'_, W, E>)> {
         let mut state = self.lock();
         loop {
             if state.ended.is_some() {
@@ -122,7 +119,7 @@ impl<W: Send, E: Send> Queue<W, E> {
             }
             if let Some(work) = state.work.pop_back() {
                 state.n_busy += 1;
-                return Some((work, Taken(self)));
+                return Some((work, ActiveItem(self)));
             }
             if state.n_busy == 0 {
                 return None;
@@ -134,7 +131,7 @@ impl<W: Send, E: Send> Queue<W, E> {
         }
     }
 
-    /// Ends it; the first reason counts.
+    /// Ends the work; the first reason counts.
     pub(super) fn end(&self, reason: E) {
         self.lock().ended.get_or_insert(reason);
         self.changed.notify_all();
@@ -144,7 +141,7 @@ impl<W: Send, E: Send> Queue<W, E> {
         self.lock().ended.is_some()
     }
 
-    /// Returns why it was ended, if it was.
+    /// Returns why the work was ended, if it was.
     pub(super) fn into_end(self) -> Option<E> {
         self.state
             .into_inner()
@@ -168,11 +165,11 @@ impl<W, E> Queue<W, E> {
     }
 }
 
-/// Stands for one piece of work that is being done. Also when that panics the others must learn
-/// that no more work comes from there.
-struct Taken<'a, W, E>(&'a Queue<W, E>);
+/// An item in progress. Its drop, also by a panic, tells the others that no more items come from
+/// it.
+struct ActiveItem<'a, W, E>(&'a Queue<W, E>);
 
-impl<W, E> Drop for Taken<'_, W, E> {
+impl<W, E> Drop for ActiveItem<'_, W, E> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.n_busy -= 1;
@@ -188,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_step_finds_is_done_too_and_nothing_twice() {
+    fn items_found_by_a_step_are_processed_once() {
         let queue: Queue<u32> = Queue::default();
         queue.push(vec![1]);
         let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
@@ -207,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_behind_comes_last() {
+    fn items_pushed_behind_come_last() {
         let queue: Queue<u32> = Queue::default();
-        // Of several threads nobody knows which one is done first.
+        // With several threads the order is not deterministic.
         let take = || queue.lock().work.pop_back();
         queue.push(vec![3, 2]);
         assert_eq!(take(), Some(2));
@@ -222,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_end_counts_and_leaves_the_rest_undone() {
+    fn the_first_end_reason_counts_and_leaves_the_rest() {
         let queue: Queue<u32, u32> = Queue::default();
         queue.push((0..100).collect());
         let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
@@ -236,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_panics_leaves_nobody_waiting() {
+    fn a_panic_in_a_step_leaves_no_thread_waiting() {
         let queue: Queue<u32> = Queue::default();
         queue.push((0..100).collect());
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -4,15 +4,15 @@ use super::*;
 
 #[track_caller]
 fn check(path: &str, expected: Option<(&str, RunTrigger)>) {
-    let found = names_that_run(&path.into()).map(|group| (group.program, group.when));
+    let found = auto_run_group(&path.into()).map(|group| (group.program, group.when));
     assert_eq!(found, expected, "{path}");
 }
 
-/// The program is told by a part of what the table calls it.
+/// The program is matched by a part of its name in the table.
 #[track_caller]
 fn runs(when: RunTrigger, program: &str, paths: &str) {
     for path in paths.split_whitespace() {
-        let group = names_that_run(&path.into()).unwrap_or_else(|| panic!("{path} is not known"));
+        let group = auto_run_group(&path.into()).unwrap_or_else(|| panic!("{path} is not known"));
         assert!(
             group.when == when && group.program.contains(program),
             "{path}: {group:?}"
@@ -21,7 +21,7 @@ fn runs(when: RunTrigger, program: &str, paths: &str) {
 }
 
 #[test]
-fn each_name_of_the_table_stands_there_once_in_a_group_with_a_program() {
+fn each_name_occurs_once_in_a_group_with_a_program() {
     assert!(
         TABLE
             .groups
@@ -46,7 +46,7 @@ fn each_name_of_the_table_stands_there_once_in_a_group_with_a_program() {
 }
 
 #[test]
-fn what_runs_by_itself_is_known_wherever_it_lies() {
+fn files_that_run_by_themselves_are_known_in_any_folder() {
     let by_itself = |program, paths| runs(RunTrigger::ByItself, program, paths);
     by_itself("direnv", ".envrc deep/er/.ENVRC .envrc.local");
     by_itself("shell", ".flaskenv .direnv/python/x .env");
@@ -87,7 +87,7 @@ fn what_runs_by_itself_is_known_wherever_it_lies() {
 }
 
 #[test]
-fn what_runs_when_somebody_runs_it_is_known_and_is_no_more_than_that() {
+fn files_that_run_on_request_are_known_as_such() {
     let when_run = |program, paths| runs(RunTrigger::WhenYouRunIt, program, paths);
     when_run(
         "CI",
@@ -153,7 +153,7 @@ fn what_runs_when_somebody_runs_it_is_known_and_is_no_more_than_that() {
 }
 
 #[test]
-fn what_names_others_is_told_from_what_runs_alone() {
+fn files_that_name_others_are_told_from_those_that_run_alone() {
     for path in [
         ".envrc",
         ".vscode/tasks.json",
@@ -162,7 +162,7 @@ fn what_names_others_is_told_from_what_runs_alone() {
         ".pre-commit-config.yaml",
         ".devcontainer/devcontainer.json",
     ] {
-        assert!(names_that_name(&path.into()).is_some(), "{path}");
+        assert!(naming_group(&path.into()).is_some(), "{path}");
     }
     for path in [
         "AGENTS.md",
@@ -171,7 +171,7 @@ fn what_names_others_is_told_from_what_runs_alone() {
         ".github/workflows/ci.yml",
         "package.json",
     ] {
-        assert_eq!(names_that_name(&path.into()), None, "{path}");
+        assert_eq!(naming_group(&path.into()), None, "{path}");
     }
 }
 
@@ -223,7 +223,7 @@ fn everyday_files_are_in_no_group() {
 }
 
 #[test]
-fn a_folder_that_comes_as_a_whole_is_known_by_its_name_or_by_what_is_in_it() {
+fn whole_folders_are_known_by_their_name_or_by_a_file_in_them() {
     for (path, is_folder) in [
         ("node_modules", true),
         ("web/node_modules", true),
@@ -232,15 +232,15 @@ fn a_folder_that_comes_as_a_whole_is_known_by_its_name_or_by_what_is_in_it() {
         ("vendor/bundle", true),
     ] {
         assert!(
-            names_of_wholes(&path.into(), is_folder).is_some_and(|group| group.is_whole),
+            whole_folder_group(&path.into(), is_folder).is_some_and(|group| group.is_whole),
             "{path}"
         );
-        assert_eq!(names_of_wholes(&path.into(), !is_folder), None, "{path}");
+        assert_eq!(whole_folder_group(&path.into(), !is_folder), None, "{path}");
     }
     for path in ["src", "node_modules/x", ".venv/bin", "bundle", ".vscode"] {
-        assert_eq!(names_of_wholes(&path.into(), true), None, "{path}");
+        assert_eq!(whole_folder_group(&path.into(), true), None, "{path}");
     }
-    // A link of that name leads somewhere.
+    // A link of that name leads elsewhere.
     check(".venv", Some(("python at its start", RunTrigger::ByItself)));
     check(
         "x/pyvenv.cfg",

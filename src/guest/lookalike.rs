@@ -1,9 +1,8 @@
-//! Letters that only look alike: the same letter composed in another way (NFC, NFD), and the
-//! quotes, dashes and blanks of a typesetter where a model writes those of a keyboard, or the other
-//! way round.
+//! Normalizes look-alike characters: composed and decomposed letters (NFC, NFD), and typographic
+//! quotes, dashes and blanks where a model writes ASCII ones, or the other way round.
 //!
-//! Two texts are alike where [`plain`] makes one of both. A letter of another alphabet, another
-//! size or another place on the line is another letter, whatever it looks like: `x2` is not `x²`.
+//! Two texts look alike where [`normalize`] makes the same of both. Letters of other alphabets,
+//! sizes or positions are different, whatever they look like: `x2` is not `x²`.
 
 use std::borrow::Cow;
 
@@ -12,9 +11,9 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::is_nfc_quick;
 
-/// Returns a text with each letter composed, and each sign as it stands on a keyboard; signs that
-/// take no room are left out.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+/// Returns a text with letters composed and typographic characters as ASCII; zero-width characters
+/// are removed.
+pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Borrowed(text)
     } else {
@@ -22,9 +21,9 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of a text in which some signs are operators: `made` says how a sign is written that
-/// stands in the plain form alone.
-pub(crate) fn each_plain(text: &str, made: impl Fn(char) -> String) -> String {
+/// Normalizes a text in which some characters are operators: `made` escapes a character that only
+/// normalizing produced.
+pub(crate) fn normalize_with(text: &str, made: impl Fn(char) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.nfc() {
         let form = composed(letter.encode_utf8(&mut [0; 4]));
@@ -37,8 +36,8 @@ pub(crate) fn each_plain(text: &str, made: impl Fn(char) -> String) -> String {
     out
 }
 
-/// The same of bytes; those that are no text stay as they are.
-pub(crate) fn plain_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// Normalizes bytes; invalid UTF-8 stays as it is.
+pub(crate) fn normalize_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.is_ascii() => Cow::Owned(composed(text).into_bytes()),
         _ => Cow::Borrowed(bytes),
@@ -46,27 +45,28 @@ pub(crate) fn plain_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn composed(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
+    let mut normalize = String::with_capacity(text.len());
     for letter in text.nfc() {
         match letter {
-            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => plain.push('-'),
-            '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => plain.push('\''),
-            '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' => plain.push('"'),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => normalize.push('-'),
+            '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => normalize.push('\''),
+            '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{2036}' => normalize.push('"'),
             '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-                plain.push(' ');
+                normalize.push(' ');
             }
-            '\u{2026}' => plain.push_str("..."),
-            // The keyboard's own signs in the width of a Chinese or Japanese letter.
-            '\u{ff01}'..='\u{ff5e}' => plain.extend(char::from_u32(letter as u32 - 0xff01 + 0x21)),
+            '\u{2026}' => normalize.push_str("..."),
+            // Fullwidth forms of ASCII characters.
+            '\u{ff01}'..='\u{ff5e}' => {
+                normalize.extend(char::from_u32(letter as u32 - 0xff01 + 0x21))
+            }
             '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}' => {}
-            other => plain.push(other),
+            other => normalize.push(other),
         }
     }
-    plain
+    normalize
 }
 
-/// A text and its plain form, in which a place can be looked for that is then one of the text. A
-/// `\r\n` of it is a `\n` of the plain form.
+/// A text and its normalized form, with positions mapped back to the text. `\r\n` becomes `\n`.
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) text: String,
@@ -74,18 +74,18 @@ pub(crate) struct Plain {
     length: usize,
 }
 
-/// What begins at a place of both.
+/// A piece of both.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    plain: usize,
+    normalize: usize,
     original: usize,
-    /// Byte for byte the same in both; otherwise it is one letter with its marks.
+    /// Equal bytes in both; otherwise one letter with its combining marks.
     same: bool,
 }
 
 impl Plain {
     pub(crate) fn of(text: &str) -> Self {
-        let mut plain = Self {
+        let mut normalize = Self {
             text: String::with_capacity(text.len()),
             pieces: Vec::new(),
             length: text.len(),
@@ -95,14 +95,14 @@ impl Plain {
             let ends = |letter: char| !letter.is_ascii() || letter == '\r';
             let run = text[at..].find(ends).unwrap_or(text.len() - at);
             let next = text[at + run..].chars().next();
-            // A mark belongs to the letter before it.
+            // A combining mark belongs to the letter before it.
             let run = if next.is_some_and(joins) {
                 run.saturating_sub(1)
             } else {
                 run
             };
             if run > 0 && first.is_ascii() && first != '\r' {
-                plain.push(at, &text[at..at + run], true);
+                normalize.push(at, &text[at..at + run], true);
                 at += run;
                 continue;
             }
@@ -114,52 +114,54 @@ impl Plain {
                 .map_or(rest.len(), |(end, _)| end);
             let letter = &rest[..end];
             if rest.starts_with("\r\n") {
-                plain.push(at, "\n", false);
+                normalize.push(at, "\n", false);
                 at += 2;
             } else {
-                plain.push(at, &composed(letter), false);
+                normalize.push(at, &composed(letter), false);
                 at += end;
             }
         }
-        plain
+        normalize
     }
 
     fn push(&mut self, original: usize, text: &str, same: bool) {
         self.pieces.push(Piece {
-            plain: self.text.len(),
+            normalize: self.text.len(),
             original,
             same,
         });
         self.text.push_str(text);
     }
 
-    /// Returns where in the text something begins that begins here in the plain form; `None` within
-    /// a letter.
-    pub(crate) fn begin(&self, plain: usize) -> Option<usize> {
+    /// Returns the position in the text where something begins at this position of the normalized
+    /// form; `None` within a letter.
+    pub(crate) fn begin(&self, normalize: usize) -> Option<usize> {
         let last = self
             .pieces
-            .partition_point(|piece| piece.plain <= plain)
+            .partition_point(|piece| piece.normalize <= normalize)
             .checked_sub(1)?;
-        // Behind what takes no room.
-        self.within(last, plain)
+        // Behind zero-width characters.
+        self.within(last, normalize)
     }
 
-    /// Returns where in the text something ends that ends here in the plain form; `None` within a
-    /// letter.
-    pub(crate) fn end(&self, plain: usize) -> Option<usize> {
-        let first = self.pieces.partition_point(|piece| piece.plain < plain);
+    /// Returns the position in the text where something ends at this position of the normalized
+    /// form; `None` within a letter.
+    pub(crate) fn end(&self, normalize: usize) -> Option<usize> {
+        let first = self
+            .pieces
+            .partition_point(|piece| piece.normalize < normalize);
         match self.pieces.get(first) {
-            Some(piece) if piece.plain == plain => Some(piece.original),
-            _ if plain == self.text.len()
+            Some(piece) if piece.normalize == normalize => Some(piece.original),
+            _ if normalize == self.text.len()
                 && !self.pieces.last().is_some_and(|piece| piece.same) =>
             {
                 Some(self.length)
             }
-            _ => self.within(first.checked_sub(1)?, plain),
+            _ => self.within(first.checked_sub(1)?, normalize),
         }
     }
 
-    /// Returns whether a place of the text lies between two letters with their marks.
+    /// Returns whether a position of the text is between two letters with their combining marks.
     pub(crate) fn is_cut(&self, original: usize) -> bool {
         let piece = self
             .pieces
@@ -170,17 +172,17 @@ impl Plain {
             || piece.is_some_and(|piece| piece.same || piece.original == original)
     }
 
-    fn within(&self, piece: usize, plain: usize) -> Option<usize> {
+    fn within(&self, piece: usize, normalize: usize) -> Option<usize> {
         let Piece {
-            plain: begin,
+            normalize: begin,
             original,
             same,
         } = self.pieces[piece];
-        (same || begin == plain).then(|| original + (plain - begin))
+        (same || begin == normalize).then(|| original + (normalize - begin))
     }
 }
 
-/// Returns whether a letter is put together with the one before it.
+/// Returns whether a character combines with the one before it.
 pub(crate) fn joins(letter: char) -> bool {
     !letter.is_ascii()
         && (canonical_combining_class(letter) != 0
@@ -194,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_that_look_alike_are_the_plain_ones() {
+    fn look_alike_characters_are_normalized() {
         for (text, expected) in [
             ("\u{201c}a\u{201d} \u{2018}b\u{2019}", "\"a\" 'b'"),
             ("1\u{2013}2 \u{2014} \u{2212}3", "1-2 - -3"),
@@ -203,16 +205,16 @@ mod tests {
             ("\u{1112}\u{1161}\u{11ab}", "\u{d55c}"),
             ("\u{ff08}\u{ff21}\u{ff09}\u{2026}", "(A)..."),
             ("a\u{200b}b\u{ad}c", "abc"),
-            ("plain \t", "plain \t"),
+            ("normalize \t", "normalize \t"),
         ] {
-            assert_eq!(plain(text), expected, "{text}");
+            assert_eq!(normalize(text), expected, "{text}");
             assert_eq!(Plain::of(text).text, expected, "{text}");
         }
-        assert_eq!(plain_bytes(b" \xffa "), &b" \xffa "[..]);
+        assert_eq!(normalize_bytes(b" \xffa "), &b" \xffa "[..]);
     }
 
     #[test]
-    fn a_sign_that_is_plain_in_another_form_is_no_operator() {
+    fn normalized_operators_are_escaped() {
         let escaped = |letter: char| format!("<{letter}>");
         for (text, expected) in [
             ("a.b(c)", "a.b(c)"),
@@ -220,12 +222,12 @@ mod tests {
             ("e\u{301}+\u{2026}", "\u{e9}+<.><.><.>"),
             ("a\u{200b}b", "ab"),
         ] {
-            assert_eq!(each_plain(text, escaped), expected, "{text}");
+            assert_eq!(normalize_with(text, escaped), expected, "{text}");
         }
     }
 
     #[test]
-    fn letters_that_are_others_stay_others() {
+    fn different_letters_are_not_normalized() {
         for (one, other) in [
             ("x\u{b2}", "x2"),
             ("\u{430}", "a"),
@@ -235,27 +237,27 @@ mod tests {
             ("\u{e9}", "e"),
             ("a  b", "a b"),
         ] {
-            assert_ne!(plain(one), plain(other), "{one}");
+            assert_ne!(normalize(one), normalize(other), "{one}");
         }
     }
 
     #[test]
-    fn a_place_in_the_plain_form_is_one_of_the_text() {
+    fn positions_map_back_to_the_text() {
         let text = "a\u{301}b \u{200b}\u{201c}c\u{201d}\r\nd";
-        let plain = Plain::of(text);
-        assert_eq!(plain.text, "\u{e1}b \"c\"\nd");
+        let normalize = Plain::of(text);
+        assert_eq!(normalize.text, "\u{e1}b \"c\"\nd");
         let place = |wanted: &str| {
-            let at = plain.text.find(wanted).expect("is there");
-            plain
+            let at = normalize.text.find(wanted).expect("is there");
+            normalize
                 .begin(at)
-                .zip(plain.end(at + wanted.len()))
+                .zip(normalize.end(at + wanted.len()))
                 .map(|(begin, end)| &text[begin..end])
         };
         assert_eq!(place("\u{e1}"), Some("a\u{301}"));
         assert_eq!(place("b "), Some("b "));
         assert_eq!(place("\"c\""), Some("\u{201c}c\u{201d}"));
         assert_eq!(place("\"\nd"), Some("\u{201d}\r\nd"));
-        assert_eq!(plain.begin(1), None, "within a letter");
+        assert_eq!(normalize.begin(1), None, "within a letter");
     }
 
     proptest! {
@@ -263,7 +265,7 @@ mod tests {
         fn pieces_come_to_the_same_as_the_whole(text in "[a-c\r\n \u{301}\u{e9}\u{2019}\u{200b}\u{1161}\u{1112}\u{11ab}\u{2026}]{0,12}") {
             let pieces = Plain::of(&text);
             let whole = text.replace("\r\n", "\n");
-            prop_assert_eq!(&pieces.text, &*plain(&whole));
+            prop_assert_eq!(&pieces.text, &*normalize(&whole));
             prop_assert!(pieces.end(pieces.text.len()).is_some_and(|end| end <= text.len()));
         }
     }

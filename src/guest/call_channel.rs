@@ -1,4 +1,4 @@
-//! A call's own line to the host: chunks out under credit, words of the host in.
+//! One call's channel to the host: chunks out under flow control, messages of the host in.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::UnboundedSender;
@@ -11,9 +11,9 @@ use podbay_wire::message::ToHost;
 use podbay_wire::message::WINDOW;
 use podbay_wire::message::cost;
 
-/// What the host says about one call.
+/// A message of the host about one call.
 #[derive(Debug)]
-pub(super) enum Word {
+pub(super) enum HostMessage {
     Credit(u32),
     /// None: the end of the input.
     Input(Vec<u8>),
@@ -21,7 +21,7 @@ pub(super) enum Word {
         rows: u16,
         columns: u16,
     },
-    /// Whether what was asked about goes on.
+    /// Whether the program or write that was asked about may continue.
     Answer {
         question: u32,
         go_on: bool,
@@ -29,21 +29,21 @@ pub(super) enum Word {
     Cancel,
 }
 
-/// Both directions of one call. Neither queue has a bound of its own: what is sent is bounded by
-/// credit, what is received by the window that the reader of the stream watches.
+/// Both directions of one call. The queues are bounded in fact: sending by credit, receiving by the
+/// window that the reader of the stream watches.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct CallChannel {
     id: CallId,
     outgoing: UnboundedSender<ToHost>,
-    words: UnboundedReceiver<Word>,
+    words: UnboundedReceiver<HostMessage>,
     credit: u32,
 }
 
-impl Line {
+impl CallChannel {
     pub(super) fn new(
         id: CallId,
         outgoing: UnboundedSender<ToHost>,
-        words: UnboundedReceiver<Word>,
+        words: UnboundedReceiver<HostMessage>,
     ) -> Self {
         Self {
             id,
@@ -57,7 +57,7 @@ impl Line {
         self.id
     }
 
-    /// Returns how many bytes the next chunk may hold; 0 where even the smallest costs too much.
+    /// Returns how many bytes the next chunk may have; 0 where even the smallest costs too much.
     pub(super) fn room(&self) -> usize {
         if self.credit < cost(1) {
             0
@@ -76,7 +76,7 @@ impl Line {
         });
     }
 
-    /// Asks whether a program goes on.
+    /// Asks whether a program may continue.
     pub(super) fn ask(&self, question: u32, program: AskedProgram) {
         let _ = self.outgoing.send(ToHost::Asks {
             id: self.id,
@@ -85,13 +85,13 @@ impl Line {
         });
     }
 
-    /// Notes what a [`Word::Credit`] gives.
+    /// Adds the credit of a [`HostMessage::Credit`].
     pub(super) fn add_room(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes).min(WINDOW);
     }
 
-    /// Says that an input of this many bytes is consumed. The end of the input took no credit and
-    /// gives none back.
+    /// Reports that input of this many bytes is consumed. The end of the input took no credit and
+    /// returns none.
     pub(super) fn consumed(&self, bytes: usize) {
         if bytes == 0 {
             return;
@@ -102,8 +102,8 @@ impl Line {
         });
     }
 
-    /// Returns the next word; a host that is gone cancels.
-    pub(super) async fn next(&mut self) -> Word {
-        self.words.recv().await.unwrap_or(Word::Cancel)
+    /// Returns the next message; a host that is gone cancels.
+    pub(super) async fn next(&mut self) -> HostMessage {
+        self.words.recv().await.unwrap_or(HostMessage::Cancel)
     }
 }

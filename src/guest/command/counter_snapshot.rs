@@ -7,25 +7,25 @@ use nix::sys::resource::Resource;
 use nix::sys::resource::getrlimit;
 
 use crate::cgroup::Counters;
-use crate::family::is_in_own_box;
+use crate::process_tree::is_in_own_sandbox;
 use crate::session::Session;
 use podbay_wire::Limit;
 use podbay_wire::size;
 
-/// The counters of the box before a command, and whether it runs alone.
-pub(super) struct Count<'session> {
+/// The sandbox's counters before a command, and whether it runs alone.
+pub(super) struct CounterSnapshot<'session> {
     session: &'session Session,
     before: Counters,
     /// The number of this command; `None` where others were running.
     alone_as: Option<usize>,
 }
 
-impl<'session> Count<'session> {
+impl<'session> CounterSnapshot<'session> {
     pub(super) fn begin(session: &'session Session) -> Self {
         let n_running = session.n_running.fetch_add(1, Ordering::Relaxed);
         let number = session.n_started.fetch_add(1, Ordering::Relaxed) + 1;
-        let alone_as =
-            (is_in_own_box() && n_running == 0 && session.n_background() == 0).then_some(number);
+        let alone_as = (is_in_own_sandbox() && n_running == 0 && session.n_background() == 0)
+            .then_some(number);
         Self {
             session,
             before: session.cgroup.counters(),
@@ -33,13 +33,13 @@ impl<'session> Count<'session> {
         }
     }
 
-    /// Returns whether the box has refused a process since the command began.
+    /// Returns whether a fork was refused in the sandbox since the command began.
     pub(super) fn refused_forks(&self) -> bool {
         self.session.cgroup.counters().refused_forks > self.before.refused_forks
     }
 
-    /// Says how many processes of the box were killed for memory since the command began, where
-    /// there were any: what it ran into in the end may be another limit.
+    /// Reports how many processes of the sandbox were killed for memory since the command began, if
+    /// any: the command may have met another limit in the end.
     pub(super) fn starved(&self) -> Option<String> {
         let count = self
             .session
@@ -51,11 +51,11 @@ impl<'session> Count<'session> {
         (count > 0).then(|| format!("{count} processes in the sandbox were killed meanwhile: out of memory, its limit is {}", size(bytes)))
     }
 
-    /// Returns the limit of the box that this command ran into.
+    /// Returns the limit of the sandbox that this command met.
     ///
-    /// The counters are the whole box's. A command that died of KILL is taken for the one that was
-    /// meant; otherwise it must have been the only one, which nobody knows in a box that several
-    /// controllers share.
+    /// The counters are those of the whole sandbox. A command killed by KILL counts as the OOM
+    /// killer's victim; otherwise it must have been the only command, which is unknown in a sandbox
+    /// that several controllers share.
     pub(super) fn limit(&self, status: ExitStatus) -> Option<Limit> {
         let after = self.session.cgroup.counters();
         let alone = self.alone_as == Some(self.session.n_started.load(Ordering::Relaxed));
@@ -73,8 +73,8 @@ impl<'session> Count<'session> {
     }
 }
 
-/// Returns whether a command ended as one does whose file came to be too large. A shell's exit code
-/// for that is any program's to choose, so it counts only with a `sign` of one.
+/// Returns whether a command ended like one that exceeded the file size. Any program may exit with
+/// a shell's code for that, so the code counts only with a `sign` of it.
 pub(super) fn met_file_size(status: ExitStatus, sign: bool) -> bool {
     died_of(status, libc::SIGXFSZ) && (sign || status.signal().is_some())
 }
@@ -83,7 +83,7 @@ fn died_of(status: ExitStatus, signal: i32) -> bool {
     status.signal() == Some(signal) || status.code() == Some(128 + signal)
 }
 
-/// Returns how large a file may become, where that is limited.
+/// Returns the file size limit, if there is one.
 pub(super) fn file_size() -> Option<u64> {
     getrlimit(Resource::RLIMIT_FSIZE)
         .ok()
@@ -91,7 +91,7 @@ pub(super) fn file_size() -> Option<u64> {
         .filter(|&bytes| bytes != RLIM_INFINITY)
 }
 
-impl Drop for Count<'_> {
+impl Drop for CounterSnapshot<'_> {
     fn drop(&mut self) {
         self.session.n_running.fetch_sub(1, Ordering::Relaxed);
     }
